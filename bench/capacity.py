@@ -33,6 +33,7 @@ from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.listing import list_tasks
@@ -115,7 +116,8 @@ def fill(client: DynamoDBClient, principal: Principal, count: int) -> None:
             left = client.batch_write_item(RequestItems=left)["UnprocessedItems"]
 
 
-def _items(principal: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
+def new_task(principal: Principal, number: int, count: int, now: int) -> NewTask:
+    """Makes the task ``number`` of ``count`` tasks that were sent a second apart, the last one a second ago."""
     key = principal.key(f"task-{number:06d}")
     incoming = Incoming(
         Message(
@@ -131,7 +133,13 @@ def _items(principal: Principal, number: int, count: int, now: int) -> list[dict
     head, event = submit(
         key, "bench", f"context-{number % 10}", incoming, now=at, by=f"by-{number}", life=life, push=False
     )
-    pk, expires = keys.task(key), head.expires
+    return NewTask(head, event, None)
+
+
+def _items(principal: Principal, number: int, count: int, now: int) -> list[dict[str, Any]]:
+    task = new_task(principal, number, count, now)
+    head, event = task.head, task.event
+    pk, expires = keys.task(head.key), head.expires
     made = [items.make_item(pk, keys.HEAD, expires, items.head_item(head))]
     if number >= count - FULL:
         body = {"by": {"S": event.append_id}, "body": {"S": dump_event(event)}}

@@ -39,11 +39,12 @@ def measure(rounds: int) -> Report:
     """Measures all candidates in each round."""
     folder = unpacked("Api")
     with running() as endpoint:
-        candidates = {OURS: partial(_start, [folder], "app", "/document", "SendMessage", environment(endpoint))}
+        candidates = {
+            OURS: partial(first_answer_ms, [folder], "app", "/document", "SendMessage", environment(endpoint))
+        }
         for name, (environment_name, module, path, method) in PEERS.items():
-            candidates[name] = partial(
-                _start, [compiled(environment_name), HERE], module, path, method, environment(endpoint)
-            )
+            folders = [compiled(environment_name), HERE]
+            candidates[name] = partial(first_answer_ms, folders, module, path, method, env)
         candidates["bare interpreter"] = partial(cpu_ms, [sys.executable, "-S", "-c", "import json"], {})
         values = side_by_side(candidates, rounds)
     return Report(
@@ -85,10 +86,14 @@ def environment(endpoint: str) -> dict[str, str]:
 
 def unpacked(function: str) -> Path:
     """Unpacks the zip of a function, built for this machine; returns the folder."""
-    built = build(paths.find(), this_machine())
-    folder = ROOT / ".a2a/bench" / built.path.name / function
+    return unzipped(build(paths.find(), this_machine()).path, function)
+
+
+def unzipped(built: Path, function: str) -> Path:
+    """Unpacks the zip of a function from the folder of a build; returns the folder."""
+    folder = ROOT / ".a2a/bench" / built.name / function
     if not folder.exists():
-        with zipfile.ZipFile(built.path / f"{function}Function.zip") as archive:
+        with zipfile.ZipFile(built / f"{function}Function.zip") as archive:
             archive.extractall(folder)
     return folder
 
@@ -104,7 +109,8 @@ def compiled(name: str) -> Path:
     return packages
 
 
-def _start(folders: list[Path], module: str, path: str, method: str, env: Mapping[str, str]) -> float:
+def first_answer_ms(folders: list[Path], module: str, path: str, method: str, env: Mapping[str, str]) -> float:
+    """Returns the processor time of a new process until a handler's first answer (ms)."""
     found = os.pathsep.join(str(folder) for folder in folders)
     command = [sys.executable, "-S", "-B", str(HERE / "first_call.py"), module, path, method]
     return cpu_ms(command, {**env, "PYTHONPATH": found})

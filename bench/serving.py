@@ -136,7 +136,9 @@ def _connect(process: subprocess.Popen[bytes], port: int) -> http.client.HTTPCon
 
 def measure(rounds: int) -> Report:
     """Measures all servers in each round, after one round that does not count."""
-    found: dict[str, dict[str, list[float]]] = {kind: {name: [] for name in asked} for kind, (asked, _) in ASKED.items()}
+    found: dict[str, dict[str, list[float]]] = {
+        kind: {name: [] for name in asked} for kind, (asked, _) in ASKED.items()
+    }
     with ExitStack() as stack:
         running = {name: stack.enter_context(served(*server)) for name, server in SERVERS.items()}
         for turn in range(rounds + 1):

@@ -1,4 +1,4 @@
-"""The api of ``a2a-serverless dev`` over stores in memory, with an echo agent of each kind; no worker reads the queue."""
+"""The api of ``a2a-serverless dev``: stores in memory, an echo agent of each kind, and no worker for the queue."""
 
 from a2a_serverless import Agent, Skill, TaskContext
 from a2a_serverless.wiring.local import LocalDeployment
