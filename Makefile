@@ -15,7 +15,7 @@ export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
-PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable,.a2a/venvs/bench-$(name)/.installed)
+PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable langgraph,.a2a/venvs/bench-$(name)/.installed)
 FRAMEWORKS := a2a-sdk a2a-sdk-0.3 langgraph pydantic-ai strands
 RUN := $(VENV)/bin/
 # On a terminal uv shows how far it is.
@@ -211,6 +211,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
+	$(LOCK) pyproject.toml --extra cli --extra langgraph -c requirements/dev.txt -c requirements/framework-langgraph.txt -o requirements/bench-langgraph.txt
 
 # Executors of other frameworks, of which each needs its version of the SDK.
 WITH-a2a-sdk := --group executors-1

@@ -39,9 +39,8 @@ def measure(rounds: int) -> Report:
     """Measures all candidates in each round."""
     folder = unpacked("Api")
     with running() as endpoint:
-        candidates = {
-            OURS: partial(first_answer_ms, [folder], "app", "/document", "SendMessage", environment(endpoint))
-        }
+        env = environment(endpoint)
+        candidates = {OURS: partial(first_answer_ms, [folder], "app", "/document", "SendMessage", env)}
         for name, (environment_name, module, path, method) in PEERS.items():
             folders = [compiled(environment_name), HERE]
             candidates[name] = partial(first_answer_ms, folders, module, path, method, env)

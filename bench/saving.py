@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROGRAM: Final = str(Path(sys.executable).with_name("a2a-serverless"))
-QUESTION: Final = "Which colour?"
 PAUSE_S: Final = 0.005
 EDITS: Final = 10  # of `dev`, in each round
 LIMIT_S: Final = {"dev": 1.0, "up": 15.0}
