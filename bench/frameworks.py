@@ -1,8 +1,8 @@
 """The api's cold start with a LangGraph agent in the project, by the one without (N19).
 
-Two new projects, which differ in one agent and its dependencies, are built in an environment with LangGraph. The zips of
-their api functions start in turns, as for N1: a new process, until the first SendMessage of the agent that both have is
-answered and durably stored. Only the worker imports the LangGraph agent, and only its zip has LangGraph.
+Two new projects, which differ in one agent and its dependencies, are built in an environment with LangGraph. The zips
+of their api functions start in turns, as for N1: a new process, until the first SendMessage of the agent that both have
+is answered and durably stored. Only the worker imports the LangGraph agent, and only its zip has LangGraph.
 """
 
 from __future__ import annotations

@@ -21,16 +21,21 @@ SCRIPTS = (
     "cold_start",
     "zips",
     "warm",
-    "depth",
     "capacity",
     "inline",
     "latency",
+    "hotkey",
     "sender",
     "blackhole",
-    "hotkey",
-    "steps",
     "million",
     "demo",
+    "steps",
+    "serving",
+    "depth",
+    "idle",
+    "saving",
+    "frameworks",
+    "sweeping",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -46,7 +51,9 @@ def main(wanted: list[str]) -> int:
     if unknown:
         raise SystemExit(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}")
     RESULTS.mkdir(exist_ok=True)
+    began = time.monotonic()
     failed = [name for name in wanted or SCRIPTS if not _run(name)]
+    print(f"all: {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
     write()
     if failed:
         print(f"failed: {', '.join(failed)}")
@@ -82,7 +89,8 @@ def _read(name: str) -> dict[str, Any]:
 def _section(name: str, report: dict[str, Any]) -> str:
     command = f'`make bench ARGS="{name}"` ({report["machine"]})'
     plot = f"![{report['title']}](results/{name}.svg)"
-    return f"{as_markdown(report)}\n{command}\n\n{plot}"
+    without_goals = {**report, "goals": ()}  # they are in the table above
+    return f"{as_markdown(without_goals)}\n{command}\n\n{plot}"
 
 
 if __name__ == "__main__":
