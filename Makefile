@@ -211,7 +211,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
-	$(LOCK) pyproject.toml --extra cli --extra langgraph -c requirements/dev.txt -c requirements/framework-langgraph.txt -o requirements/bench-langgraph.txt
+	$(LOCK) pyproject.toml --extra cli --extra langgraph -c requirements/dev.txt -o requirements/bench-langgraph.txt
 
 # Executors of other frameworks, of which each needs its version of the SDK.
 WITH-a2a-sdk := --group executors-1
