@@ -226,7 +226,10 @@ def measure(_rounds: int) -> Report:
             *(_one(f"ListTasks, {PAGE} of {count:,}", "calls", pages[count][0]) for count in pages),
         ],
         [
-            *(goal("N5", what, "<=", limit, [ordinary_task[what]]) for what, limit in ORDINARY_LIMITS.items()),
+            *(
+                goal("N5", f"queued task, {what}", "<=", limit, [ordinary_task[what]])
+                for what, limit in ORDINARY_LIMITS.items()
+            ),
             goal("N5", "webhook that is delivered, write units", "<=", 3, [webhook]),
             goal("N6", f"{CHUNKS:,} chunks within {SECONDS} s, write calls", "<=", 60, [talk[0]]),
             goal("N11", f"page of {PAGE}, calls at {MANY:,} tasks by those at {FEW:,}", "<=", 1.1, [_by(pages, 0)]),

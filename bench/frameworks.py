@@ -3,6 +3,7 @@
 Two new projects, which differ in one agent and its dependencies, are built in an environment with LangGraph. The zips
 of their api functions start in turns, as for N1: a new process, until the first SendMessage of the agent that both have
 is answered and durably stored. Only the worker imports the LangGraph agent, and only its zip has LangGraph.
+The first build installs it.
 """
 
 from __future__ import annotations

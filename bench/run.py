@@ -76,8 +76,11 @@ def _run(name: str) -> bool:
     started = time.monotonic()
     command = [sys.executable, str(HERE / f"{name}.py"), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    result = RESULTS / f"{name}.json"
     if done.returncode == 0:
-        (RESULTS / f"{name}.json").write_text(done.stdout)
+        result.write_text(done.stdout)
+    else:
+        result.unlink(missing_ok=True)  # an old result would pass for one of this run
     print(f"{name}: {'done' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
     return done.returncode == 0
 

@@ -114,7 +114,7 @@ def served(python: str, module: str, path: str, artifacts: int) -> Iterator[Serv
     """Runs a server on a free port."""
     port = processes.claim_port("server", 0)
     command = [python, "-W", "ignore", str(HERE / "serve.py"), module, str(port)]
-    with subprocess.Popen(command, cwd=HERE) as process:
+    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.DEVNULL) as process:
         try:
             yield Served(process.pid, _connect(process, port), path, artifacts)
         finally:
