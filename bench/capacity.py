@@ -61,7 +61,7 @@ TEXT: Final = "Write a short document about the sea. " * 13  # half a kilobyte
 CHUNKS: Final = 1000
 SECONDS: Final = 10
 FEW, MANY, PAGE = 1_000, 100_000, 50
-ORDINARY_LIMITS: Final = {
+ORDINARY: Final = {
     "write units": 28,
     "write calls": 5,
     "GetTask, calls": 1,
@@ -228,7 +228,7 @@ def measure(_rounds: int) -> Report:
         [
             *(
                 goal("N5", f"queued task, {what}", "<=", limit, [ordinary_task[what]])
-                for what, limit in ORDINARY_LIMITS.items()
+                for what, limit in ORDINARY.items()
             ),
             goal("N5", "webhook that is delivered, write units", "<=", 3, [webhook]),
             goal("N6", f"{CHUNKS:,} chunks within {SECONDS} s, write calls", "<=", 60, [talk[0]]),
