@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.deliver import ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.services.circuit_breakers import IN_FLIGHT
+from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
 from a2a_serverless.testing import START
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count, NoFaults
@@ -624,7 +626,53 @@ def test_a_notifier_whose_renewals_are_all_answered_late_sends_nothing() -> None
     late.wait = lambda ms: together.sleep(ms / 1000)
     slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
     (ending,) = together.run(lambda: deliver(slow, message, lambda: 60_000 + START - together.now()))
-    assert (ending, world.receiver.tried) == (DeliveryOutcome.NOTHING, [])
+    assert (ending, world.receiver.tried) == (DeliveryOutcome.HANDED_OVER, [])
+
+
+def test_a_notifier_whose_time_runs_out_during_a_renewal_hands_over_to_the_next_message() -> None:
+    late = LateAnswers("table.move_cursor", 0, 10_000)
+    world, key, message = world_to_tell(late)
+    together = Together(world)
+    late.wait = lambda ms: together.sleep(ms / 1000)
+    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
+    together.run(lambda: deliver(slow, message, lambda: 28_000 + START - together.now()))
+    assert world.receiver.tried == []
+    assert world.table.get_cursor(key, "hook").lease_until == 0
+    assert world.queue.waiting == [(world.now, message)]
+    assert deliver(world.post, message, lambda: 60_000) is DeliveryOutcome.CAUGHT_UP
+
+
+class Interrupted:
+    """A signer before whose signatures something happens, to each a thing of its own."""
+
+    def __init__(self, signer: Signer, *before: Callable[[], object]) -> None:
+        self._signer = signer
+        self._before = iter(before)
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        next(self._before, lambda: None)()
+        return self._signer.sign(typ, claims)
+
+
+def test_a_host_that_is_busy_after_a_renewal_gets_the_next_message() -> None:
+    """The connection was closed, so the event is sent once more; meanwhile others have taken all requests."""
+    scene = Scene()
+    scene.answer(RESET_BEFORE)
+    post = scene.world.post
+    with ExitStack() as others:
+
+        def pass_time() -> None:
+            scene.world.now += 4_000
+
+        def take_all_slots() -> None:
+            for _ in range(IN_FLIGHT):
+                others.enter_context(post.hosts.request_slot("hooks.example.com", scene.world.now))
+
+        late = replace(post, signer=Interrupted(post.signer, pass_time, take_all_slots))
+        assert deliver(late, scene.message, lambda: 60_000) is DeliveryOutcome.NOT_YET
+    assert len(scene.world.receiver.tried) == 1
+    assert scene.cursor.lease_until == 0
+    assert BUSY_S * 1000 in scene.delays_ms
 
 
 @pytest.mark.parametrize("act", [webhooks.delete, webhooks.add])

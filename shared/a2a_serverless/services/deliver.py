@@ -131,6 +131,14 @@ class _CursorLost(Exception):
     """The notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
 
 
+class _TimeLimitReached(Exception):
+    """Too little time is left for a POST. ``cursor`` has the lease, which the notifier still holds."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        super().__init__("too little time for a POST")
+        self.cursor = cursor
+
+
 class _Unreadable(Exception):
     """The notification's content cannot be read: it is damaged, missing, or of a newer release. See the cause."""
 
@@ -327,10 +335,10 @@ def _notify(
     if upcoming.event and not cursor.failing_since:
         waited = context.clock.now() - upcoming.event.at
         context.metrics.record({"QueueAge": waited}, queue="delivery", task=session.key.task, config=cursor.config_id)
-    try:
-        cursor, result = _send(context, session, cursor, notification)
-    except (HostBusy, CircuitOpen) as wait:
-        return _put_off(context, session, cursor, wait)
+    sent = _send(context, session, cursor, notification)
+    if isinstance(sent, DeliveryOutcome):
+        return sent
+    cursor, result = sent
     if not result.outcome.accepted:
         return _record_failed(context, session, cursor, upcoming.n, result, delivery.classify_outcome(result.outcome))
     _record(context, session, cursor, upcoming.n, result, None)
@@ -360,27 +368,26 @@ def _record_failed(
     return DeliveryOutcome.FAILED
 
 
-def _put_off(
-    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, wait: HostBusy | CircuitOpen
-) -> DeliveryOutcome:
-    if isinstance(wait, CircuitOpen):
-        return _retry_when_closed(context, session, cursor, wait.until)
-    return _hand_over(context, session, cursor, DeliveryOutcome.NOT_YET, BUSY_S)
-
-
 def _send(
     context: DeliveryContext, session: _DeliverySession, cursor: Cursor, notification: _Notification
-) -> tuple[Cursor, _AttemptResult]:
-    """POSTs, within the host's limits; raises CircuitOpen or HostBusy.
+) -> tuple[Cursor, _AttemptResult] | DeliveryOutcome:
+    """POSTs, within the host's limits and the time left; if these do not allow it, ends the session.
 
     A reset on a reused connection is not counted as a failure and is retried once, immediately.
     """
-    cursor, result = _post_once(context, session, cursor, notification)
-    outcome = result.outcome
-    gone = outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET
-    if gone and session.remaining_ms() >= ROUND_MS:
-        _record(context, session, cursor, notification.n, result, context.clock.now())
+    try:
         cursor, result = _post_once(context, session, cursor, notification)
+        outcome = result.outcome
+        gone = outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET
+        if gone and session.remaining_ms() >= ROUND_MS:
+            _record(context, session, cursor, notification.n, result, context.clock.now())
+            cursor, result = _post_once(context, session, cursor, notification)
+    except CircuitOpen as wait:
+        return _retry_when_closed(context, session, cursor, wait.until)
+    except HostBusy:
+        return _hand_over(context, session, cursor, DeliveryOutcome.NOT_YET, BUSY_S)
+    except _TimeLimitReached as reached:
+        return _hand_over(context, session, reached.cursor, DeliveryOutcome.HANDED_OVER)
     return cursor, result
 
 
@@ -419,7 +426,7 @@ def _reserve_host(context: DeliveryContext, host: str) -> Iterator[None]:
 
 
 def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> Cursor:
-    """Returns the cursor with a lease that outlasts a POST; raises _CursorLost.
+    """Returns the cursor with a lease that outlasts a POST; raises _CursorLost or _TimeLimitReached.
 
     So nothing is sent after a deletion has returned. Called right before each attempt, because what came before it
     (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its answer came
@@ -428,7 +435,7 @@ def _extend_lease(context: DeliveryContext, session: _DeliverySession, cursor: C
     while not delivery.covers_attempt(cursor, now := context.clock.now()):
         cursor = _move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))
         if session.remaining_ms() < POST_DEADLINE_MS:
-            raise _CursorLost
+            raise _TimeLimitReached(cursor)
     return cursor
 
 
@@ -589,10 +596,10 @@ def _send_challenge(
     notification = _Notification(
         CHALLENGE, CHALLENGE_TYP, NotificationBody("application/json", session.config.wire, content)
     )
-    try:
-        cursor, result = _send(context, session, cursor, notification)
-    except (HostBusy, CircuitOpen) as wait:
-        return _put_off(context, session, cursor, wait)
+    sent = _send(context, session, cursor, notification)
+    if isinstance(sent, DeliveryOutcome):
+        return sent
+    cursor, result = sent
     if result.outcome.accepted and _is_echo(result.outcome.body, challenge):
         _record(context, session, cursor, CHALLENGE, result, None)
         now = context.clock.now()
