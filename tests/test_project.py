@@ -78,6 +78,10 @@ WRONG = {
         "[tool.a2a-serverless]\nagents = ['a:b']\notel = { endpoint = 'http://c', sampling = 2 }\n",
         "otel.sampling: .* less than or equal to 1",
     ),
+    "headers that anybody on the way can read": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\notel = { endpoint = 'http://c:4318', headers-secret = 'otel' }\n",
+        "otel: .* headers-secret needs an https endpoint, or one on this machine, not http://c:4318",
+    ),
     "no such source": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = 'src'\n", "source = 'src' is not a folder"),
     "source elsewhere": ("[tool.a2a-serverless]\nagents = ['a:b']\nsource = '..'\n", "is outside of the project"),
     "no TOML": ("[tool", "is not valid: "),
@@ -106,6 +110,7 @@ sampling = 0.1
 def test_where_spans_go_becomes_variables_and_nothing_does_without_a_table(tmp_path: Path) -> None:
     project = read_project(project_in(tmp_path, OTEL))
     assert otel_variables(project) == {
+        "OPEN_TELEMETRY": "on",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otel.example.com",
         "OTEL_HEADERS_SECRET": "ssm:/otel/headers",
         "OTEL_SERVICE_NAME": project.name,
@@ -123,3 +128,12 @@ def test_on_a_developers_machine_the_terminal_says_where_spans_go(tmp_path: Path
     assert local_otel(project, said, "json") == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     with pytest.raises(ProjectError, match=r"install a2a-serverless\[otel\]"):
         local_otel(project, said, "no_such.module")
+
+
+@pytest.mark.parametrize("said", [{"OTEL_EXPORTER_OTLP_HEADERS": "x-key=k"}, {}], ids=["the terminal", "a secret"])
+def test_the_terminal_too_sends_headers_by_https_or_to_this_machine_only(tmp_path: Path, said: dict[str, str]) -> None:
+    project = read_project(project_in(tmp_path, OTEL))
+    for url in ("https://c", "http://127.0.0.1:4318", "http://[::1]:4318", "http://localhost:4318", ""):
+        assert local_otel(project, said | {"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "json").keys() >= said.keys()
+    with pytest.raises(ProjectError, match=r"headers .* need an https endpoint.*, not http://c\.example:4318"):
+        local_otel(project, said | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c.example:4318"}, "json")

@@ -53,10 +53,22 @@ def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[s
         make_rotator({"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
 
 
-COLLECTOR = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+LIBRARY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}  # an agent's own libraries read it, too
+COLLECTOR = LIBRARY | {"OPEN_TELEMETRY": "on"}
+OPEN = COLLECTOR | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:9"}
 
 
-@pytest.mark.parametrize("environment", [{}, COLLECTOR | {"OTEL_TRACES_SAMPLER_ARG": "many"}])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        LIBRARY,
+        {"OPEN_TELEMETRY": "on"},
+        COLLECTOR | {"OTEL_TRACES_SAMPLER_ARG": "many"},
+        OPEN | {"OTEL_EXPORTER_OTLP_HEADERS": "x-key=k"},
+        OPEN | {"OTEL_HEADERS_SECRET": "otel"},
+    ],
+)
 def test_a_function_without_a_collector_or_with_a_wrong_setting_of_it_records_nothing(
     environment: dict[str, str],
 ) -> None:

@@ -16,6 +16,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from a2a_serverless.domain.url_policy import is_confidential
+from a2a_serverless.ports import tracing
+
 FILE: Final = "pyproject.toml"
 TABLE: Final = "[tool.a2a-serverless]"
 LIMIT: Final = 1024 * 1024
@@ -46,6 +49,12 @@ class Otel(BaseModel):
     service_name: Annotated[str, StringConstraints(pattern=r"^[^\s,=]+$", max_length=128)] | None = None
     sampling: Annotated[float, Field(ge=0, le=1)] = 1.0
     content: bool = False
+
+    @model_validator(mode="after")
+    def _check_endpoint(self) -> Otel:
+        if self.headers_secret and not is_confidential(self.endpoint):
+            raise ValueError(f"headers-secret needs an https endpoint, or one on this machine, not {self.endpoint}")
+        return self
 
 
 class Project(BaseModel):
@@ -125,10 +134,10 @@ def otel_variables(project: Project) -> dict[str, str]:
     """The variables of functions that say where spans go; none without the table ``otel``."""
     if (otel := project.otel) is None:
         return {}
-    found = {"OTEL_EXPORTER_OTLP_ENDPOINT": otel.endpoint, "OTEL_SERVICE_NAME": otel.service_name or project.name}
-    found |= {"OTEL_TRACES_SAMPLER_ARG": str(otel.sampling)}
-    found |= {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true"} if otel.content else {}
-    return found | ({"OTEL_HEADERS_SECRET": otel.headers_secret} if otel.headers_secret else {})
+    found = {tracing.OTEL_SWITCH: "on", tracing.OTEL_ENDPOINT: otel.endpoint}
+    found |= {tracing.OTEL_SERVICE: otel.service_name or project.name, tracing.OTEL_SHARE: str(otel.sampling)}
+    found |= {tracing.OTEL_CONTENT: "true"} if otel.content else {}
+    return found | ({tracing.OTEL_HEADERS_SECRET: otel.headers_secret} if otel.headers_secret else {})
 
 
 def local_otel(
@@ -136,14 +145,21 @@ def local_otel(
 ) -> dict[str, str]:
     """What the terminal's variables say instead in a run on this machine; nothing without the table ``otel``.
 
-    Raises ProjectError if spans could not be exported here, because ``module`` is not installed.
+    Raises ProjectError if spans could not be exported here, because ``module`` is not installed, or if others could
+    read the headers for the collector.
     """
     if project.otel is None:
         return {}
     if not _is_installed(module):
         raise ProjectError(f"[tool.a2a-serverless.otel] needs {module}: install a2a-serverless[otel] beside [cli]")
-    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS")
-    return {name: environment[name] for name in names if name in environment}
+    names = (tracing.OTEL_ENDPOINT, tracing.OTEL_HEADERS)
+    found = {name: environment[name] for name in names if name in environment}
+    endpoint = found.get(tracing.OTEL_ENDPOINT, project.otel.endpoint)
+    headers = found.get(tracing.OTEL_HEADERS) or project.otel.headers_secret
+    if endpoint and headers and not is_confidential(endpoint):
+        needs = "need an https endpoint, or one on this machine"
+        raise ProjectError(f"the headers for the collector {needs}, not {endpoint}")
+    return found
 
 
 def _is_installed(module: str) -> bool:

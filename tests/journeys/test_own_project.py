@@ -129,14 +129,18 @@ def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project
     project.environment["A2A_SECRET_WEATHER"] = "sunny"
     with collecting() as collector:
         project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
+        project.environment["OTEL_EXPORTER_OTLP_HEADERS"] = "x-key=confidential"
         project.cli("up")
         asked = project.cli("send", "tailor", "A coat, please.", code=WAITS)
         assert asked["task"]["status"]["message"]["parts"][0]["text"].startswith("sunny? ")
         eventually(lambda: collector.tree().keys() >= SPANS)
-        del project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"]
+        del project.environment["OTEL_EXPORTER_OTLP_ENDPOINT"], project.environment["OTEL_EXPORTER_OTLP_HEADERS"]
     tree = collector.tree()
     assert tree["invoke_agent Tailor"] == "SendStreamingMessage tailor"
     assert collector.services == {"my-agents"}
+    assert {headers.get("x-key") for headers in collector.headers} == {"confidential"}
+    written = [path for path in (project.path / ".a2a").rglob("template.yaml") if "confidential" in path.read_text()]
+    assert written == []
     table.write_text(before[0])
     agent.write_text(before[1])
 

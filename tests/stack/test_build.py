@@ -306,6 +306,7 @@ def test_a_collector_is_named_to_the_functions_that_make_spans_which_may_read_it
     resources = again.template["Resources"]
     assert sorted(first.made) == sorted(again.made) == ["ApiFunction", "WorkerFunction"]
     variables = {
+        "OPEN_TELEMETRY": "on",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector.example.com",
         "OTEL_HEADERS_SECRET": "otel",
         "OTEL_SERVICE_NAME": "mine",

@@ -188,6 +188,12 @@ def is_loopback(address: str) -> bool:
     return parsed is not None and any(parsed in network for network in _LOOPBACK)
 
 
+def is_confidential(url: str) -> bool:
+    """Whether nobody between can read what is sent to the URL: by https, or to this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname == "localhost" or is_loopback(parts.hostname or "")
+
+
 def _check_public(scheme: str, host: str, port: int, policy: EgressPolicy) -> None:
     if scheme != "https":
         raise UrlNotAllowed("only https is allowed")

@@ -10,6 +10,15 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.spans import TraceSpan
 
+# The variables of functions. The first switches spans on; libraries of agents read the others, too.
+OTEL_SWITCH: Final = "OPEN_TELEMETRY"
+OTEL_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+OTEL_HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
+OTEL_HEADERS_SECRET: Final = "OTEL_HEADERS_SECRET"  # noqa: S105 - a name
+OTEL_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+OTEL_SERVICE: Final = "OTEL_SERVICE_NAME"
+OTEL_SHARE: Final = "OTEL_TRACES_SAMPLER_ARG"
+
 
 class Tracer(Protocol):
     """Records spans, if ``is_on``; callers ask that first. No method raises."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from a2a_serverless.agent_loader import MANIFEST
+from a2a_serverless.ports.tracing import OTEL_HEADERS, OTEL_HEADERS_SECRET
 from a2a_serverless.project import local_otel, read_project
 from a2a_serverless.stack import environments, library, processes, sam
 from a2a_serverless.stack.build import build
@@ -85,8 +86,11 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 processes.stop(paths, process)
         receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
-            _store_secrets(emulator, secrets)
             switches = local_switches(options) | _switches_for(secrets) | otel
+            if OTEL_HEADERS in otel:  # a secret, so it is not written into the template
+                secrets[OTEL_HEADERS] = switches.pop(OTEL_HEADERS)
+                switches[OTEL_HEADERS_SECRET] = local_place(OTEL_HEADERS)
+            _store_secrets(emulator, secrets)
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), switches)
         with step(console, f"Starting the api on {options.api_url}"):
             api = start_api(paths, built, deployment, options)
@@ -97,7 +101,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
 
 
 def _store_secrets(emulator: Process, secrets: Mapping[str, str]) -> None:
-    """Store the agents' secrets in the emulator's Secrets Manager."""
+    """Store secrets of the agents, and of the collector, in the emulator's Secrets Manager."""
     client = sam.client("secretsmanager", emulator.url)
     for name, value in secrets.items():
         try:

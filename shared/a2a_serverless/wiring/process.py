@@ -6,10 +6,19 @@ import gc
 import logging
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.ports.tracing import NULL_TRACER
+from a2a_serverless.ports.tracing import (
+    NULL_TRACER,
+    OTEL_CONTENT,
+    OTEL_ENDPOINT,
+    OTEL_HEADERS,
+    OTEL_HEADERS_SECRET,
+    OTEL_SERVICE,
+    OTEL_SHARE,
+    OTEL_SWITCH,
+)
 from a2a_serverless.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,13 +32,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tracing import Tracer
 
 T = TypeVar("T")
-
-OTEL_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-OTEL_HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
-OTEL_HEADERS_SECRET: Final = "OTEL_HEADERS_SECRET"  # noqa: S105 - a name
-OTEL_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-OTEL_SERVICE: Final = "OTEL_SERVICE_NAME"
-OTEL_SHARE: Final = "OTEL_TRACES_SAMPLER_ARG"
 
 logger = logging.getLogger(__name__)
 
@@ -61,21 +63,27 @@ def make_metrics(environment: Mapping[str, str]) -> Metrics:
 
 
 def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Tracer:
-    """The tracer, if OpenTelemetry is configured. What is wrong with that is logged and costs the spans only.
+    """The tracer, if ``OPEN_TELEMETRY`` is on. What is wrong with its variables is logged and costs the spans only.
 
     The headers for the collector are in ``OTEL_EXPORTER_OTLP_HEADERS``, or in the secret that ``OTEL_HEADERS_SECRET``
-    names, in the same format.
+    names, in the same format. They are sent by https or to this machine only.
     """
-    if not (endpoint := environment.get(OTEL_ENDPOINT, "").strip()):
+    endpoint = environment.get(OTEL_ENDPOINT, "").strip()
+    if environment.get(OTEL_SWITCH) != "on" or not endpoint:
         return NULL_TRACER
+    given, place = environment.get(OTEL_HEADERS, "").strip(), environment.get(OTEL_HEADERS_SECRET, "")
     try:
         from opentelemetry.trace import set_tracer_provider
 
         from a2a_serverless.adapters.agent_secrets import secret_at
         from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
+        from a2a_serverless.domain.url_policy import is_confidential
+
+        if (given or place) and not is_confidential(endpoint):
+            logger.error("no spans: the headers for the collector need an https endpoint")
+            return NULL_TRACER
 
         def headers() -> Mapping[str, str]:
-            given, place = environment.get(OTEL_HEADERS, ""), environment.get(OTEL_HEADERS_SECRET, "")
             text = given or (secret_at(place, aws) if place and aws else "")
             return _headers_in(text.strip())
 
