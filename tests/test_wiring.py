@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.loggers import kept_loggers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ROOT = Path(__file__).parents[1]
 REFUSED = [
     ({"JWKS_MAX_AGE_SECONDS": "never"}, "JWKS_MAX_AGE_SECONDS must be a whole number from 1 to 86400, not 'never'"),
     ({}, "PUBLIC_TABLE_NAME is not set"),
@@ -73,6 +77,24 @@ def test_a_function_without_a_collector_or_with_a_wrong_setting_of_it_records_no
     environment: dict[str, str],
 ) -> None:
     assert make_tracer(environment) is NULL_TRACER
+
+
+TOLD_TASK = """
+import sys
+import a2a_serverless.http.app
+from tests.echo import Writer
+from tests.world import World
+
+world = World([Writer(seconds=0).agent])
+world.send("hello")
+world.settle()
+print(len(world.receiver.posts) > 1, "a2a_serverless.domain.spans" in sys.modules)
+"""
+
+
+def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
+    done = subprocess.run([sys.executable, "-c", TOLD_TASK], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import WakeCounterChanged, clear_children
-from a2a_serverless.domain.spans import call_span
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.ports.tasks import StepResult
@@ -207,6 +206,8 @@ class AgentCalls:
         """Records the span of a call that is over, under the ids that it was made with."""
         session = self._session
         if session.tracer.is_on and "trace" in opened:
+            from a2a_serverless.domain.spans import call_span
+
             ids, times = (opened["trace"], opened["parent"]), (opened["at"], session.now())
             session.tracer.record(call_span(session.head, name, agent, *ids, times, error))
 

@@ -31,7 +31,6 @@ from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.spans import run_span, wait_spans
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
@@ -153,6 +152,8 @@ def _record_spans(
     engine: Engine, session: RunSession, begun: HeadSnapshot, events: list[Event], ending: RunOutcome
 ) -> None:
     """Records the run's span, and those of the waits before it. ``begun`` is the head that the run began with."""
+    from a2a_serverless.domain.spans import run_span, wait_spans
+
     head, agent = session.head, engine.agents.get(session.head.agent)
     statuses = (event for event in events if isinstance(event, StatusEvent))
     for span in wait_spans(begun.head, statuses, session.fence):

@@ -20,7 +20,6 @@ from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.domain.spans import model_span, step_span
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.values import ValueScope
@@ -484,6 +483,8 @@ class DurableTaskContext:
             error = type(failed).__name__
             raise
         finally:
+            from a2a_serverless.domain.spans import step_span
+
             parent = step.within.trace if step.within else session.trace
             times = (step.began_at, session.now())
             span = step_span(session.head, step.name, tool, step.trace, parent, times)
@@ -491,6 +492,8 @@ class DurableTaskContext:
 
     def _record_model_call(self, step: RunningStep | None, model: str, amounts: Mapping[str, float]) -> None:
         """Records the span of the model call that usage was recorded of; it began with the step, or the call before."""
+        from a2a_serverless.domain.spans import model_span
+
         session, now = self._session, self._session.now()
         began = (step.model_at or step.began_at) if step else (self._busy_since if self._busy else now)
         if step:

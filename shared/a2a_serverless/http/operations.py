@@ -18,7 +18,6 @@ from a2a_serverless.domain import trace
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
-from a2a_serverless.domain.spans import request_span
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import sse
 from a2a_serverless.protocol.codecs import (
@@ -221,6 +220,8 @@ class OperationHandler:
 
     def _record_span(self, operation: Operation, task: str | None, outcome: str) -> None:
         """Records the request's span. That of a stream ends when the stream is open."""
+        from a2a_serverless.domain.spans import request_span
+
         (began, parent), service = self.since, self.service
         said = {"operation": operation.value, "agent": self.agent.id, "version": self.version}
         span = request_span(service.trace, parent, began, service.clock.now(), task=task, **said)

@@ -23,7 +23,6 @@ from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.spans import delivery_span
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
@@ -553,6 +552,8 @@ def _record(
     context.store.record_attempt(session.key, attempt, session.head.expires)
     _log_attempt(context, session, attempt, accepted=outcome.accepted)
     if context.tracer.is_on and result.trace:
+        from a2a_serverless.domain.spans import delivery_span
+
         accepted = outcome.accepted
         context.tracer.record(delivery_span(session.head, attempt, result.trace, session.host, accepted=accepted))
 
