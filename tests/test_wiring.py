@@ -16,6 +16,7 @@ from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
 from a2a_serverless.wiring.process import make_tracer
 from a2a_serverless.wiring.rotator import make_rotator
+from tests.collector import NO_EXPORTER, has_exporter
 from tests.contexts import Context
 from tests.loggers import kept_loggers
 
@@ -28,6 +29,7 @@ REFUSED = [
     ({}, "PUBLIC_TABLE_NAME is not set"),
 ]
 CONTEXT = Context()
+needs_exporter = pytest.mark.skipif(not has_exporter(), reason=NO_EXPORTER)
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +99,14 @@ def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
     assert done.stdout.split() == ["True", "False"]
 
 
+def test_without_the_exporter_tests_of_spans_are_skipped_and_fail_in_ci() -> None:
+    assert not has_exporter("no_such_module", {})
+    with pytest.raises(ModuleNotFoundError):
+        has_exporter("no_such_module", {"CI": "1"})
+
+
+@needs_exporter
 def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
     tracer = make_tracer(COLLECTOR | {"OTEL_EXPORTER_OTLP_HEADERS": "confidential"})
     tracer.record(TraceSpan("a", f"00-{'a' * 32}-{'b' * 16}-01", "", 1, 2))
     tracer.flush()
@@ -109,8 +117,8 @@ def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: p
     assert "confidential" not in str([vars(record) for record in caplog.records])
 
 
+@needs_exporter
 def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function() -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
     refused: list[str] = []
 
     class Refusing:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+from tests.collector import NO_EXPORTER, SECONDS, Collector, attributes, collecting, has_exporter
+
+if not has_exporter():
+    pytest.skip(NO_EXPORTER, allow_module_level=True)
 
 from a2a_serverless.adapters.open_telemetry import KEPT, PAUSE_S, OpenTelemetryTracer
 from a2a_serverless.domain.spans import TraceSpan
-from tests.collector import SECONDS, Collector, attributes, collecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+from tests.collector import NO_EXPORTER, SECONDS, Collector, attributes, collecting, has_exporter
+
+if not has_exporter():
+    pytest.skip(NO_EXPORTER, allow_module_level=True)
 
 from a2a_serverless import Step
 from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
@@ -16,7 +19,6 @@ from a2a_serverless.domain.trace import is_sampled
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from tests.client.deployment import BASE
-from tests.collector import SECONDS, Collector, attributes, collecting
 from tests.echo import agent_of
 from tests.handlers.test_chains import KEY, Chain, calling
 from tests.world import webhook

@@ -13,7 +13,7 @@ import pytest
 
 from a2a_serverless.stack import processes
 from a2a_serverless.stack.environments import find_uv, package_index
-from tests.collector import collecting
+from tests.collector import NO_EXPORTER, collecting, has_exporter
 from tests.stack.local import eventually
 from tests.stack.wheels import dist
 
@@ -117,8 +117,8 @@ OTEL = '[tool.a2a-serverless.otel]\nendpoint = "http://127.0.0.1:9"\n\n[tool.pyt
 SPANS = {"SendStreamingMessage tailor", "invoke_agent Tailor"}
 
 
+@pytest.mark.skipif(not has_exporter(), reason=NO_EXPORTER)
 def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project: Folder) -> None:
-    pytest.importorskip("opentelemetry.proto", reason="the extra otel is not installed")
     table, agent = project.path / "pyproject.toml", project.path / "my_agents/tailor.py"
     before = table.read_text(), agent.read_text()
     traced = before[0].replace("[cli]", "[cli,otel]").replace("[tool.pytest", OTEL)
