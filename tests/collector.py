@@ -72,6 +72,17 @@ def collecting() -> Iterator[Collector]:
         server.server_close()
 
 
+def exports() -> list[threading.Thread]:
+    """The exports that are under way."""
+    return [one for one in threading.enumerate() if one.name == "spans"]
+
+
+def wait_for_exports() -> None:
+    for thread in exports():
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
 def attributes(span: Any) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
 

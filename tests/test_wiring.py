@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
 from a2a_serverless.wiring.process import make_tracer
 from a2a_serverless.wiring.rotator import make_rotator
-from tests.collector import NO_EXPORTER, has_exporter
+from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
 from tests.loggers import kept_loggers
 
@@ -110,8 +109,7 @@ def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: p
     tracer = make_tracer(COLLECTOR | {"OTEL_EXPORTER_OTLP_HEADERS": "confidential"})
     tracer.record(TraceSpan("a", f"00-{'a' * 32}-{'b' * 16}-01", "", 1, 2))
     tracer.flush()
-    for thread in [one for one in threading.enumerate() if one.name == "spans"]:
-        thread.join(60)
+    wait_for_exports()
     (why,) = [record for record in caplog.records if record.message == "spans cannot be exported"]
     assert vars(why)["error"] == "ValueError"
     assert "confidential" not in str([vars(record) for record in caplog.records])
@@ -133,4 +131,5 @@ def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function() -
     tracer.record(TraceSpan("a", trace, "", 1, 2))
     assert (tracer.is_on, refused) == (True, [])
     tracer.flush()
+    wait_for_exports()
     assert refused == ["secrets"]

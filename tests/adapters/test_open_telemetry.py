@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.collector import NO_EXPORTER, SECONDS, Collector, attributes, collecting, has_exporter
+from tests.collector import (
+    NO_EXPORTER,
+    SECONDS,
+    Collector,
+    attributes,
+    collecting,
+    exports,
+    has_exporter,
+    wait_for_exports,
+)
 
 if not has_exporter():
     pytest.skip(NO_EXPORTER, allow_module_level=True)
@@ -36,16 +45,7 @@ def span(name: str = "a", trace: str = TRACE, **fields: Any) -> TraceSpan:
 
 
 def tracer_to(collector: Collector, **options: Any) -> OpenTelemetryTracer:
-    return OpenTelemetryTracer(collector.url, "weather", **{"flush_s": SECONDS, **options})
-
-
-def exports() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == "spans"]
-
-
-def wait_for_exports() -> None:
-    for thread in exports():
-        thread.join(SECONDS)
+    return OpenTelemetryTracer(collector.url, "weather", **{"flush_s": SECONDS, "export_s": SECONDS, **options})
 
 
 def test_a_span_arrives_as_it_was_recorded(collector: Collector) -> None:

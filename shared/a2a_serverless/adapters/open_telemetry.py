@@ -72,10 +72,12 @@ class OpenTelemetryTracer:
         share: float = 1.0,
         content: bool = False,
         flush_s: float = FLUSH_S,
+        export_s: float = EXPORT_S,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = f"{endpoint.rstrip('/')}/v1/traces"
-        self._headers, self._share, self._flush_s, self._now_s = headers, share, flush_s, now_s
+        self._headers, self._share, self._now_s = headers, share, now_s
+        self._flush_s, self._export_s = flush_s, export_s
         self._resource = Resource.create({"service.name": service})
         self._exporter: Any = None
         self._ended: deque[Any] = deque(maxlen=KEPT)
@@ -135,7 +137,7 @@ class OpenTelemetryTracer:
             if self._exporter is None:
                 headers = dict(self._headers())
                 self._exporter = OTLPSpanExporter(
-                    self._url, headers=headers, timeout=EXPORT_S, compression=Compression.Gzip
+                    self._url, headers=headers, timeout=self._export_s, compression=Compression.Gzip
                 )
             return bool(self._exporter.export(batch) is SpanExportResult.SUCCESS)
         except Exception as error:  # noqa: BLE001 - it costs the spans only
