@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -16,6 +17,7 @@ from tests.histories.history import Recorder, texts_of
 from tests.histories.plants import PLANTS
 from tests.histories.run import MOST_SEEDS, play, seeds_until_found
 from tests.histories.specification import NOT_CANCELABLE
+from tests.histories.virtual_time import VirtualTime
 from tests.observed import observed
 
 SEEDS: Final = range(1, 4)
@@ -69,3 +71,12 @@ def test_clients_over_http_see_the_same() -> None:
         history.operations[0].chunks = 1
         client.list_tasks()
     assert {one.promise for one in check(history)} == {"webhooks"}  # nobody listens there
+
+
+def test_a_thread_that_is_blocked_ends_the_history_with_an_error() -> None:
+    blocked = Event()
+    time = VirtualTime(2, limit_s=0.01)
+    time.spawn(blocked.wait)
+    with pytest.raises(TimeoutError, match="1 threads run since 0 ms"):
+        time.run()
+    blocked.set()

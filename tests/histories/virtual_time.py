@@ -6,19 +6,24 @@ import heapq
 from collections import deque
 from itertools import count
 from threading import Event, Lock, Semaphore, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.testing import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LIMIT_S: Final = 600.0  # of real time, for one seed, which takes seconds
+
 
 class VirtualTime:
-    """``ports.Clock`` of the threads that ``spawn`` starts, of which at most ``width`` run."""
+    """``ports.Clock`` of the threads that ``spawn`` starts, of which at most ``width`` run.
 
-    def __init__(self, width: int) -> None:
-        self._width = width
+    ``limit_s`` bounds the real time of a run: time stands still while a thread is blocked.
+    """
+
+    def __init__(self, width: int, limit_s: float = LIMIT_S) -> None:
+        self._width, self._limit_s = width, limit_s
         self._now, self._running, self._order = START, 0, count()
         self._ready: deque[Semaphore] = deque()
         self._asleep: list[tuple[int, int, Semaphore]] = []
@@ -53,11 +58,13 @@ class VirtualTime:
             self._ready.append(gate)
 
     def run(self) -> None:
-        """Runs until no thread is left; raises the first failure of one."""
+        """Runs until no thread is left; raises the first failure of one, TimeoutError after ``limit_s``."""
         self._is_over.clear()
         with self._lock:
             self._fill()
-        self._is_over.wait()
+        if not self._is_over.wait(self._limit_s):
+            text = f"{self._running} threads run since {self._now - START} ms; {self._limit_s} s have passed"
+            raise TimeoutError(text) from next(iter(self.failures), None)
         if self.failures:
             raise self.failures[0]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NEVER: Final = 1 << 62
+LIMIT_S: Final = 600.0  # of real time, for one seed, which takes seconds
 
 
 class Killed(BaseException):
@@ -49,14 +50,19 @@ class Process:
 
 
 class Scheduler:
-    """Runs processes until ``until`` (ms), or until none waits for a time. ``trace`` gets what happens."""
+    """Runs processes until ``until`` (ms), or until none waits for a time. ``trace`` gets what happens.
 
-    def __init__(self, seed: int, until: int, trace: Callable[[str], None] | None = None) -> None:
+    ``limit_s`` bounds the real time of a run: a process that blocks its thread would stop all others for ever.
+    """
+
+    def __init__(
+        self, seed: int, until: int, trace: Callable[[str], None] | None = None, limit_s: float = LIMIT_S
+    ) -> None:
         self.random = Random(seed)  # noqa: S311 - a seed, not a secret
         self.now = START
         self.current = Process("main", 0)
         self.failures: list[BaseException] = []
-        self._until = until
+        self._until, self._limit_s = until, limit_s
         self._trace = trace
         self._order = count()
         self._asleep: list[tuple[int, int, Process]] = []
@@ -77,7 +83,6 @@ class Scheduler:
 
         def live() -> None:
             process.gate.acquire()
-            self.current = process
             try:
                 if not self._over:
                     work()
@@ -95,13 +100,16 @@ class Scheduler:
         thread.start()
 
     def run(self) -> None:
-        """Runs everything; raises the first error that a process did not handle."""
+        """Runs everything; raises the first error that a process did not handle, TimeoutError after ``limit_s``."""
         self._pass_on()
-        self._finished.acquire()
+        if not self._finished.acquire(timeout=self._limit_s):
+            raise TimeoutError(f"{self.current.name} runs since {self.now - START} ms; {self._limit_s} s have passed")
         self._over = True
         for process, thread in zip(self._processes, self._threads, strict=True):
             process.gate.release()
-            thread.join()
+            thread.join(self._limit_s)
+            if thread.is_alive():
+                raise TimeoutError(f"{process.name} has not ended in {self._limit_s} s after the simulation")
         if self.failures:
             raise self.failures[0]
 
@@ -135,15 +143,18 @@ class Scheduler:
     def _switch(self, process: Process) -> None:
         following = self._next()
         if following is not process:
-            (self._finished if following is None else following.gate).release()
+            self._resume(following)
             process.gate.acquire()
             if self._over:
                 raise Over
-        self.current = process
 
     def _pass_on(self) -> None:
-        following = self._next()
-        (self._finished if following is None else following.gate).release()
+        self._resume(self._next())
+
+    def _resume(self, process: Process | None) -> None:
+        if process:
+            self.current = process
+        (process.gate if process else self._finished).release()
 
     def _next(self) -> Process | None:
         """The process that is due first, and the time moves there; None if the simulation is over."""

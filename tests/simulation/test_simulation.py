@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 
+from a2a_serverless.testing import START
 from tests.plants import PLANTS
 from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
+from tests.simulation.scheduler import Scheduler
 
 SEEDS = 6
 PLANT_SEEDS = 40
@@ -35,3 +39,12 @@ def test_a_seed_plays_the_same_again() -> None:
 def test_a_few_hundred_seeds_play_every_scenario() -> None:
     played = {name for seed in range(200) for name in Play(seed).names}
     assert played == {*SCENARIOS}
+
+
+def test_a_process_that_blocks_its_thread_ends_the_simulation_with_its_name() -> None:
+    blocked = Event()
+    scheduler = Scheduler(1, START + 1_000, limit_s=0.01)
+    scheduler.spawn("blocked", blocked.wait)
+    with pytest.raises(TimeoutError, match="blocked runs since 0 ms"):
+        scheduler.run()
+    blocked.set()
