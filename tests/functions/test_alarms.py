@@ -155,7 +155,14 @@ def test_a_saved_query_asks_for_lines_and_fields_that_the_log_has(name: str) -> 
 
 
 def test_the_emulator_which_has_no_queries_makes_none() -> None:
-    assert len(QUERIES) == 5
-    assert HANDED["LogGroups"]["Fn::If"][0] == "Streams"
-    assert all(one["Name"] == {"Fn::Sub": one["Name"]["Fn::Sub"]} for one in QUERIES.values())
-    assert all(one["Name"]["Fn::Sub"].startswith("${Service}/") for one in QUERIES.values())
+    resources, conditions = observability()["Resources"], observability()["Conditions"]
+    assert {resources[name].get("Condition") for name in QUERIES} == {"HasLogGroups"}
+    assert conditions["HasLogGroups"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "LogGroups"}, ""]}]}
+    condition, groups, none = HANDED["LogGroups"]["Fn::If"]
+    assert (condition, bool(groups), none) == ("Streams", True, "")
+
+
+def test_a_stacks_saved_queries_have_names_of_their_own() -> None:
+    names = {one["Name"]["Fn::Sub"] for one in QUERIES.values()}
+    assert len(names) == len(QUERIES) == 5
+    assert {name.partition("/")[0] for name in names} == {"${Service}"}
