@@ -13,7 +13,8 @@ from a2a_serverless.domain.push import CursorState, PushConfig, Verification
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from tests.faults.kinds import KINDS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "webhooks.md").read_text()
 CONFIG = PushConfig("c", "https://hooks.example.com", "1.0", "i", 1)
 CLAIMS = notification_claims(
     TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j"
@@ -40,5 +41,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert "5 s, 30 s, 2 min, 10 min, 30 min, " + ", ".join(map(str, hours[:-1])) + f" and {hours[-1]} hours" in TEXT
     assert DELAYS_S[1:6] == (5, 30, 120, 600, 1800)
     assert f"after {GIVE_UP_MS // 3_600_000} hours without a success" in TEXT
+    attempts = f"{sum(DELAYS_S) / 3600:.1f} hours or more"
+    assert f"{len(DELAYS_S)} attempts in {attempts}" in TEXT
+    assert f"twelve attempts in {attempts}" in (DOCS / "guarantees.md").read_text()
     assert TOKEN_LIFE_S == 300
     assert f"under {len(KINDS)} kinds of fault" in TEXT

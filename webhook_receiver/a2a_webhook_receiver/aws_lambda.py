@@ -7,8 +7,9 @@
 
     handler = make_handler(handle)
 
-``handle`` runs once per genuine notification. When it returns, the notification is settled; when it raises, the answer
-is 500 and the sender's next attempt calls it again. Importing this module reads and opens nothing: settings are read
+``handle`` gets each genuine notification at least once. When it returns, the notification is settled and does not come
+again; when it raises, the answer is 500 and the sender's next attempt calls it again, as it does after a function that
+died before that. Importing this module reads and opens nothing: settings are read
 from the environment at the first request (``a2a_webhook_receiver.settings``).
 """
 

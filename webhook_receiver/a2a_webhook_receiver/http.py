@@ -8,8 +8,9 @@
     def webhook(claimed: VerifiedWebhook) -> dict[str, bool]:
         ...
 
-The handler runs once per genuine notification. Refusals, challenges and duplicates are answered without it. When it
-returns, the notification is settled; when it raises, the sender's next attempt calls it again.
+The handler gets each genuine notification at least once. Refusals, challenges and duplicates are answered without it.
+When it returns, the notification is settled and does not come again; when it raises, or its process dies before that,
+the sender's next attempt calls it again.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Replay memory: a stolen token has no effect, and a notification is handled once.
+"""Replay memory: a stolen token has no effect, and a notification that was handled is not handled again.
 
 It stores three things, each for a limited time:
 
@@ -7,7 +7,8 @@ It stores three things, each for a limited time:
 * the **last event number** of a (task, config): a smaller one is late; it is accepted and marked.
 
 A notification is claimed from its first attempt until it is settled. After a crash the claim expires and the next
-attempt is handled: at least once, and twice only if the crash came between handling and settling.
+attempt is handled: at least once, and twice only if the crash came between handling and settling, or if handling took
+longer than ``CLAIM``.
 """
 
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ Post = Callable[[str, bytes, Mapping[str, str]], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A verified notification for the application, once per notification.
+    """A verified notification for the application, which gets each at least once.
 
     ``received_at``: ms since the epoch. ``late``: a later event of the same configuration came before. ``task``: the
     task's current state; None when it was not fetched, or when ``trouble`` says why it could not be. ``request`` is as

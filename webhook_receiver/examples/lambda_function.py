@@ -10,7 +10,7 @@ from a2a_webhook_receiver.receive import Claimed
 
 
 def handle(claimed: Claimed) -> None:
-    """Change this. It runs once per notification; if it raises, the sender's next attempt calls it again."""
+    """Change this. It gets each notification at least once; if it raises or dies, the next attempt calls it again."""
     print(claimed.notification.subject.task_id, claimed.notification.content.state)  # noqa: T201 - an example
 
 

@@ -166,7 +166,7 @@ class TaskContext(Protocol):
     async def step(self, name: str | Step, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Runs ``work(*args)`` once and stores its result; later runs of the task return the stored result.
+        """Runs ``work(*args)`` and stores its result; later runs of the task return the stored result.
 
         The result must be a JSON value, unless the ``Step`` has a codec. The arguments are JSON values or dataclasses.
         A plain function runs in a thread.

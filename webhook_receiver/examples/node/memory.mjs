@@ -1,5 +1,5 @@
-// Replay memory of one process: a stolen token has no effect, and a notification is handled once. With several processes,
-// replace it by a database: the same three functions, which may return promises; admit must be one transaction.
+// Replay memory of one process: a stolen token has no effect, and a handled notification is a duplicate. With several
+// processes, replace it by a database: the same three functions, which may return promises; admit must be one transaction.
 import { Refused } from "./verify.mjs";
 
 const CLAIM = 60_000;

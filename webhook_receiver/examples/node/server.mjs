@@ -1,5 +1,6 @@
 // A webhook receiver on plain Node 20: ISSUER=... AUDIENCE=... WEBHOOK_TOKEN=... node server.mjs
-// Change `handle`: it runs once per genuine notification. If it throws, the sender's next attempt calls it again.
+// Change `handle`: it gets each genuine notification at least once. If it throws, or the process dies before it has
+// returned, the sender's next attempt calls it again; after that, repeats do not reach it.
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 import { answerChallenge, answerDuplicate, answerFailed, answerHandled, answerRefusal, FAILED, NOT_ALLOWED } from "./answers.mjs";
