@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RequestUsage
 
 from a2a_serverless import (
     Artifact,
@@ -161,6 +162,24 @@ def test_usage_is_on_the_task() -> None:
     usage: Any = metadata["a2a-serverless/usage"]
     assert usage["function::answer"]["requests"] == 1
     assert usage["function::answer"]["output_tokens"] > 0
+
+
+def test_cached_tokens_are_not_counted_among_the_input_tokens() -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        del messages, info
+        used = RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=10, output_tokens=5)
+        return ModelResponse([TextPart("Hello!")], usage=used)
+
+    greeter = agent(Agent(FunctionModel(answer), name="greeter"), history=0, streaming=False)
+    usage: Any = (AgentTestHarness(greeter).send("hi").task.metadata or {})["a2a-serverless/usage"]
+    (amounts,) = usage.values()
+    assert amounts == {
+        "requests": 1,
+        "input_tokens": 30,
+        "cache_read_tokens": 60,
+        "cache_write_tokens": 10,
+        "output_tokens": 5,
+    }
 
 
 class Offer(BaseModel):
