@@ -46,7 +46,7 @@ def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None
     assert done.err.splitlines() == [
         "  1 ● submitted",
         "  2 ● working",
-        "  3 ● working  three sections",
+        "  3 ● three sections",
         "  4 + document.md  12 characters",
         "  5 + document.md  12 characters",
         "  6 + document.md  14 characters",
@@ -260,7 +260,9 @@ def test_the_owner_of_a_task_sees_each_attempt() -> None:
     task_id = at.run("send", "echo", "hi", "--no-wait", "--webhook", "https://hooks.example.com/a2a").out.strip()
     at.deployment.world.settle()
     shown = at.run("deliveries", "echo", task_id).out
-    assert "state           active" in shown
+    rows = {name: value for name, _, value in (line.partition("  ") for line in shown.splitlines())}
+    assert rows["State"].strip() == "active"
+    assert rows["Delivered up to"].strip() == "7"
     assert ": 200 in " in shown
     (one,) = json.loads(at.run("deliveries", "echo", task_id, "--json").out)["deliveries"]
     assert one["deliveredUpTo"] == 7

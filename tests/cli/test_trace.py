@@ -15,7 +15,7 @@ from tests.client.deployment import Deployment
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from a2a_serverless import TaskContext
 
@@ -24,6 +24,21 @@ async def work(task: TaskContext) -> None:
     colour = await task.ask("Which colour?")
     await task.step("绘制", str, 1)
     await task.emit("boat.txt", colour.text(), last=True)
+
+
+def shell_with(members: Mapping[str, object]) -> Shell:
+    """A deployment whose timelines have these members."""
+    deployment = Deployment(agent_of(work))
+
+    @contextmanager
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
+        with deployment.transport(call) as answer:
+            body = answer.body.read(1_000_000)
+            if call.url.endswith("/timeline"):
+                body = json.dumps({**json.loads(body), **members}).encode()
+            yield ClientResponse(answer.status, answer.headers, io.BytesIO(body))
+
+    return Shell(deployment, transport=transport)
 
 
 def traced(*options: str) -> tuple[str, str]:
@@ -53,6 +68,14 @@ def test_each_time_is_a_bar_on_one_scale() -> None:
     assert err == "The task is completed.\n"
 
 
+def test_a_single_attempt_is_told_in_the_singular() -> None:
+    tried = {"at": "2026-09-21T14:13:20Z", "milliseconds": 5}
+    at = shell_with({"deliveries": [{"id": "hook", "state": "active", "attempts": [tried]}]})
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    (webhook,) = [line for line in at.run("trace", "echo", task).out.splitlines() if line.startswith("webhook")]
+    assert webhook.startswith("webhook hook, active, 1 attempt  ")
+
+
 def test_the_timeline_as_json_is_as_it_was_served() -> None:
     out, err = traced("--json")
     assert {"spans", "events", "deliveries", "lastEvent"} <= json.loads(out).keys()
@@ -69,17 +92,7 @@ def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
 
 @pytest.mark.parametrize(("amount", "shown"), [(1_234_567, "1,234,567"), (0.0125, "0.0125"), ("many", "many")])
 def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: str) -> None:
-    deployment = Deployment(agent_of(work))
-
-    @contextmanager
-    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
-        with deployment.transport(call) as answer:
-            body = answer.body.read(1_000_000)
-            if call.url.endswith("/timeline"):
-                body = json.dumps(json.loads(body) | {"usage": {"model-1": {"input_tokens": amount}}}).encode()
-            yield ClientResponse(answer.status, answer.headers, io.BytesIO(body))
-
-    at = Shell(deployment, transport=transport)
+    at = shell_with({"usage": {"model-1": {"input_tokens": amount}}})
     task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
     assert f"model-1: input_tokens {shown}" in at.run("trace", "echo", task).out
 

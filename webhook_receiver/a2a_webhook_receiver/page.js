@@ -46,7 +46,7 @@ function setText(node, text) {
 
 function clock(ms) {
   const then = new Date(ms);
-  const time = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const time = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   return then.toDateString() === new Date().toDateString() ? time : `${then.toLocaleDateString()} ${time}`;
 }
 
@@ -502,7 +502,7 @@ function filterButton([name, [label, test]]) {
 function tokenItem(token) {
   const bound = token.taskId && state.tasks.has(token.taskId) ? title(token.taskId) : token.taskId ? [`task ${token.taskId}`] : [];
   const use = token.standing ? ["Valid for every task"] : bound.length ? ["Used by ", ...bound] : ["Not used yet"];
-  const until = token.standing ? "Does not expire" : `Until ${new Date(token.expires).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}`;
+  const until = token.standing ? "Does not expire" : `Until ${new Date(token.expires).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" })}`;
   return el("li", {}, el("strong", {}, token.standing ? "WEBHOOK_TOKEN" : token.agent || token.agentUrl || "Token without an agent's address"),
     el("span", {}, ...use), el("span", { class: "quiet" }, until));
 }

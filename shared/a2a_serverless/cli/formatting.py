@@ -35,21 +35,24 @@ def item_json(item: ClientEvent) -> Json:
     return {"eventNumber": item.n, **as_json(stream_response(item.content))}
 
 
-def item_line(item: ClientEvent) -> Text:
-    """Formats an item of a stream in one line, with its number first."""
-    return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content))
+def item_line(item: ClientEvent, before: TaskState | None = None) -> Text:
+    """Formats an item of a stream in one line, with its number first. The state ``before`` is not named again."""
+    return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content, before))
 
 
-def _content_line(content: StreamContent) -> Text:
+def _content_line(content: StreamContent, before: TaskState | None) -> Text:
     if isinstance(content, Message):
         return Text(f"» {one_line(content.text(), WIDTH)}")
     if isinstance(content, TaskArtifactUpdateEvent):
         return Text(f"+ {_chunk_words(content.artifact)}")
-    return _status_line(content.status)
+    return _status_line(content.status, before)
 
 
-def _status_line(status: TaskStatus) -> Text:
-    line = Text.assemble((f"{_MARKS.get(status.state, '●')} {status.state}", STYLES.get(status.state, "")))
+def _status_line(status: TaskStatus, before: TaskState | None) -> Text:
+    mark, style = _MARKS.get(status.state, "●"), STYLES.get(status.state, "")
+    if status.message and status.state == before:
+        return Text.assemble((mark, style), f" {one_line(status.message.text(), WIDTH)}")
+    line = Text.assemble((f"{mark} {status.state}", style))
     if status.message:
         line.append(f"  {one_line(status.message.text(), WIDTH)}", "dim")
     return line

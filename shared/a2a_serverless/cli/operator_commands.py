@@ -144,7 +144,7 @@ def revoke_key(stack: StackContext, kid: Kid) -> None:
 
 def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
     """Writes a webhook as rows, and one line for each attempt."""
-    terminal.rows([(name, str(value)) for name, value in webhook.items() if name != "attempts"])
+    terminal.rows([(_label(name), str(value)) for name, value in webhook.items() if name != "attempts"])
     attempts: Any = webhook["attempts"]
     for attempt in attempts:
         what = attempt.get("status") or attempt.get("error") or "?"
@@ -152,6 +152,11 @@ def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
         event = f"event {attempt['eventNumber']}" if attempt["eventNumber"] else "challenge"
         tried = f"{event}, attempt {attempt['attempt']}: {what} in {attempt['milliseconds']} ms{again}"
         terminal.raw(f"  {attempt['at']}  {tried}\n")
+
+
+def _label(name: str) -> str:
+    """The name of a JSON member for people: ``Delivered up to``."""
+    return "URL" if name == "url" else re.sub("[A-Z]", lambda found: f" {found[0].lower()}", name).capitalize()
 
 
 def moment_of(text: str) -> int:

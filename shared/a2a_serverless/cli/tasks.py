@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -60,6 +60,7 @@ InboxUrl = Annotated[
 ]
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
 Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
+_Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
 
 
@@ -109,11 +110,11 @@ def get(cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, 
 def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
 
-    def show(item: ClientEvent) -> None:
+    def show(item: ClientEvent, before: TaskState | None) -> None:
         if cli.terminal.json:
             cli.terminal.data(item_json(item), one_line=True)
         else:
-            cli.terminal.out.print(item_line(item), soft_wrap=True)
+            cli.terminal.out.print(item_line(item, before), soft_wrap=True)
 
     items = watched(find(cli, url, agent), task, cli.sleep)
     _, state = _show_items(cli, _Place(agent, url), items, show, task)
@@ -198,14 +199,14 @@ class _Place:
 
 
 def _show_items(
-    cli: CliContext, place: _Place, items: Iterator[ClientEvent], show: Callable[[ClientEvent], None], task_id: str = ""
+    cli: CliContext, place: _Place, items: Iterator[ClientEvent], show: _Show, task_id: str = ""
 ) -> tuple[str, TaskState | None]:
     """Shows each item; returns the task's id and last state. Ctrl-C ends the command, not the task, and says so."""
     state = None
     try:
         while item := _next(cli, items):
+            show(item, state)
             task_id, state = item.task_id or task_id, item.state or state
-            show(item)
     except KeyboardInterrupt:
         text = f"Interrupted. The task {task_id} goes on." if task_id else "Interrupted before the agent answered."
         remedy = place.command(cli, "watch", task_id) if task_id else place.command(cli, "tasks list")
@@ -237,11 +238,11 @@ def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
 def _follow(
     cli: CliContext, found: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
 ) -> None:
-    def show(item: ClientEvent) -> None:
+    def show(item: ClientEvent, before: TaskState | None) -> None:
         if isinstance(item.content, Message):
             _show_message(cli, place, item.content)
             raise typer.Exit
-        cli.terminal.note(item_line(item))
+        cli.terminal.note(item_line(item, before))
 
     task_id, _ = _show_items(cli, place, items, show)
     task = found.client.get(task_id)

@@ -57,7 +57,8 @@ def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
     for webhook in webhooks:
         attempts = [(_seconds(one["at"]), one["milliseconds"] / 1000) for one in webhook["attempts"]]
         if attempts:
-            name = f"webhook {one_line(webhook['id'], SHORT)}, {webhook['state']}, {len(attempts)} attempts"
+            tried = "1 attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
+            name = f"webhook {one_line(webhook['id'], SHORT)}, {webhook['state']}, {tried}"
             yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
 
 

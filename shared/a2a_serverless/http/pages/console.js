@@ -93,7 +93,7 @@ async function listTasks() {
   const { tasks = [] } = await getJson(`${agentUrl(state.agent)}/tasks?pageSize=${LISTED}&historyLength=0&includeArtifacts=false`);
   $("recent").hidden = false;
   const link = (task) => el("a", { href: `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`, "data-task": task.id, "aria-current": task.id === current()?.id },
-    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, clock(task.status?.timestamp, { hour: "2-digit", minute: "2-digit", hour12: false })));
+    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, clock(task.status?.timestamp, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })));
   $("tasks").replaceChildren(...(tasks.length ? tasks.map((task) => el("li", {}, link(task))) : [el("li", { class: "note" }, "No tasks yet.")]));
 }
 

@@ -37,7 +37,7 @@ export function duration(ms) {
   return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`;
 }
 
-export function clock(time, options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }) {
+export function clock(time, options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }) {
   const then = new Date(time);
   if (Number.isNaN(then.getTime())) return "";
   const told = then.toLocaleTimeString([], options);
