@@ -34,32 +34,8 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.codecs import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
-_MODULES: Final = {
-    "a2a_serverless.domain.agent": (
-        "Agent",
-        "AgentCallFailed",
-        "AgentExtension",
-        "Answer",
-        "CancelReason",
-        "Codec",
-        "KeyValueStore",
-        "SecretNotRead",
-        "Skill",
-        "Step",
-        "StepConflict",
-        "StepTimedOut",
-        "StoredValue",
-        "TaskContext",
-        "TaskFailed",
-        "TaskRejected",
-        "VersionConflict",
-        "agent",
-        "current_task",
-        "with_retries",
-    ),
-    "a2a_serverless.engine.codecs": ("TypeCodec",),
-    "a2a_serverless.protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
-}
+_PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
+_ELSEWHERE: Final = {"TypeCodec": "engine.codecs", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
 __all__ = [
     "Agent",
     "AgentCallFailed",
@@ -91,10 +67,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the type of the name is declared above
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"a2a_serverless.{_ELSEWHERE.get(name, 'domain.agent')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -28,7 +28,7 @@ from a2a_serverless.client import (
     agents_of,
     text_message,
 )
-from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.discovery import fetch, objects_in
 from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject
@@ -485,9 +485,7 @@ def _show(cli: CliContext, result: CheckResult) -> None:
 def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
     """Fetches the deployment's public keys, by key id."""
     url = f"{run.client.url.rpartition('/')[0]}/.well-known/jwks.json"
-    document = fetch(url, run.cli.transport, {})
-    listed = document.get("keys") if isinstance(document, dict) else None
-    return {str(key.get("kid")): key for key in (listed if isinstance(listed, list) else []) if isinstance(key, dict)}
+    return {str(key.get("kid")): key for key in objects_in(fetch(url, run.cli.transport, {}), "keys")}
 
 
 def _receiver(run: CheckRun) -> InboxClient:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from a2a_serverless.cli.formatting import bytes_words, file_size
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
 from a2a_serverless.client.calls import read_events
-from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.discovery import fetch, objects_in
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
@@ -75,8 +75,7 @@ class InboxClient:
     def list_entries(self, after: int = 0) -> list[InboxEntry]:
         """Lists the entries after number ``after``. Works also with receivers on Lambda, which have no live feed."""
         document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport, self.headers)
-        listed = document.get("entries") if isinstance(document, dict) else None
-        return [entry_of(view) for view in (listed if isinstance(listed, list) else []) if isinstance(view, dict)]
+        return [entry_of(view) for view in objects_in(document, "entries")]
 
     def entries(self, after: int = 0) -> Iterator[InboxEntry | None]:
         """Yields the entries after number ``after`` as they arrive; None after each ``QUIET_S`` seconds without one."""

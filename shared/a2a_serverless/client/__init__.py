@@ -18,15 +18,7 @@ functions, where every import lengthens the cold start (``docs/adr/0008-client-o
 from __future__ import annotations
 
 from a2a_serverless.client.calls import Client, ClientEvent, HttpError, PeerError, text_message
-from a2a_serverless.client.discovery import (
-    CARD_PATH,
-    DiscoveredAgent,
-    NoInterface,
-    agents_of,
-    client_of,
-    discover,
-    interface_of,
-)
+from a2a_serverless.client.discovery import DiscoveredAgent, NoInterface, agents_of, discover
 from a2a_serverless.http_client.transport import (
     ClientRequest,
     ClientResponse,
@@ -37,7 +29,6 @@ from a2a_serverless.http_client.transport import (
 )
 
 __all__ = [
-    "CARD_PATH",
     "Client",
     "ClientEvent",
     "ClientRequest",
@@ -50,9 +41,7 @@ __all__ = [
     "Transport",
     "Unreachable",
     "agents_of",
-    "client_of",
     "discover",
-    "interface_of",
     "over_urllib",
     "text_message",
 ]

@@ -173,16 +173,12 @@ class Client:
         return ClientRequest(self.url, headers, body, waits=accept == EVENT_STREAM)
 
 
-def text_message(text: str, media_type: str | None = None, **fields: str | None) -> Message:
-    """Makes a user's message with a new id. ``fields``: ``context_id`` or ``task_id`` that it continues."""
+def text_message(
+    text: str, media_type: str | None = None, *, context_id: str | None = None, task_id: str | None = None
+) -> Message:
+    """Makes a user's message with a new id, which may continue a context or a task."""
     parts = (Part(text=text, media_type=media_type),)
-    return Message(
-        message_id=uuid4().hex,
-        role=Role.USER,
-        parts=parts,
-        context_id=fields.get("context_id"),
-        task_id=fields.get("task_id"),
-    )
+    return Message(message_id=uuid4().hex, role=Role.USER, parts=parts, context_id=context_id, task_id=task_id)
 
 
 def _result_in(status: int, body: bytes) -> Json:

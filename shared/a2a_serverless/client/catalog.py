@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import ValidationError
 
 from a2a_serverless.client.calls import HttpError
-from a2a_serverless.client.discovery import check_secrecy, fetch, is_secret
+from a2a_serverless.client.discovery import address_of, fetch, origin_of
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http_client.transport import Unreachable, is_local
@@ -39,9 +39,7 @@ def read_catalog(
     credentials without https, CredentialsKept.
     """
     headers = headers or {}
-    if is_secret(headers):
-        check_secrecy(url)
-    address = url if url.endswith(".json") else url.rstrip("/") + CATALOG_PATH
+    address = address_of(url, CATALOG_PATH, headers)
     reading = _Reading(address, transport, headers, on_skipped)
     return list(reading.entries(address, _parse(address, fetch(address, transport, headers)), 1))
 
@@ -52,7 +50,7 @@ class _Reading:
     def __init__(
         self, address: str, transport: Transport, headers: Mapping[str, str], on_skipped: Callable[[str], None]
     ) -> None:
-        self._origin, self._transport, self._headers = _origin(address), transport, headers
+        self._origin, self._transport, self._headers = origin_of(address), transport, headers
         self._on_skipped = on_skipped
         self._left = MAX_DOCUMENTS - 1
         self._seen = {address}
@@ -82,7 +80,7 @@ class _Reading:
         self._left -= 1
         if entry.url is None:
             return entry.data  # type: ignore[return-value] # read by the same parser
-        if _origin(address) == self._origin:
+        if origin_of(address) == self._origin:
             return fetch(address, self._transport, self._headers)
         if urlsplit(address).scheme != "https" or is_local(address):
             raise InvalidAgentResponse(f"{address} is of another host, and not https or of this machine.")
@@ -106,8 +104,3 @@ def search(entries: Iterable[CatalogEntry], words: Sequence[str] = (), tags: Seq
 def _has_words(entry: CatalogEntry, words: Sequence[str]) -> bool:
     text = " ".join((entry.display_name, entry.description or "", *entry.tags)).casefold()
     return all(word.casefold() in text for word in words)
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc

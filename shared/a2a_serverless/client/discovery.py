@@ -51,17 +51,15 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     from a2a_serverless.protocol.peers import read_card  # agents of the same deployment need no card
 
     headers = headers or {}
-    secret = is_secret(headers)
-    if secret:
-        check_secrecy(url)
-    address = url if url.endswith(".json") else url.rstrip("/") + CARD_PATH
+    address = address_of(url, CARD_PATH, headers)
     document = fetch(address, transport, headers)
     if not isinstance(document, dict):
         raise InvalidAgentResponse(f"{address} is not an agent card.")
     card = read_card(document)
     interface = interface_of(card)
-    if secret:
-        _check_host(url, interface.url)
+    if _has_credentials(headers) and origin_of(url) != origin_of(interface.url):
+        where = origin_of(interface.url)[1]
+        raise CredentialsKept(f"The card points to {where}: name that address if credentials may go there.")
     return DiscoveredAgent(client_of(interface, transport, headers), card, document)
 
 
@@ -84,10 +82,15 @@ def interface_of(card: AgentCard) -> AgentInterface:
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:
     """Lists a deployment's agents: ``id``, ``name``, ``url`` and ``card`` (a URL) of each. Raises as ``fetch`` does."""
     document = fetch(f"{base_url.rstrip('/')}/agents", transport, headers or {})
-    listed = document.get("agents") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
+    if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
         raise InvalidAgentResponse(f"{base_url} does not list agents.")
-    return [one for one in listed if isinstance(one, dict)]
+    return objects_in(document, "agents")
+
+
+def objects_in(document: Json, name: str) -> list[JsonObject]:
+    """Returns the objects in the list of this name in a document; none if it has no such list."""
+    listed = document.get(name) if isinstance(document, dict) else None
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
@@ -102,18 +105,21 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
         raise InvalidAgentResponse(f"{url} is not a JSON document: {error}") from error
 
 
-def is_secret(headers: Mapping[str, str]) -> bool:
-    """Whether there are credentials among the headers."""
-    return any(name.lower() in CREDENTIALS for name in headers)
+def address_of(url: str, path: str, headers: Mapping[str, str]) -> str:
+    """Returns the address of a document: ``url``, if that ends with .json, or else ``path`` below it.
 
-
-def check_secrecy(url: str) -> None:
-    """Raises CredentialsKept for a URL without https that is not on this machine."""
-    if urlsplit(url).scheme != "https" and not is_local(url):
+    Raises CredentialsKept for credentials among the headers, unless the URL is https or of this machine.
+    """
+    if _has_credentials(headers) and urlsplit(url).scheme != "https" and not is_local(url):
         raise CredentialsKept("Credentials are sent over https only.")
+    return url if url.endswith(".json") else url.rstrip("/") + path
 
 
-def _check_host(given: str, named: str) -> None:
-    ours, theirs = urlsplit(given), urlsplit(named)
-    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
-        raise CredentialsKept(f"The card points to {theirs.netloc}: name that address if credentials may go there.")
+def origin_of(url: str) -> tuple[str, str]:
+    """Returns scheme and host of a URL."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _has_credentials(headers: Mapping[str, str]) -> bool:
+    return any(name.lower() in CREDENTIALS for name in headers)
