@@ -1,7 +1,6 @@
 """Formats tasks, events and cards: as lines for people, as A2A 1.0 JSON for programs."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from rich.text import Text
@@ -19,10 +18,9 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
-    TaskStatus,
     stream_response,
 )
-from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
+from a2a_serverless.protocol.v1_card import AgentCard
 
 WIDTH = 60
 KB = 1024
@@ -101,13 +99,15 @@ def task_rows(task: Task) -> list[Row]:
 
 def card_rows(card: AgentCard, url: str) -> list[Row]:
     """Formats an agent's card as rows."""
+    spoken = (f"{one.protocol_binding} {one.protocol_version}" for one in card.supported_interfaces)
+    abilities = {"stream": card.capabilities.streaming, "notify webhooks": card.capabilities.push_notifications}
     return [
         ("Name", one_line(card.name, WIDTH)),
         ("Version", one_line(card.version, WIDTH)),
         ("About", plain(card.description)),
         ("URL", url),
-        ("Speaks", ", ".join(dict.fromkeys(map(_binding, card.supported_interfaces)))),
-        ("Can", ", ".join(_abilities(card)) or "answer"),
+        ("Speaks", ", ".join(dict.fromkeys(spoken))),
+        ("Can", ", ".join(name for name, has in abilities.items() if has) or "answer"),
         ("Takes", ", ".join(card.default_input_modes)),
         ("Gives", ", ".join(card.default_output_modes)),
         *(("Skill", f"{one_line(skill.name, WIDTH)}: {plain(skill.description)}") for skill in card.skills),
@@ -137,14 +137,3 @@ def _part_text(part: Part, artifact: Artifact) -> str:
     size = bytes_words(file_size(str(part.value)))
     about = [part.filename or artifact.name or "a file", part.media_type or "of unknown type", size]
     return f"[{', '.join(about)}: save it with --out]"
-
-
-def _binding(interface: AgentInterface) -> str:
-    return f"{interface.protocol_binding} {interface.protocol_version}"
-
-
-def _abilities(card: AgentCard) -> Iterator[str]:
-    if card.capabilities.streaming:
-        yield "stream"
-    if card.capabilities.push_notifications:
-        yield "notify webhooks"

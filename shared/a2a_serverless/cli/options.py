@@ -54,7 +54,6 @@ Url = Annotated[
 ]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
 TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
-State = Annotated[str | None, typer.Option(envvar="A2A_STATE", help="Folder of the stack's state.", hidden=True)]
 
 
 def _read_stdin(limit: int) -> bytes:
@@ -70,19 +69,24 @@ def find_local_url(environment: Mapping[str, str]) -> str:
 
     The port is that of A2A_API_PORT, of a running ``dev`` or ``up`` of the current folder's project, or 8000.
     """
-    port = environment.get("A2A_API_PORT") or _running_port(environment.get("A2A_STATE"))
+    port = environment.get("A2A_API_PORT") or _running_port(environment)
     return f"http://127.0.0.1:{port}" if port else LOCAL_URL
 
 
-def _running_port(state: str | None) -> int | None:
+def _running_port(environment: Mapping[str, str]) -> int | None:
     from a2a_serverless.project import ProjectError, find_project
     from a2a_serverless.stack import paths, processes
 
     with suppress(ProjectError, OSError, ValueError, TypeError):
-        here = paths.of(find_project().root, Path(state) if state else None)
+        here = paths.of(find_project().root, state_folder(environment))
         found = [*processes.started(here.dev), *processes.started(here)]
         return next((process.port for process in found if process.name == "api"), None)
     return None
+
+
+def state_folder(environment: Mapping[str, str]) -> Path | None:
+    """The folder of the stack's state; None for the usual one."""
+    return Path(environment["A2A_STATE"]).resolve() if environment.get("A2A_STATE") else None
 
 
 def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
@@ -106,12 +110,10 @@ class CliContext:
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep
     program: str = field(default_factory=program)
-    operations: Callable[[StackName], "Operations"] = field(default_factory=lambda: partial(_wired, "make_operations"))
-    api_keys: Callable[[StackName], "ApiKeyStore"] = field(default_factory=lambda: partial(_wired, "make_api_keys"))
-    earlier_api_keys: Callable[[StackName], "ApiKeyStore"] = field(
-        default_factory=lambda: partial(_wired, "make_earlier_api_keys")
-    )
-    alarms: Callable[[StackName], Mapping[str, str]] = field(default_factory=lambda: partial(_wired, "alarm_states"))
+    operations: Callable[[StackName], "Operations"] = lambda stack: _wired("make_operations", stack)
+    api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_api_keys", stack)
+    earlier_api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_earlier_api_keys", stack)
+    alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
@@ -125,6 +127,12 @@ class CliContext:
     def url(self, given: str) -> str:
         """The URL of a deployment: ``given``, or that of this machine."""
         return given.rstrip("/") or self.local_url(self.environment)
+
+    def paths(self) -> "Paths":
+        """The paths of the current folder's project. Raises ProjectError or StackError."""
+        from a2a_serverless.stack import paths
+
+        return paths.find(state=state_folder(self.environment))
 
     @contextmanager
     def request(self, call: ClientRequest) -> Iterator[ClientResponse]:
@@ -153,7 +161,7 @@ class StackContext:
             return StackName(self.asked)
         from a2a_serverless.stack.emulator import running_emulator
 
-        return StackName(STACK, running_emulator(find_paths(self.cli.environment.get("A2A_STATE"))).url)
+        return StackName(STACK, running_emulator(self.cli.paths()).url)
 
     @cached_property
     def operations(self) -> "Operations":
@@ -226,10 +234,3 @@ def fetch_of_task(cli: CliContext, url: str, agent: str, task: str, what: str) -
         if refused.status == NOT_FOUND:
             raise TaskNotFound("The task was not found, or the agent's deployment is not of this project.") from refused
         raise
-
-
-def find_paths(state: str | None) -> "Paths":
-    """Returns the paths of the current folder's project. Raises ProjectError or StackError."""
-    from a2a_serverless.stack import paths
-
-    return paths.find(state=Path(state).resolve() if state else None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from a2a_serverless.cli.files import media_type_of, read_file
-from a2a_serverless.cli.options import LOCAL_URL, CliContext, State, find_paths
+from a2a_serverless.cli.options import LOCAL_URL, CliContext, state_folder
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.paths import Paths
@@ -36,9 +36,7 @@ Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
 Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
 
 
-def demo(
-    cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeout: Timeout = 120, state: State = None
-) -> None:
+def demo(cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeout: Timeout = 120) -> None:
     """Run a chain of agents on a fresh stack on this machine, and follow it by signed webhooks.
 
     Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
@@ -52,7 +50,7 @@ def demo(
     from a2a_serverless.cli.demo import DemoInput, run_demo
     from a2a_serverless.cli.demo_run import DemoRun
 
-    run = DemoRun(cli, find_samples(Path(state).resolve() if state else None), out, timeout)
+    run = DemoRun(cli, find_samples(state_folder(cli.environment)), out, timeout)
     report = run_demo(run, DemoInput(path, text, media_type_of(path)))
     if cli.terminal.json:
         cli.terminal.data(report)
@@ -80,13 +78,12 @@ def up(
     emulator_port: EmulatorPort = 4566,
     api_port: ApiPort = 8000,
     receiver_port: ReceiverPort = 8010,
-    state: State = None,
 ) -> None:
     """Start the stack on this machine, or bring a running one up to date with the checkout."""
     from a2a_serverless.stack import local_stack
 
     options = local_stack.Options(emulator_port, api_port, receiver_port)
-    running = local_stack.up(find_paths(state), options, cli.terminal.progress)
+    running = local_stack.up(cli.paths(), options, cli.terminal.progress)
     agents, inbox, rest_api = f"{running.api.url}/agents", f"{running.receiver.url}/", running.deployment.rest_url
     where = "" if running.api.url == LOCAL_URL else f" --url {running.api.url}"
     command = f"{cli.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
@@ -112,11 +109,11 @@ def up(
     )
 
 
-def down(cli: CliContext, *, state: State = None) -> None:
+def down(cli: CliContext) -> None:
     """Stop the stack. Its tasks are deleted; its logs stay in .a2a/logs."""
     from a2a_serverless.stack import local_stack, processes
 
-    here = find_paths(state)
+    here = cli.paths()
     names = [process.name for paths in (here, here.demo) for process in processes.started(paths)]
     for paths in (here, here.demo):
         local_stack.down(paths, cli.terminal.progress)
@@ -125,11 +122,11 @@ def down(cli: CliContext, *, state: State = None) -> None:
         cli.terminal.note("Nothing was running.")
 
 
-def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False, state: State = None) -> None:
+def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> None:
     """Show the logs of the stack: the last lines of each part, or all lines of one."""
     from a2a_serverless.stack import logs
 
-    paths = find_paths(state)
+    paths = cli.paths()
     said = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
     if cli.terminal.json:
         cli.terminal.data({name: [*lines] for name, lines in said.items()})

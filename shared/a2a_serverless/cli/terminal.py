@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -126,12 +126,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yields a line for each row, with its cells in columns. A Chinese character is as wide as two others."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(map(pad, row, widths)).rstrip() + "\n"
-
-
-def pad(text: str, width: int) -> str:
-    """Fills a text with spaces up to ``width`` cells of a terminal."""
-    return text + " " * (width - cell_len(text))
+        yield "  ".join(map(set_cell_size, row, widths)).rstrip() + "\n"
 
 
 def plain(text: str) -> str:

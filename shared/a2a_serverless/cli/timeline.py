@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from rich.cells import cell_len
-
-from a2a_serverless.cli.terminal import pad
+from rich.cells import cell_len, set_cell_size
 
 WIDTH = 40
 BAR = "━"
@@ -38,9 +36,5 @@ def _line(phase: Phase, start: float, scale: float, names: int, width: int) -> s
     left = min(width - 1, round((phase.begin - start) * scale))
     right = max(left + 1, min(width, round((phase.end - start) * scale)))
     bar = " " * left + BAR * (right - left)
-    return f"{pad(phase.name, names)}  {bar:{width}}  {_duration(phase.seconds)}"
-
-
-def _duration(seconds: float) -> str:
-    """Formats a duration in a column: milliseconds below one second."""
-    return f"{seconds * 1000:5.0f} ms" if seconds < 1 else f"{seconds:5.1f} s"
+    duration = f"{phase.seconds * 1000:5.0f} ms" if phase.seconds < 1 else f"{phase.seconds:5.1f} s"
+    return f"{set_cell_size(phase.name, names)}  {bar:{width}}  {duration}"
