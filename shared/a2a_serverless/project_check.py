@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -49,26 +49,27 @@ def check_project(project: Project | None = None) -> Checked:
     project = project or find_project()
     environment = project.environment | function_environment(project.source)
     command = [sys.executable, "-B", "-m", "a2a_serverless.project_check"]
-    try:
-        done = subprocess.run(  # noqa: S603 - this Python
-            command,
-            env=environment,
-            input=project.model_dump_json(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProjectError(f"importing the agents takes longer than {SECONDS} s") from None
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
-        raise ProjectError(f"importing the agents ended Python: {said}")
-    agents, local, problems = json.loads(lines[-1])
+    agents, local, problems = run_import(command, environment, ProjectError, project.model_dump_json())
     if problems:
         raise ProjectError("\n".join(problems))
     return Checked(agents, local)
+
+
+def run_import(
+    command: Sequence[str | Path], environment: Mapping[str, str], fail: Callable[[str], Exception], given: str = ""
+) -> Any:  # noqa: ANN401 - any JSON
+    """Runs a Python that imports agents; returns the JSON of its last line. Raises what ``fail`` makes of a reason."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a Python, by path
+            command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise fail(f"importing the agents takes longer than {SECONDS} s") from None
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
+        raise fail(f"importing the agents ended Python: {said}")
+    return json.loads(lines[-1])
 
 
 def function_environment(*folders: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -95,9 +96,8 @@ def install(paths: Paths, target: "Target", wanted: Mapping[str, Base], python: 
     missing = {name: base for name, base in wanted.items() if not folder_of(paths, target, base).exists()}
     if built.exists() and not missing:
         return built
-    work = paths.home / f"installing-{os.getpid()}"
-    shutil.rmtree(work, ignore_errors=True)
-    try:
+    with TemporaryDirectory(prefix="installing-", dir=paths.home) as temporary:
+        work = Path(temporary)
         _write_sources(work / "source", paths, wanted, missing)
         options: list[str | Path] = ["--base-dir", work / "source", "--template-file", work / "source/template.yaml"]
         options += ["--build-dir", work / "built", *overrides(target.parameters)]
@@ -108,8 +108,6 @@ def install(paths: Paths, target: "Target", wanted: Mapping[str, Base], python: 
                 kept = folder_of(paths, target, base)
                 _keep(work / "built" / folder, kept, base, python, paths.compiled / target.runtime)
         _keep_template(work / "built", template, built)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     for base in wanted.values():
         os.utime(folder_of(paths, target, base))
     keep_newest(paths.home / "bases", KEPT_BASES)

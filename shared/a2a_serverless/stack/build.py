@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
 from a2a_serverless.project import Project, own_packages, read_project
@@ -122,18 +123,14 @@ class _Work:
 
     def make(self, names: Sequence[str], zips: Mapping[str, Path]) -> None:
         """Make the zips of these functions. Raises `StackError` when an agent cannot be imported from its folder."""
-        work = self.paths.home / f"unfinished-{os.getpid()}"
-        shutil.rmtree(work, ignore_errors=True)
-        try:
-            folders = {name: self._assemble(name, work / name) for name in names}
+        with TemporaryDirectory(prefix="unfinished-", dir=self.paths.home) as work:
+            folders = {name: self._assemble(name, Path(work, name)) for name in names}
             self._check(folders)
             with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
                 list(pool.map(write_zip, folders.values()))
             for name in names:
                 zips[name].parent.mkdir(exist_ok=True)
-                (work / f"{name}.zip").replace(zips[name])
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+                Path(work, f"{name}.zip").replace(zips[name])
 
     def write_build(self, done: Path, template: Path, zips: Mapping[str, Path]) -> None:
         """Write the folder that `sam deploy` reads: the template as JSON, and the zips."""
@@ -174,7 +171,8 @@ class _Work:
         everywhere = [*self.checked.agents, *self.checked.local] if WORKER in folders else []
         reasons: dict[str, list[str]] = {}
         for name, paths in ((WORKER, everywhere), (API, inline)):
-            for reason in check_folder(folders[name], paths, self) if paths else ():
+            found = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()
+            for reason in found:
                 reasons.setdefault(reason, []).append(name.removesuffix("Function").lower())
         if reasons:
             whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in reasons.items())

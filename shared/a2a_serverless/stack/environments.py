@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from a2a_serverless.project_check import check_project
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import FILES
 from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.processes import run_logged
 from a2a_serverless.stack.progress import step
 
 NAMES = ("sam", "emulator")
@@ -75,20 +75,6 @@ def _is_installed(paths: Paths, name: str) -> bool:
 
 
 def _uv(paths: Paths, *arguments: str | Path) -> None:
-    log, command = paths.log("environments"), [find_uv(), *arguments]
-    with log.open("ab") as out:
-        done = subprocess.run(  # noqa: S603 - uv, by path
-            command,
-            env={**os.environ, **package_index()},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            check=False,
-        )
-    if done.returncode:
-        raise StackError("environments", _last_line(log), log=paths.relative(log))
-
-
-def _last_line(log: Path) -> str:
-    lines: Sequence[str] = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return (lines or ["uv said nothing"])[-1]
+    log = paths.log("environments")
+    if lines := run_logged([find_uv(), *arguments], {**os.environ, **package_index()}, log, paths.root):
+        raise StackError("environments", lines[-1], log=paths.relative(log))

@@ -4,15 +4,14 @@ A function whose agent lacks a package fails when it starts, and the deployment 
 """
 
 import ast
-import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from a2a_serverless.project import Project, imported_modules, own_packages
-from a2a_serverless.project_check import SECONDS, function_environment
+from a2a_serverless.project_check import function_environment, run_import
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import LIBRARY
 
@@ -35,38 +34,17 @@ print(json.dumps(failed))
 """
 
 
-class ForWhom(Protocol):
-    """The build that a folder belongs to."""
-
-    @property
-    def project(self) -> Project: ...
-    @property
-    def target(self) -> "Target": ...
-    @property
-    def python(self) -> Path: ...
-
-
-def check_folder(folder: Path, paths: Sequence[str], build: ForWhom) -> list[str]:
+def check_folder(folder: Path, paths: Sequence[str], project: Project, target: "Target", python: Path) -> list[str]:
     """Return why agents cannot be imported from a function's folder, and from nothing else.
 
     A build for another machine is not imported: only modules that its agents name and that are not there are found.
     """
-    if not build.target.runs_here:
-        return sorted(set(_absent(folder, build.project)))
-    environment = build.project.environment | function_environment() | {"PYTHONPATH": str(folder)}
+    if not target.runs_here:
+        return sorted(set(_absent(folder, project)))
+    environment = project.environment | function_environment() | {"PYTHONPATH": str(folder)}
     # -S: no site-packages, only the folder.
-    command: list[str | Path] = [build.python, "-S", "-B", "-c", _IMPORT, *paths]
-    try:
-        done = subprocess.run(  # noqa: S603 - the runtime's Python
-            command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise StackError("build", f"importing the agents takes longer than {SECONDS} s") from None
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
-        raise StackError("build", f"importing the agents ended Python: {said}")
-    return [_reason(folder, *failed) for failed in json.loads(lines[-1])]
+    command: list[str | Path] = [python, "-S", "-B", "-c", _IMPORT, *paths]
+    return [_reason(folder, *failed) for failed in run_import(command, environment, partial(StackError, "build"))]
 
 
 def _reason(folder: Path, path: str, error: str, missing: str | None) -> str:

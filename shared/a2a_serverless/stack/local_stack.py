@@ -86,7 +86,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 processes.stop(paths, process)
         receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
-            switches = local_switches(options) | _switches_for(secrets) | otel
+            named = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
+            switches = local_switches(options) | named | otel
             if OTEL_HEADERS in otel:  # a secret, so it is not written into the template
                 secrets[OTEL_HEADERS] = switches.pop(OTEL_HEADERS)
                 switches[OTEL_HEADERS_SECRET] = local_place(OTEL_HEADERS)
@@ -108,10 +109,6 @@ def _store_secrets(emulator: Process, secrets: Mapping[str, str]) -> None:
             client.create_secret(Name=local_place(name), SecretString=value)
         except client.exceptions.ResourceExistsException:
             client.put_secret_value(SecretId=local_place(name), SecretString=value)
-
-
-def _switches_for(secrets: Mapping[str, str]) -> dict[str, str]:
-    return {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
 
 
 def down(paths: Paths, console: Console) -> None:

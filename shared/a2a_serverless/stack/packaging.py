@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from a2a_serverless.stack.environments import find_uv
 from a2a_serverless.stack.errors import StackError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -32,8 +33,7 @@ def interpreter(runtime: str) -> Path:
     version = runtime.removeprefix("python")
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return Path(sys.executable)
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    found = _output([uv, "python", "find", "--no-python-downloads", version]) if uv else ""
+    found = _output([find_uv(), "python", "find", "--no-python-downloads", version])
     if not found:
         why = f"no {runtime} to compile with, and without compiled files every cold start takes about twice as long"
         raise StackError("build", why, remedy=f"`uv python install {version}`, or build for another Runtime")

@@ -79,6 +79,16 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
     return process
 
 
+def run_logged(command: Sequence[str | Path], env: Mapping[str, str], log: Path, cwd: Path) -> list[str]:
+    """Run a program to its end, with its output in a log. Return nothing, or if it fails the lines of its log."""
+    with log.open("wb") as out:
+        done = subprocess.run(  # noqa: S603 (our own programs, by path)
+            command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False
+        )
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return (lines or ["it said nothing"]) if done.returncode else []
+
+
 def announce(paths: Paths, name: str, port: int) -> None:
     """Record this process as one that listens on ``port``, so that other commands find it while it runs."""
     _save(paths, Process(name, os.getpid(), _start_time(os.getpid()) or "", port, ""))

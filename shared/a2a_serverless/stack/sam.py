@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import FILES
 from a2a_serverless.stack.packaging import functions_of
 from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.processes import run_logged
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.targets import Build
@@ -133,20 +133,10 @@ def run_sam(paths: Paths, command: str, options: list[str | Path], env: dict[str
     log = paths.log(f"sam-{command}")
     # python-uv looks for uv on the PATH; SAM's environment has the locked version.
     path = f"{paths.sam.parent}{os.pathsep}{env.get('PATH', '')}"
-    with log.open("wb") as out:
-        done = subprocess.run(  # noqa: S603 (SAM, by path)
-            [paths.sam, command, "--config-file", FILES / CONFIGURATION, *options],
-            cwd=paths.home,
-            env=env | {"PATH": path, **_SETTINGS, **package_index()},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    words = [paths.sam, command, "--config-file", FILES / CONFIGURATION, *options]
+    if lines := run_logged(words, env | {"PATH": path, **_SETTINGS, **package_index()}, log, paths.home):
         causes = [line for line in lines if line.startswith("Error") or "FAILED" in line]
-        raise StackError(f"sam {command}", (causes or lines or ["it said nothing"])[-1], log=paths.relative(log))
+        raise StackError(f"sam {command}", (causes or lines)[-1], log=paths.relative(log))
 
 
 def _failures(endpoint: str, stack_name: str) -> str:

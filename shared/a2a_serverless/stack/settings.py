@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
@@ -26,8 +27,7 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
         variables[PRICES] = json.dumps(project.prices)
     if project.secrets:
         variables[VARIABLE] = json.dumps(project.secrets)
-        policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
-        policy["PolicyDocument"]["Statement"] += _statements(project.secrets)
+        _allow(template, function, project.secrets.values())
 
 
 def give_otel(template: dict[str, Any], function: dict[str, Any], project: Project) -> None:
@@ -38,8 +38,7 @@ def give_otel(template: dict[str, Any], function: dict[str, Any], project: Proje
     variables = function.setdefault("Environment", {}).setdefault("Variables", {})
     variables.update(otel_variables(project) | variables)
     if project.otel and project.otel.headers_secret:
-        policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
-        policy["PolicyDocument"]["Statement"] += _statements({"": project.otel.headers_secret})
+        _allow(template, function, [project.otel.headers_secret])
 
 
 def local_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -58,15 +57,18 @@ def local_place(name: str) -> str:
     return f"agent-secrets/{name}"
 
 
-def _statements(secrets: Mapping[str, str]) -> list[dict[str, Any]]:
-    parameters = [place.removeprefix(PARAMETER) for place in secrets.values() if place.startswith(PARAMETER)]
-    others = [place for place in secrets.values() if not place.startswith(PARAMETER)]
-    found = {
-        "ssm:GetParameter": [_resource("ssm", f"parameter/{place.lstrip('/')}") for place in parameters],
-        "secretsmanager:GetSecretValue": [_secret(place) for place in others],
-    }
-    return [
-        {"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in found.items() if resources
+def _allow(template: dict[str, Any], function: dict[str, Any], places: Iterable[str]) -> None:
+    """Add the right to read these secrets to the role of a function."""
+    resources: defaultdict[str, list[object]] = defaultdict(list)
+    for place in places:
+        if place.startswith(PARAMETER):
+            name = place.removeprefix(PARAMETER).lstrip("/")
+            resources["ssm:GetParameter"].append(_resource("ssm", f"parameter/{name}"))
+        else:
+            resources["secretsmanager:GetSecretValue"].append(_secret(place))
+    policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
+    policy["PolicyDocument"]["Statement"] += [
+        {"Effect": "Allow", "Action": action, "Resource": found} for action, found in resources.items()
     ]
 
 

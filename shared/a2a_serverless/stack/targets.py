@@ -37,10 +37,6 @@ class Build:
     made: Sequence[str]
 
     @property
-    def fresh(self) -> bool:
-        return bool(self.made)
-
-    @property
     def template(self) -> dict[str, Any]:
         """The built template."""
         template: dict[str, Any] = json.loads((self.path / "template.yaml").read_text())
