@@ -21,7 +21,7 @@ from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
-from a2a_serverless.domain.model import Json, JsonObject
+from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.progress import spinner
@@ -182,14 +182,13 @@ def _line(console: Console, cells: tuple[str, str, str, str, str], verdict: Text
 
 
 def _report(run: DemoRun, task: Task, files: list[Path], pictures: list[Path]) -> JsonObject:
-    notifications: list[Json] = []
-    for entry in run.entries:
-        told = asdict(entry) | {"verified": entry.verified}
-        notifications.append({name: told[name] for name in told if name != "view"})
+    notifications = [asdict(entry) | {"verified": entry.verified} for entry in run.entries]
+    for entry in notifications:
+        del entry["view"]
     return {
         "taskId": task.id,
         "files": [str(path) for path in files],
         "pictures": [str(path) for path in pictures],
-        "notifications": notifications,
+        "notifications": [*notifications],
         "phases": [{"name": phase.name, "seconds": round(phase.seconds, 3)} for phase in run.phases],
     }

@@ -45,7 +45,7 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
     can call. Agents get this terminal's environment variables.
     """
     from a2a_serverless.dev.loading import AgentsNotLoaded
-    from a2a_serverless.dev.server import DevOptions, run_dev
+    from a2a_serverless.dev.server import run_dev
     from a2a_serverless.http.server import PortInUse
     from a2a_serverless.project import find_project
     from a2a_serverless.settings import read
@@ -53,7 +53,7 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
     others = read({name: value for name, value in cli.environment.items() if name == "AGENT_URLS"}).agent_urls
     try:
         with _output(cli.terminal):
-            run_dev(find_project(), DevOptions(port, receiver_port, others), DevTerminal(cli))
+            run_dev(find_project(), port, receiver_port, DevTerminal(cli), others)
     except PortInUse as error:
         remedy = "give other ports with --port and --receiver-port, or end the program that uses it"
         cli.terminal.fail(Explained("PortInUse", str(error), remedy))

@@ -62,13 +62,10 @@ def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
             yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
 
 
-def _usage(usage: Any) -> list[str]:  # noqa: ANN401 - any JSON
-    """What each model used, a line for each."""
-    lines = []
+def _usage(usage: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
     for model, used in usage.items():
         amounts = (f"{one_line(name, LONGEST)} {_amount(amount)}" for name, amount in used.items())
-        lines.append(f"{one_line(model, LONGEST)}: {', '.join(amounts)}")
-    return lines
+        yield f"{one_line(model, LONGEST)}: {', '.join(amounts)}"
 
 
 def _amount(amount: Any) -> str:  # noqa: ANN401 - any JSON

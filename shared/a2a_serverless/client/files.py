@@ -48,7 +48,6 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
 
 
 def _upload(client: Client, content: bytes) -> str:
-    """Uploads the content; returns the ``url`` for the part."""
     from a2a_serverless.protocol.additions import UploadRequest, UploadResponse
 
     wanted = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -73,19 +73,13 @@ class Reporter(Protocol):
         """An agent blocks its event loop."""
 
 
-@dataclass(frozen=True)
-class DevOptions:
-    """The ports on 127.0.0.1; 0 picks one. ``others`` are agents elsewhere that agents may call, by name."""
+def run_dev(project: Project, port: int, receiver_port: int, reporter: Reporter, others: Mapping[str, str]) -> None:
+    """Serves the project's agents until the process is interrupted. Raises PortInUse and AgentsNotLoaded.
 
-    port: int = 8000
-    receiver_port: int = 8010
-    others: Mapping[str, str] = field(default_factory=dict)
-
-
-def run_dev(project: Project, options: DevOptions, reporter: Reporter) -> None:
-    """Serves the project's agents until the process is interrupted. Raises PortInUse and AgentsNotLoaded."""
-    with listen(options.port) as api, listen(options.receiver_port) as receiver:
-        dev = Dev(project, api, receiver, reporter, options.others)
+    The ports are on 127.0.0.1; 0 picks one. ``others`` are agents elsewhere that agents may call, by name.
+    """
+    with listen(port) as api, listen(receiver_port) as receiver:
+        dev = Dev(project, api, receiver, reporter, others)
         try:
             asyncio.run(dev.serve())
         except KeyboardInterrupt:
@@ -106,16 +100,11 @@ class Dev:
     """One run of ``dev``."""
 
     def __init__(
-        self,
-        project: Project,
-        api: Listener,
-        receiver: Listener,
-        reporter: Reporter,
-        others: Mapping[str, str],
+        self, project: Project, api: Listener, receiver: Listener, reporter: Reporter, others: Mapping[str, str]
     ) -> None:
         self.project, self._reporter, self._watch = project, reporter, LoopWatch()
-        self._sockets = {api: self._serve_api, receiver: make_receiver(_url(api), _url(receiver))}
         self.url, self.receiver_url = _url(api), _url(receiver)
+        self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url)}
         self.agents = load_project(project)
         self._is_loaded = True
         self.deployment = LocalDeployment(
@@ -147,7 +136,6 @@ class Dev:
             await asyncio.gather(*serving)
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The api of the current agents."""
         await self.deployment.app(scope, receive, send)
 
     async def _on_change(self, files: set[Path]) -> None:

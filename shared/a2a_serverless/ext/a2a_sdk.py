@@ -264,7 +264,6 @@ def _parsed(model: ProtoModel, empty: Any) -> Any:  # noqa: ANN401 - a protobuf 
 
 
 def _fields_of(card: dict[str, Any]) -> dict[str, Any]:
-    """The fields of ``Agent`` that a card has."""
     names = {"name": "name", "description": "description", "version": "version"}
     lists = {"input_modes": "defaultInputModes", "output_modes": "defaultOutputModes"}
     found = {ours: card[theirs] for ours, theirs in names.items() if card.get(theirs)}

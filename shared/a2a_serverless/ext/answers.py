@@ -51,14 +51,15 @@ def is_yes(text: str) -> bool:
 def content_of(answer: Task | Message) -> Json:
     """What another agent has answered: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
     if isinstance(answer, Message):
-        return _data_or_text(answer)
+        return data_or_text(answer)
     said = answer.status.message.text() if answer.status.message else ""
     if answer.status.state is not TaskState.COMPLETED:
         raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {said}")
-    contents: list[Json] = [_data_or_text(artifact) for artifact in answer.artifacts]
+    contents: list[Json] = [data_or_text(artifact) for artifact in answer.artifacts]
     return contents[0] if len(contents) == 1 else contents or said
 
 
-def _data_or_text(said: Message | Artifact) -> Json:
+def data_or_text(said: Message | Artifact) -> Json:
+    """The first data part, or else the text."""
     data = said.data()
     return said.text() if data is None else data

@@ -22,6 +22,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -43,7 +44,7 @@ from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
 from a2a_serverless.engine.task_context import DurableTaskContext, StepAlreadyStored
-from a2a_serverless.ext.answers import AnswerStream
+from a2a_serverless.ext.answers import AnswerStream, data_or_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -213,7 +214,7 @@ def _answers_by_id(answer: Message, asked: Sequence[str]) -> dict[str, Any]:
     data = answer.data()
     if isinstance(data, dict) and data and data.keys() <= set(asked):
         return data
-    return {asked[0]: answer.text() if data is None else data}
+    return {asked[0]: data_or_text(answer)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +391,7 @@ class _Saver(BaseCheckpointSaver[int]):
         if text:
             record = self._load(base64.b64decode(text))
             self._attempts[record["task"]] += 1
-            self._writes[record["ns"], record["id"]].append({**record, "name": name})
+            self._writes[record["ns"], record["id"]].append({**record, "attempt": int(name.rpartition("/")[2])})
 
     def _take_point(self, data: bytes, slot: int | None = None) -> None:
         point = self._load(data)
@@ -420,7 +421,7 @@ class _Saver(BaseCheckpointSaver[int]):
     def _pending(self, namespace: str, checkpoint_id: str) -> Sequence[tuple[str, str, Any]]:
         """The writes for a checkpoint in ``writes_sort_key`` order. Special channels have their last value."""
         found: dict[tuple[str, str, int], tuple[str, Any]] = {}
-        for record in sorted(self._writes[namespace, checkpoint_id], key=lambda one: _number(one["name"])):
+        for record in sorted(self._writes[namespace, checkpoint_id], key=itemgetter("attempt")):
             for index, channel, value in record["writes"]:
                 key = writes_sort_key(record["path"], record["task"], index)
                 if index < 0 or key not in found:
@@ -464,10 +465,6 @@ class _Saver(BaseCheckpointSaver[int]):
         self._sent = [one for one in self._sent if one not in done]
         for one in done:
             one.result()
-
-
-def _number(name: str) -> int:
-    return int(name.rpartition("/")[2])
 
 
 class _Stream:
@@ -552,23 +549,19 @@ class _Reply:
         self.in_step = task.current_step is not None
         self.said = False
         self._task = task
-        self._text = AnswerStream(task, artifact)
+        self.text = AnswerStream(task, artifact)
         self._busy = ExitStack()
 
     async def begin(self) -> None:
         """Keeps the run from being suspended while the model works."""
         self._busy.enter_context(self._task.at_work())
 
-    async def add(self, text: str) -> None:
-        """Emits a chunk, when the next one is known."""
-        await self._text.add(text)
-
     async def end(self, text: str, amounts: Mapping[str, float]) -> None:
         """Records the usage, and emits the last chunk."""
         if amounts:
             await self._task.record_usage(self.model, **amounts)
-        await self._text.add(text)
-        await self._text.end(last=True)
+        await self.text.add(text)
+        await self.text.end(last=True)
         self._busy.close()
 
 
@@ -618,7 +611,7 @@ class _Listener(AsyncCallbackHandler):
         text = str(chunk.message.text) if chunk and hasattr(chunk, "message") else ""
         if reply and text and not reply.silent and not self._in_thread(reply):
             reply.said = True
-            await self._do(reply, partial(reply.add, text))
+            await self._do(reply, partial(reply.text.add, text))
 
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: object) -> None:
         """Ends the artifact. A model that does not stream has said everything now."""

@@ -39,7 +39,7 @@ from pydantic_ai.messages import (
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
-from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, is_yes
+from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes
 from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.step_names import numbered
 
@@ -201,7 +201,8 @@ class _Durability(BaseDurabilityCapability[Any]):
         """Asks the client for approvals, and for the results of external tools, one after the other."""
         del ctx
         approvals = {call.tool_call_id: await _ask_approval(call) for call in requests.approvals}
-        calls = {call.tool_call_id: await _ask_result(call) for call in requests.calls}
+        question = "What is the result of {}?"
+        calls = {call.tool_call_id: data_or_text(await _ask("result", call, question)) for call in requests.calls}
         return requests.build_results(approvals=approvals, calls=calls)
 
 
@@ -239,7 +240,6 @@ class _Steps(CallableOperationBackend[bool]):
 
 
 def _in_step(operation_id: DurableOperationId, tool: Any, name: str) -> bool:  # noqa: ANN401 - the framework's
-    """Whether a tool runs in a step."""
     del operation_id, name
     return tool is None or (tool.tool_def.metadata or {}).get(IN_STEP) is not False
 
@@ -306,12 +306,6 @@ async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
     if isinstance(said, dict):
         return said.get("approved") is True or ToolDenied(str(said.get("message") or ToolDenied().message))
     return is_yes(answer.text()) or ToolDenied(answer.text() or ToolDenied().message)
-
-
-async def _ask_result(call: ToolCallPart) -> object:
-    """The result of an external tool: the answer's data, or else its text."""
-    answer = await _ask("result", call, "What is the result of {}?")
-    return answer.text() if answer.data() is None else answer.data()
 
 
 async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:

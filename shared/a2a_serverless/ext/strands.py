@@ -20,7 +20,7 @@ from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReas
 from strands.types.session import decode_bytes_values, encode_bytes_values
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
-from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of
+from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text
 from a2a_serverless.ext.history import load_history, save_turn
 from a2a_serverless.ext.step_names import numbered
 
@@ -237,8 +237,7 @@ async def _ask(task: TaskContext, interrupt: Interrupt) -> dict[str, Any]:
     said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
     text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
     answer = await task.ask([Part(text=text), Part(data=data)])
-    response = answer.text() if answer.data() is None else answer.data()
-    return {"interruptResponse": {"interruptId": interrupt.id, "response": response}}
+    return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
 
 
 async def _emit_output(task: TaskContext, result: AgentResult, *, streamed: bool) -> None:

@@ -102,7 +102,6 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
 
 
 def _store_secrets(emulator: Process, secrets: Mapping[str, str]) -> None:
-    """Store secrets of the agents, and of the collector, in the emulator's Secrets Manager."""
     client = sam.client("secretsmanager", emulator.url)
     for name, value in secrets.items():
         try:

@@ -35,7 +35,6 @@ def create(name: str, parent: Path) -> list[Path]:
 
 
 def _files(name: str) -> Iterator[tuple[str, str, int]]:
-    """Yield path, text and mode of each file."""
     for one in _TEXTS:
         yield one, (FILES / one).read_text(), 0o644
     yield "samconfig.toml", _samconfig((FILES / "samconfig.example.toml").read_text(), name), 0o644

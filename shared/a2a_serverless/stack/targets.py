@@ -38,7 +38,6 @@ class Build:
 
     @property
     def template(self) -> dict[str, Any]:
-        """The built template."""
         template: dict[str, Any] = json.loads((self.path / "template.yaml").read_text())
         return template
 
