@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import fields
 from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ from a2a.server.agent_execution import RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
 from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
 
 from a2a_serverless import Agent, AgentExtension, CancelReason, Skill, Step, TaskFailed, TaskRejected, TypeCodec
 from a2a_serverless.domain.contents import file_of
@@ -31,6 +33,7 @@ from a2a_serverless.protocol import v0_3, v1
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from _typeshed import DataclassInstance
     from a2a.server.agent_execution import AgentExecutor
 
     from a2a_serverless import Answer, Artifact, Part, Task, TaskContext
@@ -270,17 +273,12 @@ def _fields_of(card: dict[str, Any]) -> dict[str, Any]:
     found |= {ours: tuple(card[theirs]) for ours, theirs in lists.items() if card.get(theirs)}
     extensions = card.get("capabilities", {}).get("extensions", ())
     return found | {
-        "skills": tuple(_skill(one) for one in card.get("skills", ())),
-        "extensions": tuple(_extension(one) for one in extensions),
+        "skills": tuple(Skill(**{"tags": (), **_told(Skill, one)}) for one in card.get("skills", ())),
+        "extensions": tuple(AgentExtension(**_told(AgentExtension, one)) for one in extensions),
     }
 
 
-def _skill(skill: dict[str, Any]) -> Skill:
-    lists = {"tags": "tags", "examples": "examples", "input_modes": "inputModes", "output_modes": "outputModes"}
-    told = {ours: tuple(skill.get(theirs, ())) for ours, theirs in lists.items()}
-    return Skill(id=skill["id"], name=skill["name"], description=skill["description"], **told)
-
-
-def _extension(extension: dict[str, Any]) -> AgentExtension:
-    known = {name: extension[name] for name in ("description", "required", "params") if name in extension}
-    return AgentExtension(uri=extension["uri"], **known)
+def _told(kind: type[DataclassInstance], members: dict[str, Any]) -> dict[str, Any]:
+    """The members that are fields of a dataclass, by its names and with its tuples."""
+    found = {to_snake(name): tuple(value) if isinstance(value, list) else value for name, value in members.items()}
+    return {field.name: found[field.name] for field in fields(kind) if field.name in found}

@@ -230,7 +230,8 @@ class _Saver(BaseCheckpointSaver[int]):
     """LangGraph's checkpoints in the task's store, and the writes of nodes as steps.
 
     Of each namespace (the graph, and each running subgraph) only the newest checkpoint is kept, in a numbered slot.
-    When the graph's own checkpoint advances, the slots of its subgraphs are free.
+    When the graph's own checkpoint advances, the slots of its subgraphs are free. ``is_outdated`` is whether another
+    run has stored another result of a node.
     """
 
     def __init__(self, task: DurableTaskContext, conversation: str, serde: SerializerProtocol | None) -> None:
@@ -244,13 +245,8 @@ class _Saver(BaseCheckpointSaver[int]):
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._sent: list[Future[object]] = []
-        self._lost: list[str] = []
+        self.is_outdated = False
         self.streams = _Streams(task, self._next_name)
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether another run has stored another result of a node."""
-        return bool(self._lost)
 
     async def load(self) -> bool:
         """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
@@ -352,7 +348,7 @@ class _Saver(BaseCheckpointSaver[int]):
         async with self._lock:
             self._check_sent()
             await self.streams.drain()
-            slot = self._slot(namespace)
+            slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
             data = self._dump(point)
             await self._task.store.put(f"{PREFIX}{slot}", data)
             self._take_point(data, slot)
@@ -380,7 +376,7 @@ class _Saver(BaseCheckpointSaver[int]):
             self._check_sent()
             name = self._next_name(task_id)
             if await self.streams.finish(task_id, name, text) != text:
-                self._lost.append(name)
+                self.is_outdated = True
                 raise StepAlreadyStored
             self._take_writes(name, text)
 
@@ -406,10 +402,6 @@ class _Saver(BaseCheckpointSaver[int]):
             parents = self._load(self._points[namespace].data)["metadata"].get("parents", {})
             if root is None or parents.get("") != root.id:
                 del self._points[namespace], self._slots[namespace]
-
-    def _slot(self, namespace: str) -> int:
-        taken = {*self._slots.values()}
-        return self._slots.get(namespace, next(slot for slot in count() if slot not in taken))
 
     def _merged(self, namespace: str, checkpoint_id: str) -> dict[str, dict[str, Any]]:
         """The writes for a checkpoint by node's task and channel."""

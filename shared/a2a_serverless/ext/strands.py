@@ -11,6 +11,7 @@ result. Everything between steps runs again, so it must be deterministic: hooks,
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -79,7 +80,7 @@ async def run(made: strands.Agent, prompt: AgentInput, *, stream: bool = True, *
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
     """
     task = current_task()
-    made.add_middleware(InvokeModelStage, _Model(task, stream=stream).call)
+    made.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     made.add_middleware(ExecuteToolStage, _call_tool)
     result = await made.invoke_async(prompt, **options)
     while result.stop_reason == "interrupt":
@@ -145,37 +146,36 @@ class _Held(Exception):
         self.event = event
 
 
-class _Model:
+async def _call_model(
+    context: InvokeModelContext, next_fn: MiddlewareNext, *, stream: bool
+) -> AsyncIterator[TypedEvent]:
     """Middleware that makes each model call a step."""
+    task = current_task()
 
-    def __init__(self, task: TaskContext, *, stream: bool) -> None:
-        self._task = task
-        self._stream = stream
+    async def work() -> list[Any]:
+        stop = await _consume(task, next_fn(context), stream=stream)
+        await _record_usage(task, context.model, stop.usage)
+        return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
 
-    async def call(self, context: InvokeModelContext, next_fn: MiddlewareNext) -> AsyncIterator[TypedEvent]:
-        async def work() -> list[Any]:
-            stop = await self._consume(next_fn(context))
-            await _record_usage(self._task, context.model, stop.usage)
-            return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
+    name = f"{context.agent.name}: model"
+    yield ModelStopReason(*await numbered(task, name, lambda named: _step(task, named, work)))
 
-        name = f"{context.agent.name}: model"
-        yield ModelStopReason(*await numbered(self._task, name, lambda named: _step(self._task, named, work)))
 
-    async def _consume(self, events: AsyncIterator[TypedEvent]) -> ModelStopReason:
-        """Emits the text of a response; returns the event that ends it."""
-        answer, said, stop = AnswerStream(self._task), "", None
-        async for event in events:
-            stop = event if isinstance(event, ModelStopReason) else stop
-            if self._stream and (text := _text_in(event)):
-                said += text
-                await answer.add(text)
-        if stop is None:
-            raise RuntimeError("the model's response has no end")
-        if said != _text_of(stop.message):  # a guardrail has replaced it
-            answer = AnswerStream(self._task)
-            await answer.add(_text_of(stop.message) if self._stream else "")
-        await answer.end(last=stop.stop_reason != "tool_use")
-        return stop
+async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
+    """Emits the text of a response; returns the event that ends it."""
+    answer, said, stop = AnswerStream(task), "", None
+    async for event in events:
+        stop = event if isinstance(event, ModelStopReason) else stop
+        if stream and (text := _text_in(event)):
+            said += text
+            await answer.add(text)
+    if stop is None:
+        raise RuntimeError("the model's response has no end")
+    if said != _text_of(stop.message):  # a guardrail has replaced it
+        answer = AnswerStream(task)
+        await answer.add(_text_of(stop.message) if stream else "")
+    await answer.end(last=stop.stop_reason != "tool_use")
+    return stop
 
 
 async def _call_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> AsyncIterator[TypedEvent]:
