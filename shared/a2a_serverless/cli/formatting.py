@@ -18,6 +18,7 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
+    TaskStatus,
     stream_response,
 )
 from a2a_serverless.protocol.v1_card import AgentCard
