@@ -162,4 +162,4 @@ def measure(rounds: int) -> Report:
 
 
 if __name__ == "__main__":
-    main(measure, rounds=5)
+    main(measure, rounds=4)
