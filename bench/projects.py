@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AGENT: Final = "tailor"  # of a new project
-# What depends on requirements only is shared with the checkout.
-SHARED: Final = ("venvs", "bases", "compiled")
+# What is named by a digest of its contents is shared with the checkout, and not made again by the next run.
+SHARED: Final = ("venvs", "bases", "templates", "compiled", "zips")
 
 
 def make_project(name: str) -> Path:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.protocol.v1 import SendMessageRequest, Task
@@ -55,10 +56,13 @@ def _edited(project: terminal.Project, dev: terminal.Dev, answer: str) -> float:
 
 
 def with_up(edits: int) -> list[float]:
-    """Returns the seconds from each edit to the new answer of a stack that `up` brings up to date."""
+    """Returns the seconds from each edit to the new answer of a stack that `up` brings up to date.
+
+    No edit is like one of an earlier run, whose zip would be there.
+    """
     agent = agent_file(make_project("saved"))
     with _up(agent.parents[1]) as (run, url):
-        return [_brought_up(agent, run, url, f"Question {number}?") for number in range(edits)]
+        return [_brought_up(agent, run, url, f"Which colour, {uuid4().hex}?") for _ in range(edits)]
 
 
 def _brought_up(agent: Path, run: Any, url: str, question: str) -> float:  # noqa: ANN401 - a function
