@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import Response
+
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.access import ApiKey, digest_of
@@ -91,13 +93,13 @@ def working(live: Live) -> Iterator[None]:
 
 
 @contextmanager
-def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[str]:
-    """A deployment that answers on 127.0.0.1; gives its base URL."""
+def serving(agents: Sequence[Agent], port: int = 0, stage: str = "", **options: Any) -> Iterator[str]:
+    """A deployment that answers on 127.0.0.1; gives its base URL, which ends with the ``stage``."""
     listener = listen(port)
-    base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    base_url = f"http://127.0.0.1:{listener.getsockname()[1]}{stage}"
     live = Live(agents, base_url, **options)
     web, faults = watched(replace(live.edge, run=in_threads()).app)
-    server = Server(web)
+    server = Server(under(stage, web))
     thread = threading.Thread(target=server.run, args=([listener],))
     with working(live), listener:
         thread.start()
@@ -107,6 +109,20 @@ def serving(agents: Sequence[Agent], port: int = 0, **options: Any) -> Iterator[
             server.should_exit = True
             thread.join()
     assert faults == [], faults
+
+
+def under(stage: str, web: Any) -> Any:
+    """As behind API Gateway, whose address has a stage that is not in the path of a function's request."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> Any:
+        if scope["type"] == "http":
+            if not scope["path"].startswith(stage):
+                return await Response(status_code=403)(scope, receive, send)
+            path, raw = scope["path"].removeprefix(stage), scope["raw_path"].removeprefix(stage.encode())
+            scope = {**scope, "path": path or "/", "raw_path": raw or b"/"}
+        return await web(scope, receive, send)
+
+    return app
 
 
 def watched(web: Any) -> tuple[Any, list[Exception]]:

@@ -308,6 +308,16 @@ def test_an_agents_base_url_leads_a_browser_to_its_page(page: Browser, url: str)
     assert page.do("evaluate location.search") == "?agent=tailor"
 
 
+@pytest.mark.parametrize("address", ["", "/", "?agent=tailor"])
+def test_in_a_deployment_its_address_needs_no_slash_at_the_end(browser: Browser, address: str) -> None:
+    with serving(AGENTS, console=True, stage="/live") as url:
+        browser.do(f"open {url}{address}")
+        browser.do("wait #card h2")
+        assert browser.do("evaluate location.href").startswith(f"{url}/")
+        assert browser.do("texts #card h2") == ["Tailor 裁缝" if address.endswith("tailor") else "Sailor"]
+        browser.do("open about:blank")
+
+
 def test_without_agents_the_page_says_where_to_name_them(browser: Browser) -> None:
     with serving([], console=True) as url:
         browser.do(f"open {url}/")

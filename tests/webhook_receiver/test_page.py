@@ -131,6 +131,12 @@ def test_an_empty_inbox_says_what_to_do_next_with_the_command(world: World) -> N
     assert browser.do("problems") == []
 
 
+def test_times_have_24_hours(world: World) -> None:
+    assert world.send(1, body=status("WORKING")) == 200
+    world.browser.do("wait time")
+    assert re.search(r"\d\d:\d\d:\d\d$", world.browser.do("texts time")[0])
+
+
 def test_the_events_of_a_task_are_joined_to_its_document_and_its_pictures(world: World) -> None:
     browser = world.browser
     assert world.send(1, body=history("Write about sailing 写一篇关于帆船的文章。\nLong.")) == 200
