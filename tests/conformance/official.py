@@ -146,7 +146,7 @@ OFFICIAL: Final = {
             "card": "it reads no card with members that it does not know, as those of 0.3 are",
             "signature": NO_VERIFIER,
             "webhooks": NOT_OF_1_0,
-            "at once": "its word for that is from before 1.0",
+            "at once": "it asks for an immediate answer by a member from before 1.0",
             "HTTP+JSON refusals": "it reads errors over REST in a shape from before 1.0 only",
         },
     ),

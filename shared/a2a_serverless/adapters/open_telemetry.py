@@ -121,7 +121,7 @@ class OpenTelemetryTracer:
 
         try:
             threading.Thread(target=export, name="spans", daemon=True).start()
-        except RuntimeError as error:  # no thread can be had
+        except RuntimeError as error:  # no thread can be started
             self._sending.release()
             self._paused_until = self._now_s() + PAUSE_S
             logger.warning("spans not exported", extra={"count": len(batch), **safe_error_fields(error)})
