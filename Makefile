@@ -104,13 +104,13 @@ faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table
 .PHONY: histories
 histories: SEEDS ?= 100
 histories: TARGET ?= simulation
-histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: make histories SEEDS=9 TARGET=dynamodb PLANTS=1
-	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(PLANTS),--plants) $(ARGS)
+histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: make histories SEEDS=9 TARGET=dynamodb BUGS=1
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(BUGS),--bugs) $(ARGS)
 
 .PHONY: simulation
-simulation: SEEDS ?= $(if $(PLANTS),600,100)
-simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, PLANTS=1
-	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTS),--plants) $(ARGS)
+simulation: SEEDS ?= $(if $(BUGS),600,100)
+simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, BUGS=1
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(BUGS),--bugs) $(ARGS)
 
 .PHONY: model
 model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also without each guard: a minute

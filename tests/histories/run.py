@@ -1,7 +1,7 @@
-"""Records histories of a deployment under faults and checks them: ``make histories SEEDS=n TARGET=dynamodb PLANTS=1``.
+"""Records histories of a deployment under faults and checks them: ``make histories SEEDS=n TARGET=dynamodb BUGS=1``.
 
 Each seed is a history of its own. In the simulation a seed gives the same history again; over DynamoDB Local threads
-race. With ``--plants`` every planted bug has to be found; shown is by how many seeds.
+race. With ``--bugs`` every injected bug has to be found; shown is by how many seeds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.histories.bugs import BUGS, inject
 from tests.histories.check import check
 from tests.histories.deployment import RacingDeployment, record_history
 from tests.histories.dynamodb import DynamoTable, local_client
 from tests.histories.history import texts_of
-from tests.histories.plants import PLANTS, planted
 from tests.histories.simulated import SimulatedHistory
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ MOST_SEEDS = 200
 
 
 def play(
-    seed: int, plant: str = "", *, clients: int = 4, actions: int = 10, table: Any = None, is_torn: bool = False
+    seed: int, bug: str = "", *, clients: int = 4, actions: int = 10, table: Any = None, is_torn: bool = False
 ) -> tuple[History, list[Violation]]:
     """The history of a seed, and what is wrong with it: in the simulation, or of threads that race for a table."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
-    wrap = planted(plant, random) if plant else lambda port, _: port
+    wrap = inject(bug, random) if bug else lambda port, _: port
     deployment: Any = RacingDeployment(random, table, wrap) if table else SimulatedHistory(seed, wrap, is_torn=is_torn)
     try:
         history = record_history(deployment, random, clients, actions)
@@ -45,10 +45,10 @@ def play(
     return history, check(history)
 
 
-def seeds_until_found(plant: str, seeds: Iterable[int], **options: Any) -> tuple[int, list[Violation]]:
-    """How many seeds it took to find a planted bug, and what was found; 0 if it was not."""
+def seeds_until_found(bug: str, seeds: Iterable[int], **options: Any) -> tuple[int, list[Violation]]:
+    """How many seeds it took to find an injected bug, and what was found; 0 if it was not."""
     for count, seed in enumerate(seeds, 1):
-        if found := play(seed, plant, **options)[1]:
+        if found := play(seed, bug, **options)[1]:
             return count, found
     return 0, []
 
@@ -71,14 +71,14 @@ def check_seeds(seeds: Iterable[int], **options: Any) -> int:
     return wrong
 
 
-def check_plants(first: int, **options: Any) -> int:
-    """Looks for every planted bug; returns how many were not found."""
+def check_bugs(first: int, **options: Any) -> int:
+    """Looks for every injected bug; returns how many were not found."""
     missed = 0
-    for plant in PLANTS:
-        count, found = seeds_until_found(plant, range(first, first + MOST_SEEDS), **options)
+    for bug in BUGS:
+        count, found = seeds_until_found(bug, range(first, first + MOST_SEEDS), **options)
         missed += not found
         text = f"{count} seeds: {found[0].promise}: {found[0].text[:100]}" if found else "NOT FOUND"
-        print(f"{plant:24} {text}")  # noqa: T201
+        print(f"{bug:24} {text}")  # noqa: T201
     return missed
 
 
@@ -88,14 +88,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--target", choices=["simulation", "dynamodb"], default="simulation")
-    parser.add_argument("--plants", action="store_true")
+    parser.add_argument("--bugs", action="store_true")
     parser.add_argument("--torn", action="store_true", help="queries of the simulation see halves of transactions")
     wanted = parser.parse_args()
     with ExitStack() as stack:
         is_local = wanted.target == "dynamodb"
         table = partial(DynamoTable, stack.enter_context(local_client())) if is_local else None
-        look: Callable[..., int] = check_plants if wanted.plants else check_seeds
-        asked = wanted.first if wanted.plants else range(wanted.first, wanted.first + wanted.seeds)
+        look: Callable[..., int] = check_bugs if wanted.bugs else check_seeds
+        asked = wanted.first if wanted.bugs else range(wanted.first, wanted.first + wanted.seeds)
         wrong = look(asked, table=table, is_torn=wanted.torn)
     sys.exit(1 if wrong else 0)
 

@@ -75,7 +75,7 @@ class RecordingReceivers(Receivers):
 
 
 class SimulatedHistory(Simulation):
-    """One seed's deployment. ``plant`` wraps its ports, once more.
+    """One seed's deployment. ``inject`` wraps its ports, once more.
 
     With ``is_torn`` queries may see a part of a transaction that is under way. Then a task that is read during a write
     may be older than what a stream, a webhook or an idempotency record shows already, for milliseconds.
@@ -83,8 +83,8 @@ class SimulatedHistory(Simulation):
 
     death = Killed
 
-    def __init__(self, seed: int, plant: Wrap, *, is_torn: bool = False) -> None:
-        self.recorder, self._plant, self._is_torn = Recorder(lambda: 0), plant, is_torn
+    def __init__(self, seed: int, inject: Wrap, *, is_torn: bool = False) -> None:
+        self.recorder, self._inject, self._is_torn = Recorder(lambda: 0), inject, is_torn
         super().__init__(seed, [agent_of(count_aloud)], HOURS, MINUTE_MS, None)
         self.sleep, self.count = self.clock.sleep, 0
 
@@ -95,7 +95,7 @@ class SimulatedHistory(Simulation):
         return RecordingReceivers(self)
 
     def wrap(self, port: Any, name: str) -> Any:
-        return self._plant(super().wrap(port, name), name)
+        return self._inject(super().wrap(port, name), name)
 
     def note(self, error: BaseException) -> None:
         """A client goes on when the instance that served it has died."""

@@ -10,11 +10,11 @@ import pytest
 
 from tests.conformance import live
 from tests.echo import agent_of
+from tests.histories.bugs import BUGS
 from tests.histories.check import check
 from tests.histories.clients import Client, HttpTransport
 from tests.histories.deployment import count_aloud
 from tests.histories.history import Recorder, texts_of
-from tests.histories.plants import PLANTS
 from tests.histories.run import MOST_SEEDS, play, seeds_until_found
 from tests.histories.specification import NOT_CANCELABLE
 from tests.histories.virtual_time import VirtualTime
@@ -45,10 +45,10 @@ def test_a_seed_gives_the_same_history_again() -> None:
     assert play(1)[0] == play(1)[0]
 
 
-@pytest.mark.parametrize("plant", PLANTS)
-def test_a_planted_bug_is_found(plant: str) -> None:
-    first = FIRST.get(plant, 1)
-    assert seeds_until_found(plant, range(first, first + MOST_SEEDS))[1]
+@pytest.mark.parametrize("bug", BUGS)
+def test_an_injected_bug_is_found(bug: str) -> None:
+    first = FIRST.get(bug, 1)
+    assert seeds_until_found(bug, range(first, first + MOST_SEEDS))[1]
 
 
 @pytest.mark.enable_socket

@@ -9,7 +9,7 @@ import time
 
 from rich.console import Console
 
-from tests.plants import PLANTS, Plant
+from tests.removed_guards import REMOVED_GUARDS, RemovedGuard
 from tests.simulation.promises import broken
 from tests.simulation.scenarios import Play
 
@@ -27,21 +27,21 @@ def play(seed: int, *, trace: bool = False) -> list[str]:
     return broken(one)
 
 
-def find(plant: Plant, seeds: int) -> tuple[int, str]:
-    """Plays seeds without a mend; returns how many it took to find that, and what showed it. 0 if none of them did."""
-    with plant():
+def find(removed: RemovedGuard, seeds: int) -> tuple[int, str]:
+    """Plays seeds without a guard; returns how many it took to notice, and what showed it. 0 if none of them did."""
+    with removed():
         for seed in range(1, seeds + 1):
             if found := play(seed):
                 return seed, found[0]
     return 0, ""
 
 
-def _find_plants(console: Console, names: list[str], seeds: int) -> int:
-    """Prints for each plant how many seeds found it; returns how many plants were not found."""
+def _find_bugs(console: Console, names: list[str], seeds: int) -> int:
+    """Prints for each removed guard how many seeds it took to notice; returns how many were not noticed."""
     missed = 0
     for name in names:
         began = time.process_time()
-        needed, how = find(PLANTS[name], seeds)
+        needed, how = find(REMOVED_GUARDS[name], seeds)
         missed += not needed
         said = f"{needed:5} seeds" if needed else f"not in {seeds} seeds"
         console.print(f"{name:22} {said} {time.process_time() - began:6.1f} s CPU  {how}")
@@ -51,15 +51,15 @@ def _find_plants(console: Console, names: list[str], seeds: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--plants", nargs="*", help="take out each mend, or these, and look for the seed that finds it")
+    parser.add_argument("--bugs", nargs="*", help="remove each guard, or these, and look for the seed that notices")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seed", type=int, help="play one seed and print what happens")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     seeds = [given.seed] if given.seed is not None else range(given.first, given.first + given.seeds)
-    if given.plants is not None:
-        return 1 if _find_plants(console, given.plants or [*PLANTS], given.seeds) else 0
+    if given.bugs is not None:
+        return 1 if _find_bugs(console, given.bugs or [*REMOVED_GUARDS], given.seeds) else 0
     began, failed = time.process_time(), 0
     for seed in seeds:
         found = play(seed, trace=given.seed is not None)

@@ -7,13 +7,13 @@ from threading import Event
 import pytest
 
 from a2a_serverless.testing import START
-from tests.plants import PLANTS
+from tests.removed_guards import REMOVED_GUARDS
 from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
 from tests.simulation.scheduler import Scheduler
 
 SEEDS = 6
-PLANT_SEEDS = 40
+GUARD_SEEDS = 40
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
@@ -22,9 +22,9 @@ def test_whatever_happens_to_its_instances_a_deployment_keeps_its_promises(seed:
 
 
 @pytest.mark.parametrize("name", ["stream slots", "multiplying messages"])
-def test_a_mend_that_is_taken_out_is_found_again(name: str) -> None:
-    seed, how = find(PLANTS[name], PLANT_SEEDS)
-    assert seed, f"not in {PLANT_SEEDS} seeds"
+def test_a_guard_that_is_removed_is_missed(name: str) -> None:
+    seed, how = find(REMOVED_GUARDS[name], GUARD_SEEDS)
+    assert seed, f"not in {GUARD_SEEDS} seeds"
     assert how
 
 

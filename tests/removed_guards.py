@@ -1,6 +1,6 @@
-"""Mends taken out of the library, one at a time, in this process only: test tools show that they find each again.
+"""Removes guards from the library, one at a time, in this process only: test tools show that they find each bug.
 
-``PLANTS`` has them by name. ``with plant(): ...`` runs what is inside without the mend.
+``REMOVED_GUARDS`` has them by name. ``with removed(): ...`` runs what is inside without the guard.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plant:
-    """A mend to take out: ``takes_out`` says what it does, ``swaps`` are (owner, name, what stands there instead)."""
+class RemovedGuard:
+    """A guard to remove: ``guard`` says what it does, ``swaps`` are (owner, name, what stands there instead)."""
 
     name: str
-    takes_out: str
+    guard: str
     swaps: tuple[tuple[Any, str, Any], ...]
 
     def __call__(self) -> AbstractContextManager[None]:
-        """The library without the mend."""
-        return self._plant()
+        """The library without the guard."""
+        return self._removed()
 
     @contextmanager
-    def _plant(self) -> Iterator[None]:
+    def _removed(self) -> Iterator[None]:
         (owner, name, new), *others = self.swaps
         with patch.object(owner, name, new):
             if others:
-                with Plant(self.name, self.takes_out, tuple(others))():
+                with RemovedGuard(self.name, self.guard, tuple(others))():
                     yield
             else:
                 yield
@@ -162,54 +162,64 @@ def _no(*_: Any, **__: Any) -> None:
     """Does nothing."""
 
 
-def _plants(*plants: Plant) -> dict[str, Plant]:
-    return {plant.name: plant for plant in plants}
+def _by_name(*guards: RemovedGuard) -> dict[str, RemovedGuard]:
+    return {one.name: one for one in guards}
 
 
-PLANTS: Final = _plants(
-    Plant(
+REMOVED_GUARDS: Final = _by_name(
+    RemovedGuard(
         "torn read",
         "a head that is older than its events is read again",
         ((task_log, "_has_moved_head", lambda *_: False),),
     ),
-    Plant(
+    RemovedGuard(
         "lost wake-up", "a run suspends only if nothing has come", ((run_session, "suspend", _suspend_whatever_came),)
     ),
-    Plant(
+    RemovedGuard(
         "multiplying messages",
         "a message that meets a live lease is dropped",
         ((head, "AlreadyLeased", _AlreadyLeased),),
     ),
-    Plant("store outage", "a store that fails is waited for", ((running, "_release_task", _die_with_the_store),)),
-    Plant("unreadable item", "what cannot be read starves nobody", ((sweep, "_sweep_item", _sweep_or_raise),)),
-    Plant("one batch", "one sweep handles all that is due", ((sweep, "_batches", _one_batch),)),
-    Plant(
+    RemovedGuard(
+        "store outage", "a store that fails is waited for", ((running, "_release_task", _die_with_the_store),)
+    ),
+    RemovedGuard("unreadable item", "what cannot be read starves nobody", ((sweep, "_sweep_item", _sweep_or_raise),)),
+    RemovedGuard("one batch", "one sweep handles all that is due", ((sweep, "_batches", _one_batch),)),
+    RemovedGuard(
         "orphaned child",
         "a call that is made while its task ends is canceled",
         ((RunSession, "store_sent_call", _forget_the_end), (callbacks, "_mark_orphan", _no)),
     ),
-    Plant("child events", "a callback about progress wakes nobody", ((callbacks, "_wake_task", _wake_for_everything),)),
-    Plant(
+    RemovedGuard(
+        "child events", "a callback about progress wakes nobody", ((callbacks, "_wake_task", _wake_for_everything),)
+    ),
+    RemovedGuard(
         "replaced webhook",
         "a replacement keeps the lease of what it replaces",
         ((webhooks, "replace_cursor", lambda _, first, **__: first),),
     ),
-    Plant("key ring", "a ring is saved only over the one that was read", ((MemoryKeyRingStore, "save", _save_over),)),
-    Plant("emit in steps", "what a repeated step emits is compared", ((EmitTracker, "emit", _emit_by_number),)),
-    Plant("endless step", "a step that fits into no run fails", ((DurableTaskContext, "note_unfinished", _no),)),
-    Plant("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
-    Plant("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
-    Plant(
+    RemovedGuard(
+        "key ring", "a ring is saved only over the one that was read", ((MemoryKeyRingStore, "save", _save_over),)
+    ),
+    RemovedGuard("emit in steps", "what a repeated step emits is compared", ((EmitTracker, "emit", _emit_by_number),)),
+    RemovedGuard("endless step", "a step that fits into no run fails", ((DurableTaskContext, "note_unfinished", _no),)),
+    RemovedGuard("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
+    RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
+    RemovedGuard(
         "stream slots",
         "streams are counted after one is opened",
         ((RateLimiter, "_check_streams", _check_before_only),),
     ),
-    Plant("late renewal", "a renewal that is answered late is repeated", ((deliver, "_extend_lease", _renew_once),)),
-    Plant(
+    RemovedGuard(
+        "late renewal", "a renewal that is answered late is repeated", ((deliver, "_extend_lease", _renew_once),)
+    ),
+    RemovedGuard(
         "due for ever",
         "a webhook that has had everything is not due",
         ((deliver, "_settle", lambda *_: deliver.DeliveryOutcome.CAUGHT_UP),),
     ),
-    Plant("wrong delete", "a delete leaves what was registered after it", ((webhooks, "close", _delete_whichever),)),
-    Plant("late wake-up", "a refused suspension is no failure", ((RunSession, "suspend", _take_for_a_failure),)),
+    RemovedGuard(
+        "wrong delete", "a delete leaves what was registered after it", ((webhooks, "close", _delete_whichever),)
+    ),
+    RemovedGuard("late wake-up", "a refused suspension is no failure", ((RunSession, "suspend", _take_for_a_failure),)),
 )

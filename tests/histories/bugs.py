@@ -1,4 +1,4 @@
-"""Planted bugs: deployments that break one promise. The checker has to find each of them.
+"""Injected bugs: deployments that break one promise. The checker has to find each of them.
 
 Each is a port that sometimes does not do what it says, so the code that is tested stays as it is.
 """
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-Plant: TypeAlias = "Callable[[Any, Random], Mapping[str, Callable[..., Any]]]"
+Bug: TypeAlias = "Callable[[Any, Random], Mapping[str, Callable[..., Any]]]"
 
 
-class Planted:
+class BuggyPort:
     """A port some of whose calls are replaced."""
 
     def __init__(self, port: Any, calls: Mapping[str, Callable[..., Any]]) -> None:
@@ -155,9 +155,9 @@ def swapped_notifications(receiver: Any, random: Random) -> Mapping[str, Any]:
     return {"post": post}
 
 
-PLANTS: Final[Mapping[str, tuple[str, Plant]]] = {
-    plant.__name__: (port, plant)
-    for port, plants in {
+BUGS: Final[Mapping[str, tuple[str, Bug]]] = {
+    bug.__name__: (port, bug)
+    for port, bugs in {
         "table": (
             lost_answers,
             lost_cancels,
@@ -174,11 +174,11 @@ PLANTS: Final[Mapping[str, tuple[str, Plant]]] = {
         ),
         "receiver": (swapped_notifications,),
     }.items()
-    for plant in plants
+    for bug in bugs
 }
 
 
-def planted(name: str, random: Random) -> Callable[[Any, str], Any]:
+def inject(name: str, random: Random) -> Callable[[Any, str], Any]:
     """What wraps the ports of a deployment with the bug ``name``."""
-    where, plant = PLANTS[name]
-    return lambda port, called: Planted(port, plant(port, random)) if called == where else port
+    where, bug = BUGS[name]
+    return lambda port, called: BuggyPort(port, bug(port, random)) if called == where else port
