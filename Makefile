@@ -116,6 +116,12 @@ simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults:
 model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also without each guard: a minute
 	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.model.run $(ARGS)
 
+.PHONY: mutants
+mutants: SEED ?= 1
+mutants: COUNT ?= 500
+mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: make mutants SEED=2 COUNT=50
+	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.mutants.run --seed $(SEED) --count $(COUNT) $(ARGS)
+
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000

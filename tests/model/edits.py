@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def edited(module: str, source: str) -> Iterator[list[str]]:
+def edited(module: str, source: str | CodeType) -> Iterator[list[str]]:
     """Runs the functions of ``module`` as they are in ``source``; yields the names of those that differ.
 
     Everything that has imported such a function runs the new code, too. What is outside of functions stays as it is.
@@ -22,7 +22,7 @@ def edited(module: str, source: str) -> Iterator[list[str]]:
     loaded = import_module(module)
     path = str(loaded.__file__)
     old = compile(inspect.getsource(loaded), path, "exec", dont_inherit=True)
-    new = compile(source, path, "exec", dont_inherit=True)
+    new = compile(source, path, "exec", dont_inherit=True) if isinstance(source, str) else source
     with ExitStack() as restored:
         names = []
         for name, code in _changed(old, new):
@@ -37,7 +37,7 @@ def _changed(old: CodeType, new: CodeType, prefix: str = "") -> Iterator[tuple[s
     """The outermost functions whose code differs, by qualified name."""
     before = {one.co_name: one for one in old.co_consts if isinstance(one, CodeType)}
     for code in new.co_consts:
-        if isinstance(code, CodeType) and before.get(code.co_name) != code:
+        if isinstance(code, CodeType) and code not in old.co_consts:
             name = prefix + code.co_name
             is_class = not code.co_flags & inspect.CO_OPTIMIZED
             if is_class and code.co_name in before:
@@ -51,7 +51,8 @@ def _function(module: ModuleType, name: str, code: CodeType) -> FunctionType:
     found: Any = module
     for part in name.split("."):
         found = inspect.getattr_static(found, part)
-    found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
+    for inner in ("fget", "func", "__func__"):  # of a property, a cached property, a static or class method
+        found = getattr(found, inner, found)
     found = inspect.unwrap(found)
     assert isinstance(found, FunctionType)
     assert found.__code__.co_freevars == code.co_freevars

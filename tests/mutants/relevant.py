@@ -1,0 +1,106 @@
+"""Which tests run a line of the library, and how long each takes: measured once, under coverage."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+from warnings import catch_warnings
+
+from coverage import Coverage, CoverageData
+from coverage.exceptions import CoverageWarning
+
+from tests.mutants.mutations import LIBRARY, TARGETS, Mutant
+from tests.mutants.processes import Outcome, all_done, start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pytest
+
+# A mutant is let to tests of so many seconds: the fastest ones.
+ENOUGH_S: Final = 10.0
+
+
+class RelevantTests:
+    """The tests by what they run, kept in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._coverage = folder / "coverage"
+        self._seconds = folder / "seconds.json"
+
+    def measure(self, items: Sequence[pytest.Item], run: Callable[[pytest.Item, pytest.Item | None], bool]) -> None:
+        """Runs every test once, in two processes, unless that was done. ``run`` says whether the test passed."""
+        if self._seconds.exists():
+            return
+        parts = [_by_files(items, one) for one in range(2)]
+        for number, part in enumerate(parts):
+            start(lambda number=number, part=part: self._measure_part(number, part, run), silent=False)  # type: ignore[misc]
+        for _, outcome in all_done():
+            assert outcome is Outcome.DONE, "the tests could not be measured"
+        seconds = {}
+        together = CoverageData(str(self._coverage))
+        for number in range(len(parts)):
+            seconds.update(json.loads(self._part(number).read_text()))
+            part_data = CoverageData(f"{self._coverage}.{number}")
+            part_data.read()
+            together.update(part_data)
+        together.write()
+        self._seconds.write_text(json.dumps(seconds))
+
+    def of(self, mutant: Mutant) -> dict[str, float]:
+        """The tests that run the changed lines, with their seconds: the fastest first, and not more than enough."""
+        seconds, by_line = self._all_seconds(), self._by_line(mutant.module)
+        names = {name for line in mutant.lines for name in by_line.get(line, ())}
+        found, left = {}, ENOUGH_S
+        for name in sorted(names & seconds.keys(), key=lambda name: (seconds[name], name)):
+            left -= seconds[name]
+            if left > 0:
+                found[name] = seconds[name]
+        return found
+
+    def all_names(self) -> set[str]:
+        """All tests that passed."""
+        return {*self._all_seconds()}
+
+    @cache  # noqa: B019 - one for each run
+    def _all_seconds(self) -> dict[str, float]:
+        found: dict[str, float] = json.loads(self._seconds.read_text())
+        return found
+
+    @cache  # noqa: B019
+    def _by_line(self, module: str) -> dict[int, list[str]]:
+        data = CoverageData(str(self._coverage))
+        data.read()
+        return data.contexts_by_lineno(str(LIBRARY.joinpath(*module.split(".")).with_suffix(".py")))
+
+    def _measure_part(
+        self, number: int, items: Sequence[pytest.Item], run: Callable[[pytest.Item, pytest.Item | None], bool]
+    ) -> None:
+        files = [str(LIBRARY / target) for target in TARGETS]
+        measured = Coverage(
+            data_file=self._coverage, data_suffix=str(number), include=files, config_file=False, messages=False
+        )
+        measured.start()
+        seconds = {}
+        for item, following in zip_longest(items, items[1:]):
+            measured.switch_context(item.nodeid)
+            began = time.process_time()
+            if run(item, following):
+                seconds[item.nodeid] = time.process_time() - began
+        measured.stop()
+        with catch_warnings(action="ignore", category=CoverageWarning):  # that nothing was run
+            measured.save()
+        self._part(number).write_text(json.dumps(seconds))
+
+    def _part(self, number: int) -> Path:
+        return self._seconds.with_suffix(f".{number}.json")
+
+
+def _by_files(items: Sequence[pytest.Item], part: int) -> list[pytest.Item]:
+    """Every second file with its tests."""
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    return [item for item in items if numbers[item.path] % 2 == part]
