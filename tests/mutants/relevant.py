@@ -33,16 +33,18 @@ class RelevantTests:
         self._seconds = folder / "seconds.json"
 
     def measure(self, items: Sequence[pytest.Item], run: Callable[[pytest.Item, pytest.Item | None], bool]) -> None:
-        """Runs every test once, in two processes, unless that was done. ``run`` says whether the test passed."""
-        if self._seconds.exists():
+        """Runs every test once that was not measured yet, in two processes. ``run`` says whether the test passed."""
+        seconds = self._all_seconds() if self._seconds.exists() else {}
+        new = [item for item in items if item.nodeid not in seconds]
+        if not new:
             return
-        parts = [_by_files(items, one) for one in range(2)]
+        parts = [_by_files(new, one) for one in range(2)]
         for number, part in enumerate(parts):
             start(lambda number=number, part=part: self._measure_part(number, part, run), silent=False)  # type: ignore[misc]
         for _, outcome in all_done():
             assert outcome is Outcome.DONE, "the tests could not be measured"
-        seconds = {}
         together = CoverageData(str(self._coverage))
+        together.read()
         for number in range(len(parts)):
             seconds.update(json.loads(self._part(number).read_text()))
             part_data = CoverageData(f"{self._coverage}.{number}")
@@ -55,20 +57,17 @@ class RelevantTests:
         """The tests that run the changed lines, with their seconds: the fastest first, and not more than enough."""
         seconds, by_line = self._all_seconds(), self._by_line(mutant.module)
         names = {name for line in mutant.lines for name in by_line.get(line, ())}
+        passed = {name: took for name in names if (took := seconds.get(name)) is not None}
         found, left = {}, ENOUGH_S
-        for name in sorted(names & seconds.keys(), key=lambda name: (seconds[name], name)):
-            left -= seconds[name]
+        for name in sorted(passed, key=lambda name: (passed[name], name)):
+            left -= passed[name]
             if left > 0:
-                found[name] = seconds[name]
+                found[name] = passed[name]
         return found
 
-    def all_names(self) -> set[str]:
-        """All tests that passed."""
-        return {*self._all_seconds()}
-
-    @cache  # noqa: B019 - one for each run
-    def _all_seconds(self) -> dict[str, float]:
-        found: dict[str, float] = json.loads(self._seconds.read_text())
+    def _all_seconds(self) -> dict[str, float | None]:
+        """The seconds of CPU of each test, None if it did not pass."""
+        found: dict[str, float | None] = json.loads(self._seconds.read_text())
         return found
 
     @cache  # noqa: B019
@@ -89,8 +88,8 @@ class RelevantTests:
         for item, following in zip_longest(items, items[1:]):
             measured.switch_context(item.nodeid)
             began = time.process_time()
-            if run(item, following):
-                seconds[item.nodeid] = time.process_time() - began
+            passed = run(item, following)
+            seconds[item.nodeid] = time.process_time() - began if passed else None
         measured.stop()
         with catch_warnings(action="ignore", category=CoverageWarning):  # that nothing was run
             measured.save()

@@ -2,8 +2,8 @@
 
 Each mutant runs in a forked copy of this process, in which all tests are collected: the tests that run its lines, the
 fastest first, until one fails. Tests that open sockets or start other programs are left out. A run that was interrupted
-goes on. What lives has to stand in ``survivors.toml`` with its reason; ``ARGS=--control`` runs the same tests without
-the changes, and nothing may die.
+goes on, and a kill is believed until the library or the test changes. What lives has to stand in ``survivors.toml``
+with its reason. ``ARGS=--control`` runs the same tests without the changes, and nothing may die.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from contextlib import nullcontext
+from functools import cache
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
@@ -34,10 +35,8 @@ TESTS: Final = Path(__file__).parents[1]
 FOLDER: Final = TESTS.parent / ".a2a" / "mutants"
 SURVIVORS: Final = Path(__file__).with_name("survivors.toml")
 SUITES: Final = (
-    *(f"adapters/test_{name}.py" for name in ("api_keys", "items", "keys", "kms", "payloads", "table", "task_log")),
-    *(f"domain/test_{name}.py" for name in ("delivery", "head", "key_ring", "states")),
+    *("adapters", "client", "contract", "domain", "engine", "handlers", "model", "services"),
     *(f"faults/test_{name}.py" for name in ("recovery", "undisturbed")),
-    *("contract", "engine", "model", "services"),
 )
 ENOUGH: Final = 0.9
 JOBS: Final = 2
@@ -64,6 +63,7 @@ class Trial:
         self._relevant = RelevantTests(folder)
         self._items: dict[str, pytest.Item] = {}
         self._passed = self._failed = False
+        self._state = state_of(*(TESTS / suite for suite in SUITES))
 
     def pytest_sessionstart(self) -> None:
         """The same examples each time. It is imported here, because pytest has to import it before."""
@@ -119,9 +119,9 @@ class Trial:
             for name, following in zip_longest(names, names[1:]):
                 allow(10 + 10 * tests[name])
                 if not self._run(self._items[name], self._items[following] if following else None):
-                    self._keep(mutant, "killed", by=name)
+                    self._keep(mutant, "killed", by=name, state=state_of(self._items[name].path))
                     return
-        self._keep(mutant, "survived", tests=len(names))
+        self._keep(mutant, "survived", tests=len(names), state=self._state)
 
     def _keep(self, mutant: Mutant, result: str, **more: Any) -> None:
         with self._file.open("a") as file:
@@ -129,10 +129,19 @@ class Trial:
 
     def _load(self) -> None:
         if self._file.exists():
-            lines = map(json.loads, self._file.read_text().splitlines())
-            self.results = {tuple(one["mutant"]): one for one in lines}
+            found = map(json.loads, self._file.read_text().splitlines())
+            self.results = {tuple(one["mutant"]): one for one in found if self._is_valid(one)}
+
+    def _is_valid(self, result: Mapping[str, Any]) -> bool:
+        """A kill holds until the test changes, a survival until any test does."""
+        if "state" not in result:
+            return True
+        if "by" in result:
+            return result["by"] in self._items and result["state"] == state_of(self._items[result["by"]].path)
+        return bool(result["state"] == self._state)
 
 
+@cache
 def state_of(*places: Path) -> str:
     """A digest of all sources in files and folders."""
     found = sha256()
@@ -172,7 +181,7 @@ def main() -> int:
     given = parser.parse_args()
     chosen = choose([one for module in modules() for one in mutants_of(module)], given.seed, given.count)
     chosen = [one for one in chosen if given.match in " ".join(one.key)]
-    folder = FOLDER / state_of(LIBRARY, *(TESTS / suite for suite in SUITES))
+    folder = FOLDER / state_of(LIBRARY)
     folder.mkdir(parents=True, exist_ok=True)
     trial = Trial(chosen, folder, control=given.control)
     options = ["-q", "-s", "-p", "no:cacheprovider"]
