@@ -1,7 +1,5 @@
 """Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
-import sys
-
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
@@ -10,6 +8,7 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFou
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.project import ProjectError
 from a2a_serverless.protocol.errors import code_of
+from a2a_serverless.stack.errors import StackError
 
 UNAUTHORIZED = 401
 LOCALLY = "or use --local for the stack on this machine"
@@ -44,14 +43,15 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
 
 
 def _explain_of_stack(error: Exception) -> Explained | None:
-    if isinstance(error, StackNotFound | CommandFailed):
-        remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
-        return Explained(type(error).__name__, _sentence(error), remedy)
-    if isinstance(error, ProjectError):
-        return Explained("ProjectError", _sentence(error))
-    # The wheel has no local stack. Its errors can only occur once their module is imported.
-    stack = sys.modules.get("a2a_serverless.stack.errors")
-    return Explained("StackError", str(error)) if stack and isinstance(error, stack.StackError) else None
+    match error:
+        case StackNotFound() | CommandFailed():
+            remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
+            return Explained(type(error).__name__, _sentence(error), remedy)
+        case ProjectError():
+            return Explained("ProjectError", _sentence(error))
+        case StackError():
+            return Explained("StackError", str(error))
+    return None
 
 
 def _sentence(error: Exception) -> str:
