@@ -18,7 +18,7 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey
 from a2a_serverless.domain.push import WebhookStatus
 from a2a_serverless.protocol.additions import Delivery, DeliverySelection
-from a2a_serverless.protocol.protojson import read_timestamp, timestamp_text
+from a2a_serverless.protocol.protojson import as_json, read_timestamp, timestamp_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
     list_exhausted,
@@ -211,16 +211,13 @@ def _path(key: TaskKey) -> str:
 
 
 def _printed(one: WebhookStatus) -> JsonObject:
-    named = Delivery.of(one, _path(one.key))
-    printed: JsonObject = named.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return printed
+    return as_json(Delivery.of(one, _path(one.key)))
 
 
 def _cells(one: WebhookStatus) -> list[str]:
-    printed = _printed(one)
-    how = f"{printed['state']}, {printed['verification']}, {printed['deliveredUpTo']}/{printed['lastEvent']} delivered"
-    cells = printed["task"], printed["id"], f"{how}, {printed['failuresInARow']} failures in a row", printed["url"]
-    return [str(cell) for cell in cells]
+    cursor = one.cursor
+    how = f"{cursor.state}, {cursor.verification}, {cursor.position}/{one.last} delivered"
+    return [_path(one.key), one.config.config_id, f"{how}, {cursor.attempt} failures in a row", one.config.url]
 
 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON
