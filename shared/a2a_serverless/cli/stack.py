@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TAIL = 20
 PAUSE_S = 1.0
+NOISE = ("START RequestId", "END RequestId")  # Lambda's REPORT line has all that these say
 
 Name = Annotated[str, typer.Argument(help="Such as my-agents; its package is my_agents.", show_default=False)]
 Input = Annotated[
@@ -133,7 +134,7 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> No
         return
     for name, lines in said.items():
         cli.terminal.out.print(f"── {name} ──", style="dim", markup=False)
-        shown = lines if part else [line for line in lines if not _is_noise(line)][-TAIL:]
+        shown = lines if part else [line for line in lines if not line.startswith(NOISE)][-TAIL:]
         cli.terminal.raw("".join(f"{line}\n" for line in shown))
     if follow:
         for name, line in _follow_logs(paths, said, cli.sleep):
@@ -153,11 +154,6 @@ def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Arc
         released = release(here, Target(runtime, architecture))
     sizes = {path.name: path.stat().st_size for path in sorted(released.glob("*.zip"))}
     cli.terminal.result({**sizes}, "".join(f"  {name:24} {size / 1e6:5.1f} MB\n" for name, size in sizes.items()))
-
-
-def _is_noise(line: str) -> bool:
-    """True for Lambda's START and END lines; its REPORT line has all that they say."""
-    return line.startswith(("START RequestId", "END RequestId"))
 
 
 def _follow_logs(

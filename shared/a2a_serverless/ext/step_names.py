@@ -26,10 +26,9 @@ async def numbered(task: TaskContext, name: str, use: Callable[[str], Awaitable[
     """
     finished = _FINISHED.setdefault(task, Counter())
     number = finished[name] + 1
-    result = await use(_shortened(name if number == 1 else f"{name}#{number}"))
+    numbered_name = name if number == 1 else f"{name}#{number}"
+    if len(numbered_name) > NAME_LIMIT:
+        numbered_name = f"{numbered_name[:100]}:{sha256(numbered_name.encode()).hexdigest()}"
+    result = await use(numbered_name)
     finished[name] = number
     return result
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= NAME_LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"

@@ -64,17 +64,13 @@ def _allow(template: dict[str, Any], function: dict[str, Any], places: Iterable[
         if place.startswith(PARAMETER):
             name = place.removeprefix(PARAMETER).lstrip("/")
             resources["ssm:GetParameter"].append(_resource("ssm", f"parameter/{name}"))
-        else:
-            resources["secretsmanager:GetSecretValue"].append(_secret(place))
+        else:  # a secret's ARN ends with a hyphen and six characters that its name does not have
+            secret = place if place.startswith("arn:") else _resource("secretsmanager", f"secret:{place}-??????")
+            resources["secretsmanager:GetSecretValue"].append(secret)
     policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
     policy["PolicyDocument"]["Statement"] += [
         {"Effect": "Allow", "Action": action, "Resource": found} for action, found in resources.items()
     ]
-
-
-def _secret(place: str) -> object:
-    """A secret's ARN ends with a hyphen and six characters that its name does not have."""
-    return place if place.startswith("arn:") else _resource("secretsmanager", f"secret:{place}-??????")
 
 
 def _resource(service: str, name: str) -> object:
