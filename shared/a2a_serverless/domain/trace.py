@@ -38,7 +38,8 @@ def from_xray(header: str | None, seed: str) -> str | None:
 
 def new_trace(seed: str) -> str:
     """A new trace. ``seed`` must be a unique id."""
-    return f"00-{sha256(seed.encode()).hexdigest()[:32]}-{_span(seed)}-00"
+    digits = sha256(seed.encode()).hexdigest()
+    return f"00-{digits[:32]}-{digits[32:48]}-00"
 
 
 def child_of(trace: str, seed: str) -> str:

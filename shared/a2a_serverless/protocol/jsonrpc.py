@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
+from pydantic import Field, StrictInt, StrictStr, ValidationError
 from pydantic_core import to_json
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import ProtoModel, violation
+from a2a_serverless.protocol.protojson import OR_EMPTY, ProtoModel
 from a2a_serverless.protocol.strict_json import LIMITS, Limits, loads
 
 if TYPE_CHECKING:
@@ -50,20 +50,6 @@ METHODS: Final[dict[str, tuple[Operation, WireVersion]]] = (
 _NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
-def _id(value: object, info: ValidationInfo) -> RpcId:
-    if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise violation("must be a short string, an integer or null")
-    if isinstance(value, str) and info.context and len(value) > info.context.name:
-        raise violation("must be a short string, an integer or null")
-    return value
-
-
-def _params(value: object) -> dict[str, Any]:
-    if value is None or isinstance(value, dict):
-        return value or {}
-    raise violation("must be an object")
-
-
 @dataclass(frozen=True, slots=True)
 class RpcRefusal:
     """What is wrong with an envelope, and the id to answer it with as far as it could be read."""
@@ -75,10 +61,10 @@ class RpcRefusal:
 class RpcRequest(ProtoModel):
     """A request with a sound envelope."""
 
-    id: Annotated[RpcId, PlainValidator(_id)] = None
+    id: Annotated[StrictStr, Field(max_length=LIMITS.name)] | StrictInt | None = None
     jsonrpc: Literal["2.0"]
     method: Annotated[str, Field(min_length=1)]
-    params: Annotated[dict[str, Any], PlainValidator(_params)] = Field({})
+    params: Annotated[dict[str, Any], OR_EMPTY] = Field({})
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
@@ -90,7 +76,7 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
     if not isinstance(document, dict):
         return RpcRefusal(None, InvalidRequest("The body must be one JSON-RPC request; batches are not supported."))
     try:
-        return RpcRequest.model_validate(document, context=limits)
+        return RpcRequest.model_validate(document)
     except ValidationError as error:
         return _refusal(document, str(error.errors(include_input=False)[0]["loc"][0]))
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, Type
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     PlainSerializer,
     PlainValidator,
@@ -191,14 +192,18 @@ def text(limit: str, *, required: bool = False, empty: str | None = None) -> Pla
     return PlainValidator(read)
 
 
-def items(limit: str) -> WrapValidator:
+def items(limit: str, *, if_empty: str = "") -> WrapValidator:
     """A list of at most as many items as that limit says; null is the empty list.
+
+    With ``if_empty``, an empty list that a peer sends is refused in these words.
 
     A long one is read in slices and refused with the first that is wrong: a peer may send millions of wrong items, and
     pydantic keeps what it finds.
     """
 
     def read(value: object, read_all: Callable[[object], tuple[T, ...]], info: ValidationInfo) -> tuple[T, ...]:
+        if if_empty and info.context and (value is None or value == []):
+            raise violation(if_empty)
         if value is None:
             return ()
         if not isinstance(value, list | tuple) or (info.context and len(value) > getattr(info.context, limit)):
@@ -305,6 +310,9 @@ def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:
     if value and info.context and len(to_json(value)) > info.context.metadata:
         raise violation(f"must have at most {info.context.metadata} bytes")
     return value
+
+
+OR_EMPTY: Final = BeforeValidator(lambda value: {} if value is None else value)  # null is the empty object
 
 
 def _string(**bounds: int) -> WithJsonSchema:

@@ -235,7 +235,7 @@ class Message(Model):
     kind: Annotated[Literal["message"], always("message")] = "message"
     role: Role
     message_id: Ident
-    parts: Annotated[tuple[Part, ...], *v1.PARTS] = Field(validation_alias=AliasChoices("parts", "content"))
+    parts: Annotated[tuple[Part, ...], v1.PARTS] = Field(validation_alias=AliasChoices("parts", "content"))
     context_id: OptionalIdent = None
     task_id: OptionalIdent = None
     metadata: Metadata = None
@@ -248,7 +248,7 @@ class Artifact(Model):
 
     V1 = v1.Artifact
     artifact_id: Ident
-    parts: Annotated[tuple[Part, ...], *v1.PARTS]
+    parts: Annotated[tuple[Part, ...], v1.PARTS]
     name: ShortText = None
     description: LongText = None
     metadata: Metadata = None

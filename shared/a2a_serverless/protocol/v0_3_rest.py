@@ -77,7 +77,7 @@ SentPart: TypeAlias = Annotated[
 class SentMessage(v0_3.Message):
     """A message of a client's."""
 
-    parts: Annotated[tuple[SentPart, ...], *v1.PARTS] = Field(validation_alias=AliasChoices("content", "parts"))
+    parts: Annotated[tuple[SentPart, ...], v1.PARTS] = Field(validation_alias=AliasChoices("content", "parts"))
 
 
 class SendMessageConfiguration(v0_3.MessageSendConfiguration):

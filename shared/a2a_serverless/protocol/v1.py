@@ -20,11 +20,11 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
-    ValidationInfo,
     model_validator,
 )
 
 from a2a_serverless.protocol.protojson import (
+    OR_EMPTY,
     Base64,
     Count,
     EmptyIdent,
@@ -134,14 +134,8 @@ class Part(ProtoModel, defer_build=False):
         return ""
 
 
-def _some_parts(value: object, info: ValidationInfo) -> object:
-    if info.context and (value is None or value == []):
-        raise violation("must hold at least one part")
-    return value
-
-
-PARTS: Final = (items("parts"), BeforeValidator(_some_parts))
-Parts: TypeAlias = Annotated[tuple[Part, ...], *PARTS]
+PARTS: Final = items("parts", if_empty="must hold at least one part")
+Parts: TypeAlias = Annotated[tuple[Part, ...], PARTS]
 
 
 def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
@@ -401,9 +395,7 @@ class SendMessageRequest(ProtoModel):
     tenant: OptionalIdent = None
     message: Message
     metadata: Metadata = None
-    configuration: Annotated[
-        SendMessageConfiguration, BeforeValidator(lambda value: {} if value is None else value)
-    ] = SendMessageConfiguration()
+    configuration: Annotated[SendMessageConfiguration, OR_EMPTY] = SendMessageConfiguration()
 
 
 class GetTaskRequest(ProtoModel):
