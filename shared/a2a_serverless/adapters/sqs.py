@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb.keys import path
-from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage, to_json
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,20 +30,17 @@ class SqsQueues:
 
     def __init__(self, client: SQSClient, work_url: str, delivery_url: str) -> None:
         self._client = client
-        self._work_url = work_url
-        self._delivery_url = delivery_url
+        self._urls: dict[type[QueueMessage], str] = {WorkMessage: work_url, DeliveryMessage: delivery_url}
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
-        group = group_of(message.key)
-        self._client.send_message(
-            QueueUrl=self._url_of(message), MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group
-        )
+        url, group = self._urls[type(message)], group_of(message.key)
+        self._client.send_message(QueueUrl=url, MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group)
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
-        for url in sorted({self._url_of(message) for message in messages}):
-            mine = [message for message in messages if self._url_of(message) == url]
+        for url in sorted({self._urls[type(message)] for message in messages}):
+            mine = [message for message in messages if self._urls[type(message)] == url]
             for first in range(0, len(mine), BATCH):
                 self._send(url, mine[first : first + BATCH])
 
@@ -55,9 +52,6 @@ class SqsQueues:
         failed = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", [])
         if failed:
             raise RuntimeError(f"SQS did not take {len(failed)} of {len(entries)} messages: {failed[0].get('Code')}")
-
-    def _url_of(self, message: QueueMessage) -> str:
-        return self._work_url if isinstance(message, WorkMessage) else self._delivery_url
 
 
 def _body(message: QueueMessage) -> str:
