@@ -101,11 +101,11 @@ def accept_message(
     message = request.message
     if message.task_id is not None:
         return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
-    placed = message.model_copy(update={"context_id": message.context_id or service.ids.new()})
+    context_id = message.context_id or service.ids.new()
     reply = service.inline_runner and service.inline_runner.answer_directly(
-        agent, principal, _incoming(service, request, placed)
+        agent, principal, _incoming(service, request, None, context_id)
     )
-    return reply or _start(service, principal, agent, request, wire)
+    return reply or _start(service, principal, agent, request, context_id, wire)
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
@@ -147,12 +147,16 @@ def cancel(service: TaskService, principal: Principal, agent: str, task_id: str)
 
 
 def _start(
-    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
+    service: TaskService,
+    principal: Principal,
+    agent: str,
+    request: SendMessageRequest,
+    context_id: str,
+    wire: WireVersion,
 ) -> StartedTask:
     key = principal.key(service.ids.new())
-    context_id = request.message.context_id or service.ids.new()
     receipt = _idempotency_record(service, agent, request.message, key.task)
-    incoming = _incoming(service, request, _placed(request, key.task, context_id))
+    incoming = _incoming(service, request, key.task, context_id)
     pushes = (
         ()
         if request.configuration.task_push_notification_config is None
@@ -185,7 +189,7 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessa
 
     def decide(snapshot: HeadSnapshot) -> Change:
         _check_context(message, snapshot.head)
-        incoming = _incoming(service, request, _placed(request, key.task, snapshot.head.context_id))
+        incoming = _incoming(service, request, key.task, snapshot.head.context_id)
         return heads.follow_up(
             snapshot, incoming, now=service.clock.now(), by=by, trace=service.trace, caller=service.caller
         )
@@ -237,11 +241,9 @@ def _idempotency_record(service: TaskService, agent: str, message: Message, task
     return IdempotencyRecord(agent, message.message_id, digest(message), task_id) if service.idempotent else None
 
 
-def _placed(request: SendMessageRequest, task_id: str, context_id: str) -> Message:
-    return request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
-
-
-def _incoming(service: TaskService, request: SendMessageRequest, message: Message) -> Incoming:
+def _incoming(service: TaskService, request: SendMessageRequest, task_id: str | None, context_id: str) -> Incoming:
+    """The request to store: its message names its task (None before there is one) and its context."""
+    message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
     return Incoming(message, request.configuration.accepted_output_modes, request.metadata, service.extensions)
 
 
