@@ -179,11 +179,11 @@ def make_asgi_app(api: Api) -> ASGIApp:
     rest = Late(api)
     routes = [
         Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
-        Route("/", Responder(api, show_console)),
-        Route("/-/{file}", Responder(api, show_console)),
         Route("/docs", rest),
         Route("/openapi.json", rest),
         Route("/{agent}", Responder(api, answer_call)),
+        Route("/", Responder(api, show_console)),
+        Route("/-/{file}", Responder(api, show_console)),
         Route("/callbacks/{id}", Responder(api, answer_callback)),
         *(Route(path, Responder(api, partial(serve_document, name))) for path, name in DOCUMENTS.items()),
         Mount("/", rest),
