@@ -96,6 +96,7 @@ PURE: Final = {
 NEEDED: Final = {
     ("domain/digest.py", "pydantic"),  # tells models from other values
     ("domain/digest.py", "a2a_serverless.protocol"),
+    ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/agent.py", "contextvars"),  # ``current_task``
     ("domain/agent.py", "asyncio"),  # ``Retry`` waits between attempts, in the agent's own coroutine
 }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.states import check, check_chunk
 from a2a_serverless.domain.usage import METADATA_KEY, with_usage
+from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
@@ -40,10 +41,12 @@ class Incoming:
     ``extensions`` are the URIs that the request named in its ``A2A-Extensions`` header.
     """
 
+    __pydantic_config__ = ProtoModel.model_config
+
     message: Message
-    accepted_output_modes: tuple[str, ...] = ()
-    metadata: JsonObject | None = None
-    extensions: tuple[str, ...] = ()
+    accepted_output_modes: Names = ()
+    metadata: Metadata = None
+    extensions: Names = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol import v1
-from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel, printed
+from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,22 +125,13 @@ _PART_NAMES: Final = {"mt": "mediaType", "fn": "filename", "md": "metadata"}
 _ROLES: Final = {role.value: role for role in v1.Role}
 
 
-class StoredIncoming(ProtoModel):
-    """What a client's message brought along."""
-
-    message: v1.Message
-    accepted_output_modes: Names = ()
-    metadata: Metadata = None
-    extensions: Names = ()
-
-
 class StoredStatus(ProtoModel):
     """A status event, without what its item carries apart: number and author."""
 
     state: v1.StateName
     at: int
     message: v1.Message | None = None
-    incoming: StoredIncoming | None = None
+    incoming: Incoming | None = None
     fence: int = 0
     usage: Metadata = None
 
@@ -167,24 +158,8 @@ class StoredSnapshot(ProtoModel):
 
 def dump_event(event: Event) -> str:
     """An event as JSON in form 2."""
-    if isinstance(event, ArtifactEvent):
-        return _model_text(StoredChunk(**{name: getattr(event, name) for name in StoredChunk.model_fields}))
-    said = event.incoming
-    incoming = said and StoredIncoming(
-        message=said.message,
-        accepted_output_modes=said.accepted_output_modes,
-        metadata=said.metadata,
-        extensions=said.extensions,
-    )
-    stored = StoredStatus(
-        state=event.state,
-        at=event.at,
-        message=event.message,
-        incoming=incoming,
-        fence=event.fence,
-        usage=event.usage,
-    )
-    return _model_text(stored)
+    form = StoredStatus if isinstance(event, StatusEvent) else StoredChunk
+    return _model_text(form(**{name: getattr(event, name) for name in form.model_fields}))
 
 
 def load_event(text: str, n: int, by: str) -> Event:
@@ -192,10 +167,7 @@ def load_event(text: str, n: int, by: str) -> Event:
     body = _parsed(text)
     body = _event_1(body) if "k" in body else body
     if "state" in body:
-        stored = StoredStatus.model_validate(body)
-        said = stored.incoming
-        incoming = Incoming(said.message, said.accepted_output_modes, said.metadata, said.extensions) if said else None
-        return StatusEvent(n, stored.at, by, stored.state, stored.message, incoming, stored.fence, stored.usage)
+        return StatusEvent(n=n, append_id=by, **StoredStatus.model_validate(body).__dict__)
     return ArtifactEvent(n=n, append_id=by, **StoredChunk.model_validate(body).__dict__)
 
 
