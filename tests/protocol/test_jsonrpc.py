@@ -22,18 +22,18 @@ def test_a_sound_envelope_is_a_call() -> None:
 
 @pytest.mark.parametrize("call_id", ["abc", "", 0, -7, 2**70, None])
 def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None:
-    body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": "m"}).encode()
-    assert jsonrpc.parse(body) == call(call_id, "m", {})
+    body = json.dumps({"jsonrpc": "2.0", "id": call_id, "method": "GetTask"}).encode()
+    assert jsonrpc.parse(body) == call(call_id, "GetTask", {})
 
 
 @pytest.mark.parametrize("params", ["{}", "null"])
 def test_params_may_be_absent_null_or_empty(params: str) -> None:
-    body = f'{{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {params}}}'.encode()
-    assert jsonrpc.parse(body) == call(1, "m", {})
+    body = f'{{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {params}}}'.encode()
+    assert jsonrpc.parse(body) == call(1, "GetTask", {})
 
 
 def test_who_forgets_the_id_is_answered_with_null() -> None:
-    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "m"}') == call(None, "m", {})
+    assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "GetTask"}') == call(None, "GetTask", {})
 
 
 @pytest.mark.parametrize(
@@ -41,21 +41,21 @@ def test_who_forgets_the_id_is_answered_with_null() -> None:
     [
         (b"not json", None, ParseError, "not valid JSON"),
         (b"[]", None, InvalidRequest, "batches are not supported"),
-        (b'[{"jsonrpc": "2.0", "id": 1, "method": "m"}]', None, InvalidRequest, "batches are not supported"),
+        (b'[{"jsonrpc": "2.0", "id": 1, "method": "GetTask"}]', None, InvalidRequest, "batches are not supported"),
         (b'"text"', None, InvalidRequest, "one JSON-RPC request"),
         (b"{}", None, InvalidRequest, "jsonrpc must be"),
-        (b'{"id": 3, "method": "m"}', 3, InvalidRequest, "jsonrpc must be"),
-        (b'{"jsonrpc": "1.0", "id": "x", "method": "m"}', "x", InvalidRequest, "jsonrpc must be"),
-        (b'{"jsonrpc": 2.0, "id": "x", "method": "m"}', "x", InvalidRequest, "jsonrpc must be"),
+        (b'{"id": 3, "method": "GetTask"}', 3, InvalidRequest, "jsonrpc must be"),
+        (b'{"jsonrpc": "1.0", "id": "x", "method": "GetTask"}', "x", InvalidRequest, "jsonrpc must be"),
+        (b'{"jsonrpc": 2.0, "id": "x", "method": "GetTask"}', "x", InvalidRequest, "jsonrpc must be"),
         (b'{"jsonrpc": "2.0", "id": 3}', 3, InvalidRequest, "method must be"),
         (b'{"jsonrpc": "2.0", "id": 3, "method": 5}', 3, InvalidRequest, "method must be"),
         (b'{"jsonrpc": "2.0", "id": 3, "method": ""}', 3, InvalidRequest, "method must be"),
-        (b'{"jsonrpc": "2.0", "id": true, "method": "m"}', None, InvalidRequest, "id must be"),
-        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "m"}', None, InvalidRequest, "id must be"),
-        (b'{"jsonrpc": "2.0", "id": {}, "method": "m"}', None, InvalidRequest, "id must be"),
-        (b'{"jsonrpc": "2.0", "id": 3, "method": "m", "params": []}', 3, InvalidParams, "must be an object"),
-        (b'{"jsonrpc": "2.0", "id": 3, "method": "m", "params": "x"}', 3, InvalidParams, "must be an object"),
-        (b'{"jsonrpc": "2.0", "id": "' + b"x" * 2000 + b'", "method": "m"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "GetTask"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "GetTask"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "GetTask"}', None, InvalidRequest, "id must be"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": "GetTask", "params": []}', 3, InvalidParams, "must be an object"),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": "GetTask", "params": "x"}', 3, InvalidParams, "must be an object"),
+        (b'{"jsonrpc": "2.0", "id": "' + b"x" * 2000 + b'", "method": "GetTask"}', None, InvalidRequest, "id must be"),
     ],
 )
 def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
@@ -69,7 +69,7 @@ def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
 
 
 def test_the_body_limit_is_the_callers() -> None:
-    refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "m"}', Limits(body=10))
+    refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask"}', Limits(body=10))
     assert isinstance(refusal, RpcRefusal)
     assert "at most 10 are allowed" in str(refusal.error)
 
@@ -93,13 +93,14 @@ def test_the_body_limit_is_the_callers() -> None:
     ],
 )
 def test_a_method_is_an_operation_in_a_version(name: str, expected: tuple[Operation, str]) -> None:
-    assert jsonrpc.method(name) == expected
+    assert jsonrpc.METHODS[name] == expected
 
 
 @pytest.mark.parametrize("name", ["sendMessage", "tasks/list", "SendMessage ", "category/action"])
 def test_an_unknown_method_is_not_found(name: str) -> None:
-    with pytest.raises(MethodNotFound):
-        jsonrpc.method(name)
+    refusal = jsonrpc.parse(json.dumps({"jsonrpc": "2.0", "id": 3, "method": name}).encode())
+    assert isinstance(refusal, RpcRefusal)
+    assert (refusal.id, type(refusal.error)) == (3, MethodNotFound)
 
 
 def test_a_result_of_null_is_printed() -> None:

@@ -78,10 +78,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     call = jsonrpc.parse(request.body, api.limits)
     if isinstance(call, jsonrpc.RpcRefusal):
         return _call_refusal(call.id, call.error)
-    try:
-        operation, version = jsonrpc.method(call.method)
-    except MethodNotFound as error:
-        return _call_refusal(call.id, error)
+    operation, version = jsonrpc.METHODS[call.method]
     envelope = Envelope(
         content_type=JSON,
         success=lambda result: jsonrpc.success(call.id, result),

@@ -68,7 +68,7 @@ class RpcRequest(ProtoModel):
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
-    """The call that a body makes."""
+    """The call that a body makes; its method is one of ``METHODS``."""
     try:
         document = loads(body, limits)
     except A2AError as error:
@@ -76,16 +76,10 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
     if not isinstance(document, dict):
         return RpcRefusal(None, InvalidRequest("The body must be one JSON-RPC request; batches are not supported."))
     try:
-        return RpcRequest.model_validate(document)
+        call = RpcRequest.model_validate(document)
     except ValidationError as error:
         return _refusal(document, str(error.errors(include_input=False)[0]["loc"][0]))
-
-
-def method(name: str) -> tuple[Operation, WireVersion]:
-    """The operation and the version whose method this is."""
-    if name not in METHODS:
-        raise MethodNotFound
-    return METHODS[name]
+    return call if call.method in METHODS else RpcRefusal(call.id, MethodNotFound())
 
 
 def name_of(operation: Operation, version: WireVersion) -> str:
