@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, CachedApiKeyStore
+from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, KEPT_MS, CachedApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
@@ -56,6 +56,19 @@ def test_a_key_that_was_just_made_admits_at_once() -> None:
     keys.add(key)
     keys.new.add(key.digest)
     assert CachedApiKeyStore(keys, lambda: 0).find(key.digest) == key
+
+
+def test_a_revoked_key_admits_until_what_is_kept_of_it_is_too_old() -> None:
+    keys, now = Counting(), [0]
+    keys.add(ApiKey(digest_of(KEY), ALICE, "laptop", 0))
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
+    assert remembered.find(digest_of(KEY))
+    keys.revoke(digest_of(KEY))
+    now[0] = KEPT_MS - 1
+    assert remembered.find(digest_of(KEY))
+    assert keys.looked.total() == 1
+    now[0] = KEPT_MS
+    assert remembered.find(digest_of(KEY)) is None
 
 
 @pytest.mark.parametrize("key", ["guess", "x" * 43, "A2A_" + "x" * 43, "", " " + KEY])

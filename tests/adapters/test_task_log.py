@@ -255,6 +255,16 @@ def _whole(store: Store) -> Task:
     return replay(KEY.task, "context", store.log.read(KEY, 0))
 
 
+def test_rule_01_a_task_with_a_fold_that_is_read_torn_is_whole_as_of_its_head(
+    store: Store, client: DynamoDBClient
+) -> None:
+    _replayed(store)
+    older, whole = _stored_head(client), store.log.read_task(KEY)
+    assert store.log.append(progress(seen(store.log), TaskState.COMPLETED))
+    torn: Any = Filtered(client, lambda found, _: _with_head(found, older))
+    assert store_on(torn, "table", lambda _: None, store.blobs).log.read_task(KEY) == whole
+
+
 def test_a_fold_lies_under_tenant_owner_and_task(store: Store) -> None:
     _replayed(store)
     assert [name.rpartition("/")[0] for name in store.blobs.content] == ["tenant/owner/task-1"]

@@ -29,7 +29,7 @@ from a2a_serverless.domain.delivery import (
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, WireVersion
+from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
@@ -120,6 +120,20 @@ def test_a_redriven_cursor_begins_anew_where_it_stood(state: CursorState) -> Non
     ended = replace(CURSOR, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
     again = redrive(ended, now=NOW + 1)
     assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Verification.REFUSED, Verification.UNVERIFIED),
+        (Verification.UNVERIFIED, Verification.UNVERIFIED),
+        (Verification.VERIFIED, Verification.VERIFIED),
+    ],
+)
+def test_a_redriven_cursor_whose_challenge_was_refused_is_challenged_again(
+    before: Verification, after: Verification
+) -> None:
+    assert redrive(replace(CURSOR, verification=before), now=NOW).verification is after
 
 
 @MANY
