@@ -15,6 +15,7 @@ from tests.doubles import MemoryApiKeyStore
 
 KEY = encode_key(b"k" * 32)
 ALICE = Principal("acme", "alice")
+NOW = 1_790_000_000_000
 
 
 class Counting(MemoryApiKeyStore):
@@ -34,7 +35,7 @@ def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_seco
     keys, now = Counting(), [0]
     remembered = CachedApiKeyStore(keys, lambda: now[0])
     for second in range(3):
-        now[0] = second * 1_000
+        now[0] = NOW + second * 1_000
         assert [remembered.find(f"{second}/{number}") for number in range(500)] == [None] * 500
     assert keys.looked == {False: 1_500, True: 3 * FRESH}
 

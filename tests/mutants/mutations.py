@@ -183,7 +183,9 @@ def _instead_of(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:  # noqa: C
             yield ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield from (ast.Constant(value + 1), ast.Constant(value - 1))
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.Constant(value=None | False)):
+            return  # None is as false as False
+        case ast.Return(value=ast.expr()):
             yield _with(node, value=ast.Constant(None))
         case ast.Call(args=args, keywords=keywords) if not _is_cast(node):
             yield from (_with(node, keywords=[one for one in keywords if one is not without]) for without in keywords)
