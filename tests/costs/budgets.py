@@ -375,7 +375,7 @@ BUDGETS: Final = (
         "task",
         100,
         due_tasks,
-        _lines(queries=(0, 1), writes=(0, 1), messages=(0, 1), queue_calls=(6, 0.09)),
+        _lines(queries=(0, 1), writes=(0, 1), messages=(0, 1), queue_calls=(7, 0.09)),
         Goal("N20", _lines(writes=(0, 1), queue_calls=(8, 0.1))),
     ),
     Budget(
