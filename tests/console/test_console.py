@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = NEEDED
 STATE = "#task .badge"
+TASK = "`${location.pathname}${new URLSearchParams(location.search).get('agent')}/tasks/${document.querySelector('#task code').innerText}"
+WEBHOOKS = f"fetch({TASK}/deliveries`).then((answer) => answer.json()).then(({{ deliveries }}) => deliveries.length)"
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,46 @@ def test_the_timeline_has_states_steps_chunks_and_webhooks_with_their_attempts(p
     assert "connect" in page.do("texts .delivery table")[0]
     look(page, "timeline")
     assert page.do("problems") == []
+
+
+def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_question(page: Browser) -> None:
+    choose(page, "tailor")
+    page.do("click #show-hook")
+    assert page.do("evaluate document.getElementById('hook-url').placeholder") == "http://127.0.0.1:8010/webhook"
+    assert "Create webhook token" in page.do("texts #extra-hook")[0]
+    assert "another webhook" not in page.do("texts #extra-hook")[0]
+    page.do("fill #text :: a coat")
+    page.do("click #send")
+    assert "The webhook has no URL" in page.do("texts #problem")[0]
+    look(page, "webhook")
+    page.do("fill #hook-url :: http://127.0.0.1:1/hook")
+    page.do("fill #hook-token :: t")
+    page.do("click #send")
+    become(page, "input-required")
+    assert page.do("count #extra-hook:not([hidden])") == 0
+    page.do("fill #text :: red")
+    page.do("click #send")
+    become(page, "completed")
+    assert page.do(f"evaluate {WEBHOOKS}") == 1
+    page.do("click #show-hook")
+    assert page.do("evaluate document.getElementById('hook-url').value") == ""
+    assert page.do("problems") == []
+
+
+def test_a_webhook_of_a_task_that_goes_on_is_one_more_and_a_refused_one_is_a_draft_again(page: Browser) -> None:
+    say(page, "tailor", "a coat", "input-required")
+    page.do("click #show-hook")
+    assert "This adds another webhook to the task." in page.do("texts #extra-hook")[0]
+    page.do("fill #hook-url :: ftp://127.0.0.1/hook")
+    page.do("fill #text :: red")
+    page.do("click #send")
+    page.do("wait #problem:not([hidden])")
+    page.do("wait #extra-hook:not([hidden])")
+    assert page.do("evaluate document.getElementById('hook-url').value") == "ftp://127.0.0.1/hook"
+    page.do("fill #hook-url :: http://127.0.0.1:1/hook")
+    page.do("click #send")
+    become(page, "completed")
+    assert page.do(f"evaluate {WEBHOOKS}") == 1
 
 
 def test_a_question_is_answered_in_its_task_and_a_further_message_goes_on_in_the_conversation(

@@ -13,6 +13,7 @@ const LOOKS = 30;
 const SLOWEST = 10_000;
 const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
 const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
+const NO_HOOK = { url: "", token: "", open: false };
 const current = () => state.turns.at(-1)?.task ?? null;
 
 // ---- Errors and sign-in
@@ -125,11 +126,12 @@ function message() {
   return { messageId: state.draftId, role: "ROLE_USER", parts: found, ...ids };
 }
 
+const hook = () => ({ url: $("hook-url").value.trim(), token: $("hook-token").value, open: !$("extra-hook").hidden });
+
 function request() {
   const configuration = {};
-  if (!$("extra-hook").hidden && $("hook-url").value.trim()) {
-    configuration.taskPushNotificationConfig = { url: $("hook-url").value.trim(), ...($("hook-token").value && { token: $("hook-token").value }) };
-  }
+  const { open, url, token } = hook();
+  if (open && url) configuration.taskPushNotificationConfig = { url, ...(token && { token }) };
   const streams = state.card?.capabilities?.streaming === true;
   if (!streams) configuration.returnImmediately = true;
   const body = { message: message(), ...(Object.keys(configuration).length && { configuration }) };
@@ -148,6 +150,10 @@ async function send() {
     show(new ApiError(0, "Write a message, or add a file or data."));
     return;
   }
+  if (hook().open && !hook().url) {
+    show(new ApiError(0, "The webhook has no URL. Enter it, or close “Webhook”."));
+    return;
+  }
   clear();
   const sent = { ...asked.body.message, local: true };
   let task = current();
@@ -157,16 +163,19 @@ async function send() {
     state.turns.push(turn(task));
   }
   state.last = asked;
-  const draft = { text: $("text").value, data: $("data").value, files: state.files, draftId: state.draftId };
-  setDraft({ text: "", data: "", files: [], draftId: crypto.randomUUID() });
+  const draft = { text: $("text").value, data: $("data").value, files: state.files, draftId: state.draftId, webhook: hook() };
+  setDraft({ text: "", data: "", files: [], draftId: crypto.randomUUID(), webhook: NO_HOOK });
   draw();
   $("flow").scrollTop = $("flow").scrollHeight;
   if (!(await run(task, asked)) && refused(task, sent)) setDraft(draft);
 }
 
-function setDraft({ text, data, files, draftId }) {
+function setDraft({ text, data, files, draftId, webhook }) {
   $("text").value = text;
   $("data").value = data;
+  $("hook-url").value = webhook.url;
+  $("hook-token").value = webhook.token;
+  expand("show-hook", "extra-hook", webhook.open);
   Object.assign(state, { files, draftId });
   drawFiles();
 }
@@ -287,6 +296,7 @@ function drawTask() {
   $("send").textContent = task && WAITS.has(task.state) ? "Answer" : "Send";
   $("reply").hidden = !(task && WAITS.has(task.state));
   $("reply").textContent = task?.state === "auth-required" ? "The task waits until you have signed in where it says." : "The task waits for your answer.";
+  $("hook-adds").hidden = !(ongoing && task.id);
   if (!task) return;
   $("task").replaceChildren(badge(task.state), state.running ? el("span", { class: "live" }, "live") : "",
     task.id ? el("code", {}, plain(task.id, 64)) : "", el("span", { class: "space" }),
@@ -374,10 +384,14 @@ function drawRequest() {
 
 // ---- The page
 
-function toggle(button, box) {
-  const opens = $(box).hidden;
+function expand(button, box, opens) {
   $(box).hidden = !opens;
   $(button).setAttribute("aria-expanded", String(opens));
+}
+
+function toggle(button, box) {
+  const opens = $(box).hidden;
+  expand(button, box, opens);
   if (opens) $(box).querySelector("input, textarea").focus();
   drawRequest();
 }
@@ -397,6 +411,7 @@ function start() {
   $("none").hidden = known.length > 0;
   showSignIn();
   $("sign-in").hidden = !credentials.get();
+  $("hook-url").placeholder = ["127.0.0.1", "localhost"].includes(location.hostname) ? "http://127.0.0.1:8010/webhook" : "https://hooks.example.com/webhook";
   const agent = known.includes(asked.get("agent")) ? asked.get("agent") : known[0] ?? "";
   if (asked.get("agent") && agent !== asked.get("agent")) show(new ApiError(404, "There is no such agent here."));
   openAgent(agent, asked.get("task") ?? "");

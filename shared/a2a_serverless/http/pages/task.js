@@ -50,13 +50,15 @@ export async function follow(agent, task, { body = null, changed, signal }) {
   let sent = false;
   for (let tries = 0; tries < TRIES && !signal.aborted;) {
     const before = task.after;
+    const resumes = sent || !body;
     try {
-      const resumes = sent || !body;
       const path = resumes ? `${taskPath(task.id)}:subscribe` : "/message:stream";
       await stream(agentUrl(agent) + path, resumes ? null : body, take, { after: resumes ? task.after : null, signal });
     } catch (error) {
       if (signal.aborted || !task.id || error.status === 401) throw error;
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500) return reload(agent, task, changed);
+      const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
+      if (isRefused && !resumes) throw error;
+      if (isRefused) return reload(agent, task, changed);
     }
     sent = true;
     if (!task.id || isOver(task)) return undefined;
