@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import TYPE_CHECKING
 
 from a2a_serverless import Agent, Part, Skill, TaskContext, TaskFailed
 from tests.browser import png
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Runs
 
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 OVERRIDE = "\u202egpj.exe\u200b"
@@ -83,6 +87,10 @@ async def breaker(task: TaskContext) -> str:
     raise TaskFailed(f"The needle broke on {task.text()!r}.")
 
 
+async def oracle(task: TaskContext) -> str:
+    return f"You said: {task.text()}"
+
+
 async def hostile(task: TaskContext) -> str:
     await task.emit(EVIL, HOSTILE, media_type="text/markdown")
     await task.emit(OVERRIDE, b"\x00" * 300_000, media_type="image/png")
@@ -95,9 +103,11 @@ async def hostile(task: TaskContext) -> str:
     return HOSTILE
 
 
-def agent(work: object, name: str, about: str, *examples: str, modes: tuple[str, ...] = ("text/plain",)) -> Agent:
+def agent(
+    work: object, name: str, about: str, *examples: str, modes: tuple[str, ...] = ("text/plain",), runs: Runs = "queued"
+) -> Agent:
     skill = Skill("skill", f"{name}'s skill", about, ("demo",), examples)
-    return Agent(work.__name__, name, about, (skill,), work, input_modes=modes)  # type: ignore[attr-defined,arg-type]
+    return Agent(work.__name__, name, about, (skill,), work, input_modes=modes, runs=runs)  # type: ignore[attr-defined,arg-type]
 
 
 AGENTS = (
@@ -112,5 +122,6 @@ AGENTS = (
     agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
     agent(breaker, "Breaker", "Fails at everything.", "Sew."),
+    agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),
 )

@@ -6,6 +6,9 @@ import base64
 import shutil
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +24,10 @@ if TYPE_CHECKING:
 
 pytestmark = NEEDED
 STATE = "#task .badge"
-TASK = "`${location.pathname}${new URLSearchParams(location.search).get('agent')}/tasks/${document.querySelector('#task code').innerText}"
-WEBHOOKS = f"fetch({TASK}/deliveries`).then((answer) => answer.json()).then(({{ deliveries }}) => deliveries.length)"
+WEBHOOKS = (
+    "fetch(`tailor/tasks/${new URLSearchParams(location.search).get('task')}/deliveries`)"
+    ".then((answer) => answer.json()).then(({ deliveries }) => deliveries.length)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +54,27 @@ def opened(browser: Browser, url: str) -> Iterator[Browser]:
     browser.do("wait #card h2")
     yield browser
     browser.do("open about:blank")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_error(401)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """A receiver that refuses everything; gives its origin."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def choose(page: Browser, agent: str) -> None:
@@ -188,6 +214,51 @@ def test_a_question_is_answered_in_its_task_and_a_further_message_goes_on_in_the
     page.do("click #fresh")
     assert page.do("count .turn") == 0
     assert page.do("problems") == []
+
+
+def test_attempts_of_a_webhook_after_the_end_are_not_the_tasks_time_and_a_refusal_says_where_its_reason_is(
+    page: Browser,
+) -> None:
+    with refusing() as hook:
+        choose(page, "tailor")
+        page.do("click #show-hook")
+        page.do(f"fill #hook-url :: {hook}/hook")
+        page.do("fill #text :: a coat")
+        page.do("click #send")
+        become(page, "input-required")
+        page.do("fill #text :: red")
+        page.do("click #send")
+        become(page, "completed")
+        page.do("wait .delivery:has-text('failing: 1 attempt, next ')")
+        took = page.do("texts .took-in-all")[0].partition(" events")[0]
+        page.do("wait .delivery:has-text('failing: 2 attempts, next ')")
+        assert page.do("texts .took-in-all")[0].partition(" events")[0] == took
+        assert "nothing delivered, URL trusted" in page.do("texts .delivery summary")[0]
+        page.do("click .delivery summary")
+        assert "only the receiver knows why" in page.do("texts .delivery")[0]
+        assert f"On this machine: {hook}/ and a2a-serverless logs receiver." in page.do("texts .delivery")[0]
+        look(page, "refused-webhook")
+        assert page.do("problems") == []
+
+
+def test_an_answer_without_a_task_is_shown_as_a_message(page: Browser) -> None:
+    say(page, "oracle", "hello", "message, no task")
+    assert "You said: hello" in page.do("texts .theirs")[0]
+    page.do("wait #timeline:has-text('There is no task, so there is no timeline.')")
+    assert page.do("count #cancel") == 0
+    look(page, "message")
+    assert page.do("problems") == []
+
+
+def test_the_list_shows_the_time_of_each_task_and_the_whole_description_of_each_agent(page: Browser) -> None:
+    say(page, "tailor", "a coat", "input-required")
+    page.do("wait #tasks .badge[data-state=input-required]")
+    cut = "[...document.querySelectorAll('#tasks a')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.do(f"evaluate {cut}") == 0
+    assert (
+        page.do("evaluate document.querySelector('[data-agent=tailor]').title")
+        == "Makes coats, and asks for their colour."
+    )
 
 
 def test_a_task_is_cancelled_and_opened_again_by_its_address(page: Browser) -> None:

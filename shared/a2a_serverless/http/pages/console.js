@@ -1,6 +1,6 @@
 // The console: agents, a conversation with one of them, and what its task does.
 import { agentUrl, ApiError, credentials, getJson, post, taskPath } from "./api.js";
-import { $, badge, clock, copyButton, el, ENDED, name, plain, size, stateName, WAITS } from "./dom.js";
+import { $, badge, clock, copyButton, el, ENDED, MESSAGE, name, plain, size, stateName, WAITS } from "./dom.js";
 import { artifact, parts } from "./parts.js";
 import { LANGUAGES } from "./requests.js";
 import { follow, fromJson, isOver, reload } from "./task.js";
@@ -90,11 +90,17 @@ function fill(text) {
 
 // ---- Tasks
 
+// The time of today, or the day.
+function shortTime(time) {
+  const isToday = new Date(time).toDateString() === new Date().toDateString();
+  return isToday ? clock(time, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) : new Date(time).toLocaleDateString([], { month: "short", day: "numeric" });
+}
+
 async function listTasks() {
   const { tasks = [] } = await getJson(`${agentUrl(state.agent)}/tasks?pageSize=${LISTED}&historyLength=0&includeArtifacts=false`);
   $("recent").hidden = false;
   const link = (task) => el("a", { href: `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`, "data-task": task.id, "aria-current": task.id === current()?.id },
-    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, clock(task.status?.timestamp, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })));
+    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, shortTime(task.status?.timestamp)));
   $("tasks").replaceChildren(...(tasks.length ? tasks.map((task) => el("li", {}, link(task))) : [el("li", { class: "note" }, "No tasks yet.")]));
 }
 
@@ -206,7 +212,7 @@ async function run(task, asked) {
   if (!arrived) return false;
   drawTask();
   refreshSoon();
-  say(`The task is ${task.state}.`);
+  say(task.state === MESSAGE ? "The agent answered with a message." : `The task is ${task.state}.`);
   if (WAITS.has(task.state)) $("text").focus();
   listTasks().catch(() => {});
   return true;
@@ -216,7 +222,7 @@ async function sendOnce(task, asked, changed, signal) {
   const answer = await post(asked.url, asked.body);
   if (answer.message) {
     task.messages.push(answer.message);
-    task.state = "completed";
+    task.state = MESSAGE;
     changed("message");
     return;
   }
@@ -351,6 +357,7 @@ function refreshOften() {
 
 async function refresh() {
   const task = current();
+  if (task?.state === MESSAGE) $("timeline").replaceChildren(el("p", { class: "empty" }, "The agent answered with a message. There is no task, so there is no timeline."));
   if (!task?.id) return;
   try {
     const timeline = await getJson(`${agentUrl(state.agent)}${taskPath(task.id)}/timeline`);

@@ -45,7 +45,8 @@ export function clock(time, options = { hour: "2-digit", minute: "2-digit", seco
 }
 
 export const stateName = (state) => String(state ?? "").replace("TASK_STATE_", "").toLowerCase().replaceAll("_", "-");
-export const ENDED = new Set(["completed", "failed", "canceled", "rejected"]);
+export const MESSAGE = "message, no task";
+export const ENDED = new Set(["completed", "failed", "canceled", "rejected", MESSAGE]);
 export const WAITS = new Set(["input-required", "auth-required"]);
 
 export const badge = (state) => el("span", { class: "badge", "data-state": state }, state);

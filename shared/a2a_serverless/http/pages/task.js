@@ -1,6 +1,6 @@
 // A task as its events make it, and following one until its turn is over.
 import { agentUrl, ApiError, getJson, stream, taskPath } from "./api.js";
-import { ENDED, stateName, WAITS } from "./dom.js";
+import { ENDED, MESSAGE, stateName, WAITS } from "./dom.js";
 
 const TRIES = 5;
 
@@ -20,7 +20,7 @@ export function apply(task, item) {
   }
   if (item.message) {
     task.messages.push(item.message);
-    task.state = "completed";
+    task.state = MESSAGE;
     return "message";
   }
   if (item.statusUpdate) {

@@ -14,7 +14,7 @@ export function waterfall(timeline, now = Date.now()) {
   const scale = scaleOf(rows, began);
   const shown = rows.slice(0, ROWS);
   return [
-    el("p", { class: "note" }, `${clock(began)}, ${duration(scale.end - began)}${over ? "" : " so far"}, ${timeline.lastEvent} events`,
+    el("p", { class: "note took-in-all" }, `${clock(began)}, ${over ? duration(ms(timeline.statusAt) - began) : `${duration(scale.end - began)} so far`}, ${timeline.lastEvent} events`,
       scale.isCut ? ". Stretches in which nothing happened are shortened." : ""),
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
@@ -47,12 +47,13 @@ function artifacts(timeline) {
   return [...found.values()].map((row) => ({ ...row, note: row.bars.length === 1 ? "1 chunk" : `${row.bars.length} chunks` }));
 }
 
+const attempts = (count) => `${count} ${count === 1 ? "attempt" : "attempts"}`;
 const isFine = (attempt) => attempt.status >= 200 && attempt.status < 300;
 const outcome = (attempt) => (attempt.status ? `HTTP ${attempt.status}` : attempt.error ?? "no answer");
 
 function webhooks(timeline) {
   return timeline.deliveries.map((one) => ({
-    label: host(one.url), kind: "webhook", told: "webhook", note: `${one.attempts.length} ${one.attempts.length === 1 ? "attempt" : "attempts"}`,
+    label: host(one.url), kind: "webhook", told: "webhook", note: attempts(one.attempts.length),
     bars: one.attempts.map((attempt) => ({ from: ms(attempt.at), to: ms(attempt.at) + attempt.milliseconds, bad: !isFine(attempt),
       title: `${attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"}: ${outcome(attempt)}` })),
   }));
@@ -122,13 +123,26 @@ function drawn(row, scale) {
     track, el("span", { class: "took" }, took, row.open ? " …" : ""));
 }
 
+// How far a webhook is. Its URL may be trusted or verified while its receiver refuses every event.
+function progress(one) {
+  const state = one.state === "active" && one.failuresInARow ? `failing: ${attempts(one.failuresInARow)}` : one.state;
+  const next = one.nextAttemptAt ? `next ${clock(one.nextAttemptAt)}` : "";
+  const delivered = one.deliveredUpTo ? `delivered up to event ${one.deliveredUpTo} of ${one.lastEvent}` : "nothing delivered";
+  return [state, next, delivered, `URL ${one.verification}`].filter(Boolean).join(", ");
+}
+
+function refusal(one) {
+  if (one.attempts.at(-1)?.status !== 401) return null;
+  const here = /^http:\/\/(127\.0\.0\.1|localhost)[:/]/.test(one.url) ? ` On this machine: ${new URL(one.url).origin}/ and a2a-serverless logs receiver.` : "";
+  return el("p", { class: "note" }, `401: the receiver refused the request, and only the receiver knows why. See its inbox, or “refused code=” in its log.${here}`);
+}
+
 function delivery(one) {
   const rows = one.attempts.map((attempt) => el("tr", { "data-bad": !isFine(attempt) }, el("td", {}, clock(attempt.at)),
     el("td", {}, attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"), el("td", {}, plain(outcome(attempt), 80)), el("td", {}, duration(attempt.milliseconds))));
-  const next = one.nextAttemptAt ? `, next attempt ${clock(one.nextAttemptAt)}` : "";
   return el("details", { class: "delivery" },
-    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${one.state}, ${one.verification === "trusted" ? "trusted without a challenge" : one.verification}, event ${one.deliveredUpTo} of ${one.lastEvent}${next}`),
-    el("p", { class: "note mono" }, plain(one.url, 300)),
+    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${progress(one)}`),
+    el("p", { class: "note mono" }, plain(one.url, 300)), refusal(one),
     rows.length ? el("table", {}, el("thead", {}, el("tr", {}, ["Time", "What", "Answer", "Took"].map((title) => el("th", {}, title)))), el("tbody", {}, rows))
       : el("p", { class: "note" }, "No attempt yet."));
 }
