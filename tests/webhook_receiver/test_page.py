@@ -103,6 +103,12 @@ def history(text: str) -> dict[str, Any]:
     return {"task": {"id": TASK, "contextId": "ctx-1", "status": {"state": "TASK_STATE_SUBMITTED"}, "history": [said]}}
 
 
+def with_token(request: WebhookRequest, token: str) -> WebhookRequest:
+    header = "x-a2a-notification-token"
+    kept = [(name, value) for name, value in request.headers if name.lower() != header]
+    return WebhookRequest((*kept, (header, token)), request.body)
+
+
 def text_of(browser: Browser, selector: str) -> str:
     return "\n".join(browser.do(f"texts {selector}"))
 
@@ -120,6 +126,30 @@ def look(browser: Browser, name: str) -> None:
             assert browser.do("overflow") == 0
             assert browser.do("serious") == []
     browser.do("size desktop")
+
+
+def test_a_refused_request_names_its_task_if_the_issuer_signed_it(world: World) -> None:
+    browser = world.browser
+    wrong = event(6, now=tell_time(), aud=AUDIENCE)
+    assert world.deliver(with_token(wrong, "another-token-of-16")) == 401
+    assert world.deliver(WebhookRequest(wrong.headers, b"{}")) == 401
+    browser.do("rows 2")
+    browser.do("click #refused > summary")
+    rows = browser.do("texts #refused .row")
+    assert sum("Task 7f9c2d1e: Not the token that is registered for this task" in row for row in rows) == 1
+    assert not any("Task" in row for row in rows if "body" in row)
+    browser.do("click #refused .row:has-text('7f9c2d1e') summary")
+    browser.do(f"wait #refused .facts:has-text('Task {TASK}')")
+    look(browser, "refused-task")
+
+
+def test_an_artifact_is_not_to_be_continued_once_its_task_has_ended(world: World) -> None:
+    browser = world.browser
+    world.send(1, artifact("coat.txt", {"text": "a coat"}, last=False))
+    browser.do("wait .joined .name:has-text('to be continued')")
+    world.send(2, status("COMPLETED"))
+    browser.do("wait .joined .name:has-text('the last chunk is not marked')")
+    assert "to be continued" not in text_of(browser, ".joined")
 
 
 def test_an_empty_inbox_says_what_to_do_next_with_the_command(world: World) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from a2a_webhook_receiver.body import read_task
-from a2a_webhook_receiver.errors import UnknownKey
+from a2a_webhook_receiver.errors import UnknownKey, WrongToken, naming
 from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.preview import TEXT, view_delivery, view_part, view_prompt, view_refusal
 from a2a_webhook_receiver.receive import check
 from a2a_webhook_receiver.strict_json import Json
 from a2a_webhook_receiver.tasks import Delivery
-from a2a_webhook_receiver.verifier import VerifiedNotification
+from a2a_webhook_receiver.verifier import Subject, VerifiedNotification
 from tests.webhook_receiver.sending import EXPECTED, receiving, signed
 from vectors.cases import NOW, TASK, good_headers, good_token
 
@@ -125,6 +125,14 @@ def test_only_the_first_parts_are_shown() -> None:
 
 def claimed(*headers: tuple[str, str]) -> Json:
     return view_refusal(UnknownKey("the issuer publishes no such key"), headers)["claimed"]
+
+
+def test_a_refusal_names_the_event_of_an_authentic_request_only() -> None:
+    assert "taskId" not in view_refusal(UnknownKey("the issuer publishes no such key"), good_headers(good_token()))
+    with pytest.raises(WrongToken) as raised, naming(Subject("task", "config", "n-1", 3)):
+        raise WrongToken(WrongToken.reason)
+    view = view_refusal(raised.value, good_headers(good_token()))
+    assert (view["taskId"], view["eventNumber"]) == ("task", 3)
 
 
 def test_a_refusal_shows_what_was_claimed_and_nothing_secret() -> None:

@@ -38,12 +38,13 @@ NODE = shutil.which("node")
 DRIVER = Path(__file__).parent / "node/receivers.mjs"
 IN_USE, FAILS = 90, 13
 COMPARED = ("content-type", "cache-control", "www-authenticate", "retry-after", "allow")
+REASONS = {kind.code: kind.reason for kind in refusals(Refused)}
 LINE = re.compile(r"(accepted|late|duplicate|challenge|refused|failed)\b")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A request, the status that it must get, and the beginning of its line in the log."""
+    """A request, the status that it must get, and its line in the log."""
 
     name: str
     request: WebhookRequest
@@ -58,8 +59,17 @@ def changed(request: WebhookRequest, **headers: str | None) -> WebhookRequest:
     return WebhookRequest((*kept, *((name, value) for name, value in new.items() if value is not None)), request.body)
 
 
-def refused(name: str, request: WebhookRequest, code: str, status: int = 401) -> Sent:
-    return Sent(name, request, status, f"refused code={code}: ")
+def refused(name: str, request: WebhookRequest, code: str, status: int = 401, *, reason: str = "") -> Sent:
+    """A refusal before the request is known to be authentic: its line has no ids."""
+    return Sent(name, request, status, f"refused code={code}: {reason or REASONS[code]}")
+
+
+def named(
+    name: str, request: WebhookRequest, code: str, status: int = 401, *, reason: str = "", number: int = 6
+) -> Sent:
+    """A refusal of an authentic request: its line has the ids that the issuer signed."""
+    line = f"refused code={code} task=7f9c2d1e-task event={number}: {reason or REASONS[code]}"
+    return Sent(name, request, status, line)
 
 
 def requests() -> list[Sent]:
@@ -74,25 +84,30 @@ def requests() -> list[Sent]:
         Sent("a challenge", signed(CHALLENGE, challenge=True), 200, "challenge"),
         Sent("the handler fails", event(FAILS), 500, "failed task=7f9c2d1e-task event=13 error=ValueError"),
         Sent("it fails again", event(FAILS, attempt=2), 500, "failed task=7f9c2d1e-task event=13 error=ValueError"),
-        refused("handled by another", event(IN_USE, attempt=2, configId="busy"), "still-working", 503),
+        named("handled by another", event(IN_USE, attempt=2, configId="busy"), "still-working", 503, number=IN_USE),
         refused("forged", WebhookRequest(good.headers, to_json({"statusUpdate": other})), "wrong-body"),
-        refused("a token of another body", event(5, jti="j-1-1"), "replayed"),
+        named("a token of another body", event(5, jti="j-1-1"), "replayed", number=5),
         refused("wrong audience", event(6, aud="https://other.example/webhook"), "wrong-audience"),
         refused("wrong issuer", event(6, iss="https://evil.example"), "wrong-issuer"),
         refused("expired", event(6, now=NOW - 3_600_000), "expired"),
         refused("of the future", event(6, now=NOW + 3_600_000), "not-yet-valid"),
         refused("too long valid", event(6, exp=NOW // 1000 + 301), "lives-too-long"),
         refused("a claim is missing", event(6, eventNumber="6"), "malformed-claims"),
-        refused("another token of the client", changed(event(6), x_a2a_notification_token="x" * 20), "unknown-task"),
-        refused("no token of the client", changed(event(6), x_a2a_notification_token=None), "unknown-task"),
+        named("another token of the client", changed(event(6), x_a2a_notification_token="x" * 20), "unknown-task"),
+        named(
+            "no token of the client",
+            changed(event(6), x_a2a_notification_token=None),
+            "unknown-task",
+            reason="it has no token, and its task is not registered",
+        ),
         refused("unsigned", changed(event(6), authorization=None), "no-signature"),
         refused("no JWT", changed(event(6), authorization="Bearer x"), "malformed-token"),
-        refused("a challenge as notification", signed(CHALLENGE), "unreadable-body", 400),
+        named("a challenge as notification", signed(CHALLENGE), "unreadable-body", 400, number=3),
         refused("a header twice", WebhookRequest((*good.headers, ("Content-Type", "a/b")), b"{}"), "duplicate-header"),
-        refused("another task's body", event(6, body={"statusUpdate": other}), "wrong-task"),
-        refused("no notification", event(6, body={}), "unreadable-body", 400),
-        refused("no JSON", event(6, body=b"{"), "unreadable-body", 400),
-        refused("version 9", changed(event(6), a2a_version="9"), "unsupported-version", 400),
+        named("another task's body", event(6, body={"statusUpdate": other}), "wrong-task"),
+        named("no notification", event(6, body={}), "unreadable-body", 400),
+        named("no JSON", event(6, body=b"{"), "unreadable-body", 400),
+        named("version 9", changed(event(6), a2a_version="9"), "unsupported-version", 400),
         refused("a page", changed(event(6), content_type="text/html"), "unsupported-media", 415),
         refused("compressed", changed(event(6), content_encoding="gzip"), "unsupported-media", 415),
         refused("oversized", WebhookRequest(good.headers, b"x" * (1024 * 1024 + 1)), "too-large", 413),
@@ -253,21 +268,15 @@ def test_every_receiver_answers_and_logs_alike(platform: str, request: pytest.Fi
             assert b" " not in body
     assert run.keyless == (503, b'{"error":"keys-unavailable"}', {**ALWAYS, "retry-after": "30"})
     assert (run.get[0], run.get[2]["allow"]) == (405, "POST")
-    assert run.lines == [*map(line_of, SENT), line_of(refused("", event(1), "keys-unavailable"))]
+    assert run.lines == [sent.line for sent in [*SENT, refused("", event(1), "keys-unavailable")]]
 
 
 ALWAYS = {"content-type": "application/json", "cache-control": "no-store"}
-REASONS = {kind.code: kind.reason for kind in refusals(Refused)}
-
-
-def line_of(sent: Sent) -> str:
-    code = re.fullmatch(r"refused code=(.*): ", sent.line)
-    return sent.line + (REASONS[code[1]] if code else "")
 
 
 def expected(sent: Sent) -> tuple[dict[str, Any], dict[str, str]]:
     """The body and the headers that the table in ``answers.py`` says."""
-    kind, code = sent.line.split()[0], sent.line.partition("code=")[2].rstrip(": ")
+    kind, code = sent.line.split()[0], re.split("[ :]", sent.line.partition("code=")[2])[0]
     bodies: dict[str, dict[str, Any]] = {
         "accepted": {"received": True, "duplicate": False, "late": False},
         "late": {"received": True, "duplicate": False, "late": True},
@@ -282,6 +291,6 @@ def expected(sent: Sent) -> tuple[dict[str, Any], dict[str, str]]:
 
 def test_no_line_holds_a_secret_or_what_a_stranger_sent() -> None:
     secrets = {TOKEN, *(value for sent in SENT for name, value in sent.request.headers if name == "Authorization")}
-    lines = "\n".join(map(line_of, SENT))
+    lines = "\n".join(sent.line for sent in SENT)
     assert not [secret for secret in secrets if secret in lines]
     assert "evil" not in lines

@@ -12,8 +12,8 @@ refused    other  ``{"error":"<code>"}``                                      ``
 failed     500    ``{"error":"internal"}``                                    ``failed task=<id> event=<number> error=<type>``
 ========== ====== =========================================================== ==========================================
 
-A log line has ids of verified notifications, codes and fixed sentences: nothing that an unauthentic request can choose,
-and no content. The Node receiver has the same table (``examples/node/answers.mjs``); a test compares all receivers.
+A log line has ids that the issuer signed, codes and fixed sentences: nothing that an unauthentic request can choose, and
+no content. The line of a refusal has ` task=<id> event=<number>` behind its code if the request was authentic. The Node receiver has the same table (``examples/node/answers.mjs``); a test compares all receivers.
 """  # noqa: E501 - a table
 
 import json
@@ -85,7 +85,8 @@ def answer_handled(claimed: Claimed) -> WebhookAnswer:
 
 def answer_refusal(refusal: Refused) -> WebhookAnswer:
     """The answer to a refused request, logged. Everything unauthentic gets the same answer."""
-    logger.warning("refused code=%s: %s", refusal.code, refusal.reason)
+    about = f" {_ids(refusal.subject)}" if refusal.subject else ""
+    logger.warning("refused code=%s%s: %s", refusal.code, about, refusal.reason)
     status = next(STATUS[kind] for kind in type(refusal).__mro__ if kind in STATUS)
     if isinstance(refusal, Unauthentic):
         return WebhookAnswer(status, {"error": "unauthenticated"}, {"WWW-Authenticate": "Bearer"})

@@ -4,7 +4,12 @@
 unauthentic request gets neither: every ``Unauthentic`` has the same answer.
 """
 
-from typing import ClassVar, Literal, get_args
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+if TYPE_CHECKING:
+    from a2a_webhook_receiver.verifier import Subject
 
 Step = Literal["transport", "token", "key", "signature", "claims", "body hash", "expectation", "body", "replay"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -14,12 +19,24 @@ STEPS: tuple[Step, ...] = get_args(Step)
 class Refused(Exception):
     """A request that has no effect. The message says what is wrong, without any secret.
 
-    ``reason`` is the sentence of the log: it is the same for every request, so it quotes none.
+    ``reason`` is the sentence of the log: it is the same for every request, so it quotes none. ``subject`` is the event
+    that an authentic request is about, and None before the request is known to be authentic.
     """
 
     code: ClassVar[str] = "refused"
     reason: ClassVar[str] = "refused"
     step: ClassVar[Step] = "transport"
+    subject: "Subject | None" = None
+
+
+@contextmanager
+def naming(subject: "Subject") -> Iterator[None]:
+    """Names the event of an authentic request in the refusals that the block raises."""
+    try:
+        yield
+    except Refused as refusal:
+        refusal.subject = subject
+        raise
 
 
 class Unauthentic(Refused):
@@ -155,11 +172,17 @@ class WrongBody(Unauthentic):
 
 
 class UnknownTask(Unauthentic):
-    """Nothing that we registered matches this task and token."""
+    """Its token is registered for no task, for another task, or no longer; and its task is not registered."""
 
     code = "unknown-task"
-    reason = "no registered token or task matches"
+    reason = "its token is not registered for this task, or has expired"
     step = "expectation"
+
+
+class NoToken(UnknownTask):
+    """It has no ``X-A2A-Notification-Token``, and its task is not registered."""
+
+    reason = "it has no token, and its task is not registered"
 
 
 class WrongToken(Unauthentic):

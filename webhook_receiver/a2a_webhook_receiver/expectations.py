@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, Protocol
 
-from a2a_webhook_receiver.errors import UnknownTask, WrongCredentials, WrongToken
+from a2a_webhook_receiver.errors import NoToken, UnknownTask, WrongCredentials, WrongToken
 
 
 def digest(secret: str) -> str:
@@ -112,18 +112,13 @@ def match(presented: Presented, expectations: Iterable[Expectation], now: int) -
     right = [expectation for expectation in named if _same(expectation.token_digest, presented.token_digest)]
     if not right:
         known = any(expectation.task_id == presented.task_id for expectation in current)
-        raise WrongToken("not the token of this task") if known else UnknownTask(_why_unknown(presented))
+        kind = WrongToken if known else UnknownTask if presented.token is not None else NoToken
+        raise kind(kind.reason)
     given = None if presented.authorization is None else digest(presented.authorization)
     met = [expectation for expectation in right if _same(expectation.authorization_digest, given)]
     if not met:
-        raise WrongCredentials("not the credentials that we gave")
+        raise WrongCredentials(WrongCredentials.reason)
     return max(met, key=lambda expectation: expectation.task_id is not None)
-
-
-def _why_unknown(presented: Presented) -> str:
-    if presented.token is None:
-        return "it has no token, and its task is not registered"
-    return "its token is not registered for this task, or has expired"
 
 
 def _same(expected: str | None, given: str | None) -> bool:

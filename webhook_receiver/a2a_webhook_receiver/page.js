@@ -7,6 +7,7 @@ const OPEN_ROWS = 12;
 const POLL = 3000;
 const BADGES = { late: ["Late", "warn"], duplicate: ["Duplicate", ""], challenge: ["Challenge", ""] };
 const STATES = { completed: "good", failed: "bad", rejected: "bad", canceled: "", "input-required": "warn", "auth-required": "warn" };
+const ENDED = new Set(["completed", "failed", "rejected", "canceled"]);
 const FILTERS = {
   all: ["All", () => true],
   accepted: ["Accepted", (entry) => entry.outcome !== "refused"],
@@ -159,11 +160,11 @@ function blocks(pieces) {
   return found;
 }
 
-function showArtifact(group, artifact) {
+function showArtifact(group, artifact, isOver) {
   const known = group.artifacts.get(artifact.id) || { node: el("div", { class: "artifact" }), blocks: new Map(), head: el("p", { class: "name" }) };
   group.artifacts.set(artifact.id, known);
   const amount = artifact.pieces.reduce((sum, { value }) => sum + (value.kind === "text" ? value.length : 0), 0);
-  const about = [amount ? many(amount, "character") : "", artifact.finished ? "" : "to be continued"].filter(Boolean).join(", ");
+  const about = [amount ? many(amount, "character") : "", artifact.finished ? "" : isOver ? "the last chunk is not marked" : "to be continued"].filter(Boolean).join(", ");
   known.head.replaceChildren(el("span", {}, artifact.name), el("span", { class: "quiet" }, about));
   const nodes = blocks(artifact.pieces).map((block) => {
     const node = known.blocks.get(block.key) || (block.plain ? el("pre", { class: "words", tabindex: "0" }) : part(block.entry, block.value));
@@ -248,7 +249,8 @@ function showTask(group, taskId, entries) {
     entries.length > 0 && el("span", {}, `A2A ${entries[0].version}`),
     el("span", {}, "Task ", el("span", { class: "mono" }, taskId)),
   ].filter(Boolean));
-  const artifacts = [...joinArtifacts(entries).values()].map((artifact) => showArtifact(group, artifact));
+  const isOver = ENDED.has(line.state);
+  const artifacts = [...joinArtifacts(entries).values()].map((artifact) => showArtifact(group, artifact, isOver));
   arrange(group.joined, [...showSaid(group, entries), ...artifacts]);
 }
 
@@ -261,7 +263,7 @@ function amounts(parts) {
 }
 
 function headline(entry) {
-  if (entry.refusal) return sentence(entry.refusal.reason);
+  if (entry.refusal) return `${entry.taskId ? `Task ${entry.taskId.slice(0, 8)}: ` : ""}${sentence(entry.refusal.reason)}`;
   if (entry.outcome === "challenge") return "Answered: this URL wants webhooks";
   if (entry.outcome === "duplicate") return "Came again, no effect";
   const said = entry.message && entry.message.length && entry.message[0].kind === "text" ? `: ${entry.message[0].text.slice(0, 200)}` : "";
@@ -384,7 +386,7 @@ function actions(entry) {
 function inside(kept) {
   const { entry } = kept;
   const answer = entry.answer ? `Answered ${entry.answer.status} in ${number(entry.answer.ms)} ms` : "";
-  const facts = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`].filter(Boolean);
+  const facts = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`, entry.refusal && entry.taskId && `Task ${entry.taskId}`].filter(Boolean);
   const notes = [explanation(entry), fetched(entry)].filter(Boolean).map((text) => el("p", { class: "note" }, text));
   kept.facts = el("div", { class: "facts" }, ...facts.map((fact) => el("span", {}, fact)));
   return [kept.facts, entry.outcome === "challenge" ? null : checks(entry), ...notes, content(entry), actions(entry), claims(entry), raw(entry)]

@@ -74,8 +74,11 @@ def view_challenge(challenge: VerifiedChallenge) -> dict[str, Json]:
 
 
 def view_refusal(refusal: Refused, headers: Headers) -> dict[str, Json]:
-    """Why a request was refused, and its claims, which are not verified."""
+    """Why a request was refused, and its claims, which are not verified; and its event, if the request is authentic."""
+    subject = refusal.subject
+    ids: dict[str, Json] = {"taskId": subject.task_id, "eventNumber": subject.event_number} if subject else {}
     return {
+        **ids,
         "refusal": {"code": refusal.code, "step": refusal.step, "reason": str(refusal)},
         "claimed": _peek(headers),
     }

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from a2a_webhook_receiver.errors import UnknownTask
+from a2a_webhook_receiver.errors import UnknownTask, naming
 from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.expectations import Expectation, Expectations, digest
 from a2a_webhook_receiver.inbox import Inbox
@@ -96,10 +96,11 @@ def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNoti
     if is_challenge(envelope):
         return accept_challenge(authentic, expected=receiver.expectations.any_open(now))
     presented = authentic.presented
-    expected = receiver.expectations.find(presented.task_id, presented.token_digest, now)
-    notification = accept(authentic, expected, now)
-    if not receiver.expectations.bind(notification.expectation, notification.subject.task_id):
-        raise UnknownTask("its token belongs to another task")
+    with naming(authentic.subject):
+        expected = receiver.expectations.find(presented.task_id, presented.token_digest, now)
+        notification = accept(authentic, expected, now)
+        if not receiver.expectations.bind(notification.expectation, notification.subject.task_id):
+            raise UnknownTask("its token belongs to another task")
     return notification
 
 
@@ -111,7 +112,8 @@ def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Repeated | V
         receiver.inbox.add(now, "challenge", view_challenge(checked), request)
         return checked
     sighting = sighting_of(checked)
-    admitted = receiver.replays.admit(sighting, now)
+    with naming(checked.subject):
+        admitted = receiver.replays.admit(sighting, now)
     if isinstance(admitted, Duplicate):
         receiver.inbox.add(now, "duplicate", view_claims(checked), request)
         return Repeated(checked.subject)

@@ -39,6 +39,7 @@ from a2a_webhook_receiver.errors import (
     WrongSignature,
     WrongTask,
     WrongType,
+    naming,
 )
 from a2a_webhook_receiver.expectations import Expectation, Presented, match
 from a2a_webhook_receiver.keys import KEY_ID, KeySet
@@ -169,7 +170,8 @@ def verify(  # noqa: PLR0913 - a pure function: everything is a parameter
     authentic = authenticate(read_envelope(headers), body, keys, now, issuer=issuer, audience=audience)
     if is_challenge(authentic.envelope):
         return accept_challenge(authentic, expected=any(each.expires > now for each in expectations))
-    return accept(authentic, expectations, now)
+    with naming(authentic.subject):
+        return accept(authentic, expectations, now)
 
 
 def read_envelope(headers: Headers) -> Envelope:

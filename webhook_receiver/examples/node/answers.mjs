@@ -1,5 +1,5 @@
-// How each outcome of a request is answered and logged: the same as in the Python receivers. A log line has ids of
-// verified notifications, codes and fixed sentences; nothing that an unauthentic request can choose, and no content.
+// How each outcome of a request is answered and logged: the same as in the Python receivers. A log line has ids
+// that the issuer signed, codes and fixed sentences; nothing that an unauthentic request can choose, and no content.
 
 const REASONS = {
   "no-signature": "no signed token in Authorization or X-A2A-Notification-JWT",
@@ -18,7 +18,8 @@ const REASONS = {
   "not-yet-valid": "the token is of the future by this machine's clock",
   "lives-too-long": "the token is valid for more than five minutes",
   "wrong-body": "the body is not the one that was signed",
-  "unknown-task": "no registered token or task matches",
+  "unknown-task": "its token is not registered for this task, or has expired",
+  "no-token": "it has no token, and its task is not registered", // unknown-task, too
   "wrong-token": "not the token that is registered for this task",
   "wrong-credentials": "not the credentials that are registered for this task",
   "unexpected-challenge": "a challenge, but no token or task is registered here",
@@ -66,8 +67,8 @@ export function answerFailed(claims, error) {
 }
 
 /** The answer to a refused request, logged. Everything unauthentic gets the same answer. */
-export function answerRefusal({ code, retryAfter }) {
-  console.warn(`refused code=${code}: ${REASONS[code]}`);
+export function answerRefusal({ code, reason, claims, retryAfter }) {
+  console.warn(`refused code=${code}${claims ? ` ${ids(claims)}` : ""}: ${REASONS[reason]}`);
   const status = STATUS[code];
   if (!status) return { status: 401, content: { error: "unauthenticated" }, headers: { "WWW-Authenticate": "Bearer" } };
   return { status, content: { error: code }, headers: retryAfter ? { "Retry-After": String(retryAfter) } : {} };

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { answerChallenge, answerDuplicate, answerFailed, answerHandled, answerRefusal, FAILED, NOT_ALLOWED } from "./answers.mjs";
 import { makeCache } from "./jwks.mjs";
 import { makeMemory } from "./memory.mjs";
-import { keyIdOf, Refused, verify } from "./verify.mjs";
+import { keyIdOf, named, Refused, verify } from "./verify.mjs";
 
 const MAX_BODY = 1024 * 1024;
 const BODY_MS = 10_000;
@@ -32,7 +32,11 @@ export function makeServer({
     const keys = await keysFor(keyIdOf(headers), now);
     const proven = verify({ headers, body, keys, now, issuer, audience, expectations });
     if (proven.type === "challenge") return { challenge: proven.challenge };
-    return { proven, admitted: await memory.admit(proven.claims, now) };
+    try {
+      return { proven, admitted: await memory.admit(proven.claims, now) };
+    } catch (error) {
+      throw named(error, proven.claims);
+    }
   }
 
   async function receive(request) {

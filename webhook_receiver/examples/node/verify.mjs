@@ -15,9 +15,17 @@ const STATES = ["submitted", "working", "input-required", "auth-required", "comp
 const STATES_1_0 = STATES.map((state) => `TASK_STATE_${state.toUpperCase().replaceAll("-", "_")}`);
 const EVENTS = ["task", "message", "statusUpdate", "artifactUpdate"];
 
-/** A request that must have no effect. `code` names the rule that it breaks; do not send it to the sender. */
+/**
+ * A request that must have no effect. `code` names the rule that it breaks; do not send it to the sender. `reason` names
+ * the sentence of the log; `claims` are those of an authentic request, and undefined before it is known to be authentic.
+ */
 export class Refused extends Error {
-  constructor(code, message = code) { super(message); this.code = code; }
+  constructor(code, message = code, reason = code) { super(message); Object.assign(this, { code, reason }); }
+}
+
+/** The error, which names the claims of an authentic request if it is a refusal. */
+export function named(error, claims) {
+  return error instanceof Refused ? Object.assign(error, { claims }) : error;
 }
 
 /**
@@ -62,10 +70,14 @@ export function verify({ headers, body, keys, now, issuer, audience, expectation
   if (!same(sha256(body).toString("hex"), claims.request_body_sha256)) throw new Refused("wrong-body");
   const open = expectations.filter((each) => each.expires > now);
   if (envelope.type === CHALLENGE) return readChallenge(body, open);
-  matchExpectation(envelope, claims.taskId, open);
-  const content = readBody(body, envelope.version);
-  if (content.taskId !== claims.taskId) throw new Refused("wrong-task");
-  return { type: "notification", claims, body: content.body };
+  try {
+    matchExpectation(envelope, claims.taskId, open);
+    const content = readBody(body, envelope.version);
+    if (content.taskId !== claims.taskId) throw new Refused("wrong-task");
+    return { type: "notification", claims, body: content.body };
+  } catch (error) {
+    throw named(error, claims);
+  }
 }
 
 /** The key id in a request, to check whether it is cached. Throws Refused. */
@@ -182,7 +194,10 @@ function checkTimes({ iat, exp }, now) {
 function matchExpectation({ clientToken, authorization }, taskId, open) {
   const named = open.filter((each) => (each.taskId ?? taskId) === taskId);
   const right = named.filter((each) => each.token === undefined || same(each.token, clientToken));
-  if (right.length === 0) throw new Refused(open.some((each) => each.taskId === taskId) ? "wrong-token" : "unknown-task");
+  if (right.length === 0) {
+    if (open.some((each) => each.taskId === taskId)) throw new Refused("wrong-token");
+    throw new Refused("unknown-task", undefined, clientToken === undefined ? "no-token" : undefined);
+  }
   const met = right.filter((each) => each.authorization === undefined || same(each.authorization, authorization));
   if (met.length === 0) throw new Refused("wrong-credentials");
 }
