@@ -8,7 +8,7 @@ async def tailor(task: TaskContext) -> str:
     colour = await task.ask("Which colour?")  # suspends the task until the client answers; nothing runs meanwhile
     for piece in ("sleeves", "back", "collar"):
         sewn = await task.step(piece, sew, piece, colour.text())  # a finished step is never run again
-        await task.emit("coat.txt", sewn, append=True)  # sent to streams and webhooks
+        await task.emit("coat.txt", sewn, append=True, last=piece == "collar")  # sent to streams and webhooks
     return "It is ready."
 
 
