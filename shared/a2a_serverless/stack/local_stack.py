@@ -17,6 +17,7 @@ from a2a_serverless.stack import environments, library, processes, sam
 from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
 from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.ports import check_ports
 from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
 from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
@@ -71,10 +72,11 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
     """Bring the stack up to date with the checkout: start what is missing, rebuild, deploy, restart the servers.
 
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
-    Running servers are not touched before the build is complete. Raises `StackError`.
+    The ports are checked first. Running servers are not touched before the build is complete. Raises `StackError`.
     """
     project = read_project(paths.root)
     secrets, otel = local_secrets(project), local_otel(project)
+    check_ports(needed_ports(options, processes.started(paths)))
     environments.ensure(paths, console)
     with _undone_on_failure(paths, console):
         with step(console, "Building the functions") as say:
@@ -99,6 +101,15 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             processes.wait_until_ready(receiver, "/", seconds=READY_S)
     return RunningStack(built, deployment, emulator, api, receiver)
+
+
+def needed_ports(options: Options, running: Iterable[Process]) -> dict[str, int]:
+    """Return the ports that must be free, by part: none that this stack uses itself."""
+    ports = {"emulator": options.emulator_port, "api": options.api_port, "receiver": options.receiver_port}
+    if any(process.name == "emulator" for process in running):
+        del ports["emulator"]
+    own = {process.port for process in running if process.name != "emulator"}
+    return {part: port for part, port in ports.items() if port not in own}
 
 
 def _store_secrets(emulator: Process, secrets: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ runs in its own session: a signal goes to it and its children, and to nothing el
 """
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from a2a_serverless.stack.paths import Paths
 LOOPBACK = "127.0.0.1"
 # Port 0 is picked from these. A higher one could be given to a connection before a program listens on it.
 FREE_PORTS = range(20_000, 32_768)
+HIGHEST_PORT = 65_535
 TRIES = 50
 PAUSE_SECONDS = 0.05
 
@@ -48,9 +50,7 @@ def claim_port(part: str, port: int) -> int:
     refusals = []
     for one in [port] if port else SystemRandom().sample(FREE_PORTS, TRIES):
         try:
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind((LOOPBACK, one))
+            _bind(one)
         except OSError as error:
             refusals.append(error)
         else:
@@ -58,6 +58,21 @@ def claim_port(part: str, port: int) -> int:
     why = f"port {port} on {LOOPBACK} cannot be used ({refusals[0].strerror})"
     remedy = "`a2a-serverless down` if it is an earlier run, or give another port"
     raise StackError(part, why, remedy=remedy) from refusals[0]
+
+
+def is_free(port: int) -> bool:
+    """Return whether nothing listens on the port. One that the system refuses for another reason counts as free."""
+    try:
+        _bind(port)
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE
+    return True
+
+
+def _bind(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((LOOPBACK, port))
 
 
 def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
