@@ -41,3 +41,11 @@ def test_every_example_is_a_command_line_that_parses(line: str) -> None:
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert Shell(Deployment()).run().code == 2
     assert "Exit codes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["--port", "--api-port"])
+@pytest.mark.parametrize("command", ["up", "dev"])
+def test_the_port_of_the_agents_has_the_same_names_everywhere(command: str, name: str) -> None:
+    arguments = [name, "9000"]
+    given = COMMANDS.commands[command].make_context("test", arguments).params  # type: ignore[attr-defined]
+    assert 9000 in given.values()

@@ -71,13 +71,13 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 _LINES: Final = """\
 init my-agents # A folder with one agent, its test, and what deploys it
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
-dev --port 9000 --receiver-port 9010 # A second project beside the first
+dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line
 demo # A chain of agents on examples/demo.md, and a picture
 demo notes.md # On a text of yours
 demo --json # For scripts: the result as JSON
 up # Emulator on 4566, api on 8000, webhook receiver on 8010
-up --api-port 9000 # If port 8000 is in use
+up --emulator-port 5566 --port 9000 --receiver-port 9010 # Beside another stack
 down # Stops what up has started, and what a killed demo has left
 logs # The last lines of each log
 logs worker # The whole log of the worker

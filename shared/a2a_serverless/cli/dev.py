@@ -31,7 +31,10 @@ SHOWN = 100
 LONGEST_LINE = 64 * 1024
 PACKAGE = "a2a_serverless"
 FIELDS = ("task", "agent", "error", "reason", "status", "host")
-Port = Annotated[int, typer.Option(envvar="A2A_API_PORT", help="Port of the agents on 127.0.0.1; 0 picks one.")]
+Port = Annotated[
+    int,
+    typer.Option("--port", "--api-port", envvar="A2A_API_PORT", help="Port of the agents on 127.0.0.1; 0 picks one."),
+]
 ReceiverPort = Annotated[
     int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver and its inbox; 0 picks one.")
 ]

@@ -27,7 +27,9 @@ Input = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the documents and pictures.", metavar="FOLDER")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
-ApiPort = Annotated[int, typer.Option(envvar="A2A_API_PORT", help="Port of the api on 127.0.0.1.")]
+ApiPort = Annotated[
+    int, typer.Option("--api-port", "--port", envvar="A2A_API_PORT", help="Port of the api on 127.0.0.1.")
+]
 ReceiverPort = Annotated[int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver.")]
 Part = Annotated[
     str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
@@ -80,7 +82,7 @@ def up(
     api_port: ApiPort = 8000,
     receiver_port: ReceiverPort = 8010,
 ) -> None:
-    """Start the stack on this machine, or bring a running one up to date with the checkout."""
+    """Start the stack on this machine, or bring a running one up to date with the project."""
     from a2a_serverless.stack import local_stack
 
     options = local_stack.Options(emulator_port, api_port, receiver_port)
