@@ -11,6 +11,7 @@ import pytest
 from a2a_serverless.cli.formatting import bytes_words, file_size
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
 from a2a_serverless.domain.agent import TaskContext, TaskRejected
+from a2a_serverless.domain.outbound import OutboundError, Outcome
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
@@ -41,9 +42,12 @@ def talker(*, streaming: bool) -> Transport:
 
 
 def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:
-    done = shell().run("send", "echo", "hello")
+    at = shell()
+    done = at.run("send", "echo", "hello")
+    ((task_id,),) = [line.split()[:1] for line in at.run("tasks", "list").out.splitlines()]
     assert (done.code, done.out) == (0, f"{TEXT}\n")
     assert done.err.splitlines() == [
+        f"Task {task_id}",
         "  1 ● submitted",
         "  2 ● working",
         "  3 ● three sections",
@@ -51,6 +55,7 @@ def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None
         "  5 + document.md  12 characters",
         "  6 + document.md  14 characters",
         "  7 ✓ completed",
+        f"Timeline: a2a-serverless trace echo {task_id}",
     ]
 
 
@@ -89,7 +94,7 @@ def test_a_line_that_breaks_is_taken_up_again_behind_the_last_event() -> None:
     at.deployment.breaks_after = 3
     done = at.run("send", "echo", "hello")
     assert (done.code, done.out) == (0, f"{TEXT}\n")
-    numbers = [int(line.split()[0]) for line in done.err.splitlines()]
+    numbers = [int(line.split()[0]) for line in done.err.splitlines()[1:-1]]
     assert numbers == list(range(1, 8))
     assert [call.headers.get("Last-Event-ID") for call in at.deployment.calls] == [None, None, "3", None]
 
@@ -140,7 +145,7 @@ def test_a_task_that_ends_badly_has_an_exit_code_of_its_own() -> None:
         raise TaskRejected("Not my job.")
 
     done = Shell(Deployment(agent_of(refuse))).run("send", "echo", "hello")
-    assert (done.code, done.err.splitlines()[-1]) == (3, "  3 ✗ rejected  Not my job.")
+    assert (done.code, done.err.splitlines()[-2]) == (3, "  3 ✗ rejected  Not my job.")
 
 
 def test_an_agent_that_answers_with_a_message_is_read_out() -> None:
@@ -211,7 +216,7 @@ def test_the_text_of_a_task_is_fit_for_a_pipe() -> None:
 def test_what_was_made_is_saved(tmp_path: Path) -> None:
     done = shell().run("send", "echo", "hello", "--out", str(tmp_path / "out"))
     assert (done.out, (tmp_path / "out" / "document.md").read_text()) == ("", TEXT)
-    assert done.err.splitlines()[-1] == f"Saved {tmp_path / 'out' / 'document.md'}"
+    assert done.err.splitlines()[-2] == f"Saved {tmp_path / 'out' / 'document.md'}"
 
 
 def test_a_task_is_watched_from_its_first_event_on() -> None:
@@ -266,6 +271,33 @@ def test_the_owner_of_a_task_sees_each_attempt() -> None:
     assert ": 200 in " in shown
     (one,) = json.loads(at.run("deliveries", "echo", task_id, "--json").out)["deliveries"]
     assert one["deliveredUpTo"] == 7
+
+
+@pytest.mark.parametrize(
+    ("outcome", "result", "remedy"),
+    [
+        (Outcome(status=401, connected=True, request_sent=True), "401", "its inbox, or its log"),
+        (Outcome(error=OutboundError.TIMEOUT), "timeout", "check that the receiver runs"),
+    ],
+)
+def test_a_webhook_that_fails_is_said_with_the_way_to_the_reason(outcome: Outcome, result: str, remedy: str) -> None:
+    at = Shell(Deployment(Asker().agent))
+    at.deployment.world.receiver.answers = lambda _: outcome
+    sent = at.run("send", "echo", "a boat", "--json", "--webhook", "https://hooks.example.com/a2a")
+    task_id = task_in(sent.out)
+    at.deployment.world.wait(1)
+    again = at.run("send", "echo", "red", "--task", task_id, "--webhook", "https://hooks.example.com/a2a")
+    assert f"Webhook: the last attempt got {result}. Why: a2a-serverless deliveries echo {task_id}" in again.err
+    assert remedy in at.run("deliveries", "echo", task_id).err
+
+
+def test_a_webhook_that_is_accepted_needs_no_help() -> None:
+    at = shell()
+    done = at.run("send", "echo", "hi", "--webhook", "https://hooks.example.com/a2a")
+    at.deployment.world.settle()
+    assert "Webhook:" not in done.err
+    (task_id,) = [line.split()[0] for line in at.run("tasks", "list").out.splitlines()]
+    assert at.run("deliveries", "echo", task_id).err == ""
 
 
 def test_a_task_without_webhooks_has_nothing_to_tell() -> None:
@@ -418,7 +450,7 @@ def test_a_file_of_any_size_goes_to_the_agent_and_what_it_makes_of_it_is_saved(s
     deployment = Deployment(agent_of(turn))
     at = Shell(deployment, transport=Beside(deployment).transport)
     done = at.run("send", "echo", "turn it round", "--file", str(path), "--out", str(tmp_path / "made"))
-    assert (done.code, done.err.splitlines()[-1]) == (0, f"Saved {tmp_path}/made/turned.bin")
+    assert (done.code, done.err.splitlines()[-2]) == (0, f"Saved {tmp_path}/made/turned.bin")
     assert (tmp_path / "made" / "turned.bin").read_bytes() == content[::-1]
 
 

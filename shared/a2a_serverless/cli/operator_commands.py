@@ -31,6 +31,8 @@ from a2a_serverless.services.delivery_admin import (
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")
+REFUSED = "the receiver knows why: see its inbox, or its log (on this machine: a2a-serverless logs receiver)"
+UNANSWERED = "check that the receiver runs, and that the URL is right"
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Task = Annotated[
@@ -143,15 +145,23 @@ def revoke_key(stack: StackContext, kid: Kid) -> None:
 
 
 def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
-    """Writes a webhook as rows, and one line for each attempt."""
+    """Writes a webhook as rows, and one line for each attempt; what helps, if the last one failed."""
     terminal.rows([(_label(name), str(value)) for name, value in webhook.items() if name != "attempts"])
     attempts: Any = webhook["attempts"]
     for attempt in attempts:
-        what = attempt.get("status") or attempt.get("error") or "?"
         again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
         event = f"event {attempt['eventNumber']}" if attempt["eventNumber"] else "challenge"
-        tried = f"{event}, attempt {attempt['attempt']}: {what} in {attempt['milliseconds']} ms{again}"
+        tried = (
+            f"{event}, attempt {attempt['attempt']}: {attempt_result(attempt)} in {attempt['milliseconds']} ms{again}"
+        )
         terminal.raw(f"  {attempt['at']}  {tried}\n")
+    if attempts and webhook["failuresInARow"]:
+        terminal.note(f"  what helps: {REFUSED if 'status' in attempts[-1] else UNANSWERED}")
+
+
+def attempt_result(attempt: Any) -> str:  # noqa: ANN401 - any JSON
+    """What an attempt got: the status of the answer, or the name of an error."""
+    return str(attempt.get("status") or attempt.get("error") or "?")
 
 
 def _label(name: str) -> str:

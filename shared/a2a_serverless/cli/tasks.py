@@ -1,6 +1,7 @@
 """The commands that talk to agents: send, get, watch, cancel, versions, deliveries."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -19,13 +20,14 @@ from a2a_serverless.cli.formatting import (
     task_rows,
 )
 from a2a_serverless.cli.inbox import InboxClient
-from a2a_serverless.cli.operator_commands import show_webhook
+from a2a_serverless.cli.operator_commands import attempt_result, show_webhook
 from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task, find
 from a2a_serverless.cli.terminal import Explained
-from a2a_serverless.client import ClientEvent, DiscoveredAgent, text_message
+from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.client.versions import Version
 from a2a_serverless.client.versions import versions as versions_of
+from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.protojson import as_json
@@ -238,21 +240,41 @@ def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
 def _follow(
     cli: CliContext, found: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
 ) -> None:
+    numbers: set[int | None] = set()  # only deployments of this project number events
+
     def show(item: ClientEvent, before: TaskState | None) -> None:
         if isinstance(item.content, Message):
             _show_message(cli, place, item.content)
             raise typer.Exit
+        if item.state and not before:
+            cli.terminal.note(f"Task {item.task_id}")
         cli.terminal.note(item_line(item, before))
+        numbers.add(item.n)
 
     task_id, _ = _show_items(cli, place, items, show)
     task = found.client.get(task_id)
     cli.terminal.result(as_json(send_response(task)), "" if out else _ended(result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
+    if any(numbers) and place.has_webhook:
+        _note_failed_webhooks(cli, place, task.id)
+    if any(numbers) and code != YOUR_TURN:
+        cli.terminal.note(f"Timeline: {place.command(cli, 'trace', task.id)}")
     if code == YOUR_TURN:
         answer = place.command(cli, "send", "--task", task.id, '"..."')
         cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
+
+
+def _note_failed_webhooks(cli: CliContext, place: _Place, task_id: str) -> None:
+    """Says of each webhook of the task what its last attempt got, if it has failed by now."""
+    with suppress(TaskNotFound, HttpError, Unreachable):
+        for webhook in fetch_of_task(cli, place.url, place.agent, task_id, "deliveries")["deliveries"]:
+            if webhook["failuresInARow"] and webhook["attempts"]:
+                result = attempt_result(webhook["attempts"][-1])
+                cli.terminal.note(
+                    f"Webhook: the last attempt got {result}. Why: {place.command(cli, 'deliveries', task_id)}"
+                )
 
 
 def _ended(text: str) -> str:
