@@ -9,9 +9,9 @@ from a2a_serverless.cli.timeline import Phase, draw
 def test_phases_are_drawn_on_one_scale() -> None:
     lines = draw([Phase("send", 0.0, 1.0), Phase("webhooks", 1.0, 3.0), Phase("get", 3.0, 4.0)], width=8)
     assert lines == [
-        "send      ━━          1.0 s",
-        "webhooks    ━━━━      2.0 s",
-        "get             ━━    1.0 s",
+        "send      ━━          1.0 s   from 0.0 s",
+        "webhooks    ━━━━      2.0 s   from 1.0 s",
+        "get             ━━    1.0 s   from 3.0 s",
     ]
 
 
@@ -27,13 +27,13 @@ def test_every_phase_has_a_mark_and_no_line_is_wider_than_another(spans: list[li
     lines = draw([Phase("x", begin, end) for begin, end in spans], width)
     assert all("━" in line for line in lines)
     assert {len(line[: width + 5].rstrip()) <= width + 3 for line in lines} == {True}
-    assert all(re.fullmatch(r" {2,6}[0-9.]+ m?s", line[width + 3 :]) for line in lines)
+    assert all(re.fullmatch(r" {2,6}[0-9.]+ (s |ms)  from [0-9.]+ s", line[width + 3 :]) for line in lines)
 
 
 def test_less_than_a_second_is_in_milliseconds() -> None:
-    assert draw([Phase("step", 0.0, 0.0421)], width=2) == ["step  ━━     42 ms"]
+    assert draw([Phase("step", 0.0, 0.0421)], width=2) == ["step  ━━     42 ms  from 0.0 s"]
 
 
 def test_bars_begin_below_each_other_also_behind_chinese_names() -> None:
     lines = draw([Phase("回声.txt", 0.0, 1.0), Phase("GetTask", 1.0, 2.0)], width=8)
-    assert lines == ["回声.txt  ━━━━        1.0 s", "GetTask       ━━━━    1.0 s"]
+    assert lines == ["回声.txt  ━━━━        1.0 s   from 0.0 s", "GetTask       ━━━━    1.0 s   from 1.0 s"]

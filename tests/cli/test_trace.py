@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -57,15 +58,15 @@ def test_each_time_is_a_bar_on_one_scale() -> None:
     out, err = traced()
     lines = out.splitlines()
     names = [line.partition("  ")[0] for line in lines]
-    assert names[:3] == ["queued", "working 1", "input-required"]
+    assert names[:3] == ["queued", "run 1", "waits for input"]
     assert "step 绘制" in names
     assert "+ boat.txt" in names
     assert names[-1].startswith("webhook ")
     assert names[-1].endswith(" attempts")
     assert all("━" in line for line in lines)
     longest = max(lines, key=lambda line: line.count("━"))
-    assert longest.startswith(("input-required", "webhook"))
-    assert err == "The task is completed.\n"
+    assert longest.startswith(("waits for input", "webhook"))
+    assert re.fullmatch(r"The task is completed\. The bars: [0-9.]+ s from 20\d\d-.* UTC\.\n", err)
 
 
 def test_a_single_attempt_is_told_in_the_singular() -> None:
@@ -86,8 +87,8 @@ def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
     at = Shell(Deployment(agent_of(work)))
     task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
     done = at.run("trace", "echo", task)
-    assert "input-required …" in done.out
-    assert done.err == "The task is input-required.\n"
+    assert "waits for input …" in done.out
+    assert done.err.startswith("The task is input-required.")
 
 
 @pytest.mark.parametrize(("amount", "shown"), [(1_234_567, "1,234,567"), (0.0125, "0.0125"), ("many", "many")])

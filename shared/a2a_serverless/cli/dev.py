@@ -133,7 +133,7 @@ class DevTerminal:
 
         with suppress(OSError):  # then `send` needs --url for another port than 8000
             processes.announce(paths.of(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
-        command = _send_command(self._cli, dev)
+        command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]
             self._data("started", agents=agents, url=dev.url, inbox=f"{dev.receiver_url}/", send=command)
@@ -198,10 +198,13 @@ class DevTerminal:
         self._terminal.raw(json.dumps({"event": event, **fields}, ensure_ascii=False) + "\n")
 
 
-def _send_command(cli: CliContext, dev: "Dev") -> str:
-    """A command to copy, which sends a message to the first agent."""
-    agent = dev.agents[0]
+def example_message(agent: Agent) -> tuple[str, str]:
+    """Returns the agent's id, and an example of its skills in quotes for a shell."""
     said = next((example for skill in agent.skills for example in skill.examples), "Hello")
-    quoted = list2cmdline([said]) if sys.platform == "win32" else shlex.quote(said)
-    where = "" if dev.url == LOCAL_URL else f" --url {dev.url}"
-    return f"{cli.program} send {agent.id} {quoted} --inbox {dev.receiver_url}{where}"
+    return agent.id, list2cmdline([said]) if sys.platform == "win32" else shlex.quote(said)
+
+
+def send_command(cli: CliContext, agent: str, message: str, url: str, receiver_url: str) -> str:
+    """Returns a command to copy, which sends a message to the agent at ``url`` with a webhook."""
+    where = "" if url == LOCAL_URL else f" --url {url}"
+    return f"{cli.program} send {agent} {message} --inbox {receiver_url}{where}"

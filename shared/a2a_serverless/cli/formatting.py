@@ -67,7 +67,7 @@ def size_words(artifact: Artifact) -> str:
     files = [file_size(str(part.value)) for part in artifact.parts if part.kind == "raw"]
     links = [part.media_type or "a file" for part in artifact.parts if part.kind == "url"]
     data = sum(part.kind == "data" for part in artifact.parts)
-    words = [f"{characters:,} characters"] if characters else []
+    words = [f"{characters:,} character{'s' if characters > 1 else ''}"] if characters else []
     words += [bytes_words(sum(files))] if files else []
     words += [f"{data} data"] if data else []
     return ", ".join([*words, *(f"{one} by link" for one in links)]) or "empty"
@@ -125,7 +125,7 @@ def artifact_text(artifact: Artifact) -> str:
     return artifact.text() or "\n".join(_part_text(part, artifact) for part in artifact.parts)
 
 
-def moment(at: int) -> str:
+def moment(at: float) -> str:
     """Formats a time in ms since the epoch; empty for 0, which means that the agent gave no time."""
     return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from a2a_serverless.cli.dev import example_message, send_command
 from a2a_serverless.cli.files import media_type_of, read_file
-from a2a_serverless.cli.options import LOCAL_URL, CliContext, state_folder
+from a2a_serverless.cli.options import CliContext, state_folder
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.paths import Paths
@@ -83,15 +84,16 @@ def up(
     receiver_port: ReceiverPort = 8010,
 ) -> None:
     """Start the stack on this machine, or bring a running one up to date with the project."""
+    from a2a_serverless.agent_loader import MANIFEST, load_agents
     from a2a_serverless.stack import local_stack
 
     options = local_stack.Options(emulator_port, api_port, receiver_port)
     running = local_stack.up(cli.paths(), options, cli.terminal.progress)
     agents, inbox, rest_api = f"{running.api.url}/agents", f"{running.receiver.url}/", running.deployment.rest_url
-    where = "" if running.api.url == LOCAL_URL else f" --url {running.api.url}"
-    command = f"{cli.program} send document --file examples/demo.md --inbox {running.receiver.url}{where}"
+    agent, message = "document", "--file examples/demo.md"
     if not Path("examples/demo.md").is_file():
-        command = f"{cli.program} cards list{where}"
+        agent, message = example_message(load_agents(running.build.path / MANIFEST)[0])
+    command = send_command(cli, agent, message, running.api.url, running.receiver.url)
     cli.terminal.result(
         {
             "agents": agents,

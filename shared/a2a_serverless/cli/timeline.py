@@ -23,7 +23,7 @@ class Phase:
 
 
 def draw(phases: list[Phase], width: int = WIDTH) -> list[str]:
-    """Returns the lines of the picture. Each phase gets at least one character of bar."""
+    """Returns the lines of the picture: name, bar of at least one character, length, time since the first begin."""
     if not phases:
         return []
     start, end = min(phase.begin for phase in phases), max(phase.end for phase in phases)
@@ -36,5 +36,5 @@ def _line(phase: Phase, start: float, scale: float, names: int, width: int) -> s
     left = min(width - 1, round((phase.begin - start) * scale))
     right = max(left + 1, min(width, round((phase.end - start) * scale)))
     bar = " " * left + BAR * (right - left)
-    duration = f"{phase.seconds * 1000:5.0f} ms" if phase.seconds < 1 else f"{phase.seconds:5.1f} s"
-    return f"{set_cell_size(phase.name, names)}  {bar:{width}}  {duration}"
+    duration = f"{phase.seconds * 1000:5.0f} ms" if phase.seconds < 1 else f"{phase.seconds:5.1f} s "
+    return f"{set_cell_size(phase.name, names)}  {bar:{width}}  {duration}  from {phase.begin - start:.1f} s"

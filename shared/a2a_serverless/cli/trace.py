@@ -1,8 +1,9 @@
 """The command ``trace``: what a task spent its time on, as bars on one scale."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
@@ -10,6 +11,8 @@ from a2a_serverless.protocol.protojson import read_timestamp
 
 LONGEST = 40
 SHORT = 9
+# As in the console.
+KINDS = {"working": "run", "input-required": "waits for input", "auth-required": "waits for sign-in"}
 DIGITS = 15  # that a float holds exactly
 
 
@@ -19,12 +22,20 @@ def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook.
     """
     timeline = fetch_of_task(cli, url, agent, task, "timeline")
-    lines = draw([*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])])
+    phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
+    lines = draw(phases)
     lines += _usage(timeline.get("usage") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
     shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
     rest = f"; events after {shown} of {timeline['lastEvent']} are not shown" if shown < timeline["lastEvent"] else ""
-    cli.terminal.note(f"The task is {timeline['state']}{rest}.")
+    cli.terminal.note(f"The task is {timeline['state']}{rest}.{_scale(phases)}")
+
+
+def _scale(phases: Sequence[Phase]) -> str:
+    if not phases:
+        return ""
+    began, ended = min(phase.begin for phase in phases), max(phase.end for phase in phases)
+    return f" The bars: {ended - began:.1f} s from {moment(began * 1000)}."
 
 
 def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
@@ -33,7 +44,7 @@ def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
     known += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
     last = max(map(_seconds, known))
     for span in timeline["spans"]:
-        name = one_line(" ".join(filter(None, [span["kind"], span.get("name")])), LONGEST)
+        name = one_line(" ".join(filter(None, [KINDS.get(span["kind"], span["kind"]), span.get("name")])), LONGEST)
         is_over = "endedAt" in span
         yield Phase(
             name if is_over else f"{name} …", _seconds(span["beganAt"]), _seconds(span["endedAt"]) if is_over else last
