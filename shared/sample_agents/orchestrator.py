@@ -58,7 +58,7 @@ _SAYS: Final = {
 @agent(
     id="orchestrator",
     name="Orchestrator",
-    description="Has other A2A agents outline, write and summarise a document, with a picture if wanted, "
+    description="Lets other A2A agents outline, write and summarise a document, with a picture if wanted, "
     "and passes on what each of them made. English and Chinese.",
     skills=[
         Skill(
