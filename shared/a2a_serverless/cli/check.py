@@ -19,27 +19,13 @@ from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.following import SETTLED, make_request
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless.cli.options import LOCAL_URL, STACK, CliContext, Local, StackContext, find
-from a2a_serverless.client import (
-    Client,
-    ClientEvent,
-    DiscoveredAgent,
-    HttpError,
-    Unreachable,
-    agents_of,
-    text_message,
-)
+from a2a_serverless.client import Client, ClientEvent, DiscoveredAgent, HttpError, Unreachable, agents_of, text_message
 from a2a_serverless.client.discovery import fetch, objects_in
 from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local
-from a2a_serverless.protocol.v1 import (
-    Message,
-    SendMessageRequest,
-    Task,
-    TaskPushNotificationConfig,
-    TaskState,
-)
+from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig, TaskState
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName

@@ -11,14 +11,7 @@ import typer
 from a2a_serverless.cli.files import read_binary, read_source, save
 from a2a_serverless.cli.following import make_request, send_and_follow
 from a2a_serverless.cli.following import watch as watched
-from a2a_serverless.cli.formatting import (
-    item_json,
-    item_line,
-    moment,
-    result_text,
-    size_words,
-    task_rows,
-)
+from a2a_serverless.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.operator_commands import attempt_result, show_webhook
 from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task, find
@@ -31,14 +24,7 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import (
-    Artifact,
-    Message,
-    Task,
-    TaskPushNotificationConfig,
-    TaskState,
-    send_response,
-)
+from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response
 
 ENDED_BADLY = 3
 YOUR_TURN = 4

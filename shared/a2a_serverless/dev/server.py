@@ -12,13 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from a2a_serverless.dev.blocking import BlockedLoop, LoopWatch
-from a2a_serverless.dev.loading import (
-    AgentsNotLoaded,
-    forget_compiled,
-    format_error,
-    load_project,
-    places_of_modules,
-)
+from a2a_serverless.dev.loading import AgentsNotLoaded, forget_compiled, format_error, load_project, places_of_modules
 from a2a_serverless.dev.watching import watch_project
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.http.server import LOOPBACK, Server, listen
