@@ -192,6 +192,7 @@ def test_the_events_of_a_task_are_joined_to_its_document_and_its_pictures(world:
     assert browser.do("texts .rows .badge") == ["Late", "Duplicate"]
     assert text_of(browser, "#tasks .now") == "completed\nevent 7"
     browser.do("click .row:first-child summary")
+    browser.do("wait .row:first-child .note")  # it is made when the row has opened
     assert "A snapshot is the whole task" in text_of(browser, ".row:first-child .note")
     assert browser.do("count .row:first-child .checks li:not(.failed):not(.skipped)") == 9
     look(browser, "full")

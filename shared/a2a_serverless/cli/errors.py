@@ -8,7 +8,6 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFou
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.project import ProjectError
 from a2a_serverless.protocol.errors import code_of
-from a2a_serverless.stack.errors import StackError
 
 UNAUTHORIZED = 401
 LOCALLY = "or use --local for the stack on this machine"
@@ -43,6 +42,8 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
 
 
 def _explain_of_stack(error: Exception) -> Explained | None:
+    from a2a_serverless.stack.errors import StackError
+
     match error:
         case StackNotFound() | CommandFailed():
             remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
