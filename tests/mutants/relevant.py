@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -54,12 +55,19 @@ class RelevantTests:
         self._seconds.write_text(json.dumps(seconds))
 
     def of(self, mutant: Mutant) -> dict[str, float]:
-        """The tests that run the changed lines, with their seconds: the fastest first, and not more than enough."""
+        """The tests that run the changed lines, with their seconds, and not more than enough.
+
+        First one case of each test function, the fastest functions first; then another case of each, and so on.
+        """
         seconds, by_line = self._all_seconds(), self._by_line(mutant.module)
         names = {name for line in mutant.lines for name in by_line.get(line, ())}
         passed = {name: took for name in names if (took := seconds.get(name)) is not None}
         found, left = {}, ENOUGH_S
+        cases, turns = Counter[str](), dict[str, int]()
         for name in sorted(passed, key=lambda name: (passed[name], name)):
+            turns[name] = cases[name.partition("[")[0]]
+            cases[name.partition("[")[0]] += 1
+        for name in sorted(turns, key=turns.__getitem__):
             left -= passed[name]
             if left > 0:
                 found[name] = passed[name]

@@ -35,7 +35,7 @@ TESTS: Final = Path(__file__).parents[1]
 FOLDER: Final = TESTS.parent / ".a2a" / "mutants"
 SURVIVORS: Final = Path(__file__).with_name("survivors.toml")
 SUITES: Final = (
-    *("adapters", "client", "contract", "domain", "engine", "handlers", "model", "services"),
+    *("adapters", "client", "contract", "costs", "domain", "engine", "handlers", "model", "releases", "services"),
     *(f"faults/test_{name}.py" for name in ("recovery", "undisturbed")),
 )
 ENOUGH: Final = 0.9
