@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, KEPT_MS, CachedApiKeyStore
+from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, KEPT, KEPT_MS, CachedApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
@@ -49,6 +49,16 @@ def test_the_same_invented_key_is_looked_for_once_in_a_while() -> None:
     now[0] = ABSENT_MS
     assert remembered.find("invented") is None
     assert keys.looked.total() == 4
+
+
+def test_of_invented_keys_the_last_thousand_are_remembered() -> None:
+    keys = Counting()
+    remembered = CachedApiKeyStore(keys, lambda: 0)
+    for number in range(KEPT + 1):
+        remembered.find(f"invented {number}", fresh=False)
+    for number in (1, KEPT, 0):
+        remembered.find(f"invented {number}", fresh=False)
+    assert keys.looked.total() == KEPT + 2, "the first one was forgotten"
 
 
 def test_a_key_that_was_just_made_admits_at_once() -> None:

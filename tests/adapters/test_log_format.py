@@ -96,6 +96,11 @@ def test_what_is_not_given_takes_no_room() -> None:
     assert json.loads(dump_event(event)) == {"state": "TASK_STATE_WORKING", "at": 5}
 
 
+@pytest.mark.parametrize("text", ["x", "\ud800"])
+def test_a_result_is_stored_without_spaces_between_its_members(text: str) -> None:
+    assert " " not in dump_step(StepResult("digest", {"a": [1, 2], "b": text}))
+
+
 def test_a_text_in_chinese_is_stored_in_its_own_letters() -> None:
     event = StatusEvent(
         2, 5, "by", TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(text="大纲"),))

@@ -255,6 +255,15 @@ def test_a_cancel_takes_the_task_from_whoever_runs_it() -> None:
     assert (change.after.state, change.after.lease_until) == (TaskState.CANCELED, 0)
 
 
+def test_a_cancel_leaves_its_trace_on_the_task_and_without_one_the_trace_before() -> None:
+    snapshot = taken()
+    traced = after(cancel(snapshot, now=NOW, by="client", trace="of the cancel"))
+    assert traced.head.trace == "of the cancel"
+    before = replace(snapshot, head=replace(snapshot.head, trace="of the message"))
+    assert after(cancel(before, now=NOW, by="client")).head.trace == "of the message"
+    assert reported(TaskState.COMPLETED, before).head.trace == "of the message"
+
+
 def test_giving_up_fails_the_task_whoever_holds_it() -> None:
     change = fail_task(taken(), QUESTION, now=NOW + 5, by="sweeper")
     assert change.event == StatusEvent(3, NOW + 5, "sweeper", TaskState.FAILED, message=QUESTION)

@@ -14,7 +14,7 @@ import pytest
 from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
@@ -143,6 +143,8 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world.survives(lambda: world.run(key))
     task = world.get(key.task)
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The task was given up: its workers died.")
+    assert task.status.message
+    assert (task.status.message.context_id, task.status.message.task_id) == (task.context_id, task.id)
     assert buried == [WorkMessage(key)], "once, where an alarm looks"
 
 
@@ -334,6 +336,52 @@ def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
     world.plan(7_000, lambda: world.cancel(key.task))
     assert world.run(key) is RunOutcome.LEASE_LOST
     assert states(world, key)[-1] == "canceled"
+
+
+def added(number: int) -> int:
+    done.append(number)
+    return number
+
+
+done: list[int] = []
+CALLS: dict[str, Callable[[TaskContext], Awaitable[object]]] = {
+    "emits": lambda task: task.emit("late.txt", "late"),
+    "begins a step": lambda task: task.step("late", added, 1),
+    "reports progress": lambda task: task.report_progress("late"),
+    "records usage": lambda task: task.record_usage("model", input_tokens=1),
+    "reads a secret": lambda task: task.secret("KEY"),
+    "asks": lambda task: task.ask("Why?"),
+    "calls an agent": lambda task: task.call("late", "nobody", "hello"),
+    "reads a card": lambda task: task.get_card("nobody"),
+    "reads its task": lambda task: task.get_task(),
+    "reads a value": lambda task: task.store.get("late"),
+}
+
+
+@pytest.mark.parametrize("stop", ["is canceled", "is handed over"])
+@pytest.mark.parametrize("call", CALLS)
+def test_rule_06_work_that_goes_on_when_its_run(stop: str, call: str) -> None:
+    """Nothing that it still does with its task is done, although the lease may still be held."""
+    refused: list[BaseException] = []
+
+    async def stubborn(task: TaskContext) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            try:
+                await CALLS[call](task)
+            except BaseException as error:  # noqa: BLE001 - that is its nature
+                refused.append(error)
+
+    done.clear()
+    world, key = world_with_task(stubborn)
+    if stop == "is canceled":
+        world.plan(3_000, lambda: world.cancel(key.task))
+    else:
+        world.run_ms = 24_000
+    world.run(key)
+    assert [type(error) for error in refused] == [LeaseLost]
+    assert (done, world.get(key.task).artifacts) == ([], ())
 
 
 # ---- How it ends

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -351,6 +352,28 @@ def test_an_artifact_has_the_same_id_in_every_run_and_another_in_every_task() ->
         world.settle()
         ids.append(world.get(task.id).artifacts[0].artifact_id)
     assert len(set(ids)) == 2
+
+
+def test_an_artifact_keeps_the_id_that_earlier_releases_gave_it() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("a", "x")
+
+    task = done(work)
+    assert task.artifacts[0].artifact_id == sha256(f"{task.id}\na".encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_an_agent_gets_the_newest_earlier_tasks_of_its_conversation(limit: int) -> None:
+    async def work(task: TaskContext) -> str:
+        return " ".join(earlier.id for earlier in await task.get_previous_tasks(limit))
+
+    world = World([agent_of(work)])
+    sent = [world.send("hello", push=False)]
+    for _ in range(3):
+        world.wait(5_000)
+        sent.append(world.send("hello", push=False, context_id=sent[0].context_id))
+    world.settle()
+    assert last_word(world.get(sent[3].id)).split() == [sent[2].id, sent[1].id][:limit]
 
 
 def test_content_becomes_the_part_that_it_is() -> None:

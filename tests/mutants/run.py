@@ -37,6 +37,7 @@ SURVIVORS: Final = Path(__file__).with_name("survivors.toml")
 SUITES: Final = (
     *("adapters", "client", "contract", "costs", "domain", "engine", "handlers", "model", "releases", "services"),
     *(f"faults/test_{name}.py" for name in ("recovery", "undisturbed")),
+    *(f"protocol/test_{name}.py" for name in ("golden", "stored_events")),
 )
 ENOUGH: Final = 0.9
 JOBS: Final = 2
