@@ -17,7 +17,7 @@ from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.agent import Content, TaskContext
     from a2a_serverless.domain.model import TaskKey
 
 Work = Callable[["TaskContext"], Awaitable[object]]
@@ -115,6 +115,36 @@ def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
     assert said == ["thinking", "writing"]
 
 
+def test_rule_07_progress_of_a_stored_step_within_a_stored_step_counts_as_told() -> None:
+    runs: list[int] = []
+
+    async def look_up(task: TaskContext) -> None:
+        await task.report_progress("looking up")
+
+    async def think(task: TaskContext) -> None:
+        await task.step("look up", partial(look_up, task))
+        if len(runs) < 2:
+            await asyncio.sleep(3600)
+
+    async def work(task: TaskContext) -> None:
+        runs.append(1)
+        await task.step("think", partial(think, task))
+        if len(runs) < 3:
+            await asyncio.sleep(3600)
+        await task.report_progress("writing")
+
+    world, key = world_with_task(work)
+    world.run_ms = 24_000
+    for _ in range(2):
+        world.run(key)
+    world.run_ms = 900_000
+    world.settle()
+    said = [
+        event.message.text() for event in world.events(key.task) if isinstance(event, StatusEvent) and event.message
+    ]
+    assert (said, len(runs)) == (["looking up", "writing"], 3)
+
+
 def test_rule_07_a_question_that_a_stored_step_has_asked_is_asked_again_outside_of_it() -> None:
     async def choose(task: TaskContext) -> str:
         return (await task.ask("Which colour?")).text()
@@ -148,6 +178,35 @@ def test_rule_07_what_a_step_says_again_in_other_chunks_is_not_written_again() -
     world, task = handed_over_once(streaming(model))
     assert text(task) == "Title. one two three The end."
     assert all(append for _, append, _ in chunks(world, task)[1:])
+
+
+SAID: dict[str, list[Content]] = {
+    "texts that become one event": ["one ", "two ", "three "],
+    "an empty text": ["one ", "", "two "],
+    "values": [{"a": 1}, {"a": 2}],
+    "a value between texts": ["one ", {"a": 1}, "two "],
+    "bytes after a text": ["one ", b"two"],
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("title", ["Title. ", ""])
+def test_rule_07_what_a_step_says_again_is_not_written_again_if_it_is(case: str, title: str) -> None:
+    runs: list[int] = []
+
+    async def say(task: TaskContext) -> None:
+        runs.append(1)
+        for content in SAID[case]:
+            await task.emit("a.txt", content, append=True)
+        await asyncio.sleep(3600 if len(runs) == 1 else 0)
+
+    async def work(task: TaskContext) -> None:
+        await task.emit("a.txt", title)
+        await task.step("say", partial(say, task))
+
+    world, task = handed_over_once(work)
+    assert (task.status.state, len(runs)) == (TaskState.COMPLETED, 2)
+    assert [event.step for event in world.events(task.id) if isinstance(event, ArtifactEvent)] == ["", "say"]
 
 
 def test_rule_07_a_step_that_says_something_else_leaves_only_that() -> None:

@@ -271,4 +271,4 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
 
 
 def _is_same_part(one: Part, other: Part) -> bool:
-    return one.with_content(text="") == other.with_content(text="")
+    return one.kind == other.kind and one.with_content(text="") == other.with_content(text="")
