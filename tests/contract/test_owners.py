@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pytest
+
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from tests.contract.backends import NOW
@@ -32,6 +34,14 @@ def test_of_two_who_saw_the_same_share_one_replaces_it(store: Store) -> None:
     store.owners.store_bucket(ALICE, first, SendBucket(4_000, NOW, 2))
     store.owners.store_bucket(ALICE, first, SendBucket(3_000, NOW, 9))
     assert store.owners.get_bucket(ALICE) == SendBucket(4_000, NOW, 2)
+
+
+@pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)
+def test_a_first_share_is_stored_once_and_the_second_writer_learns_it(store: Store) -> None:
+    first = SendBucket(5_000, NOW, 1)
+    assert store.owners.store_bucket(ALICE, None, first)
+    assert not store.owners.store_bucket(ALICE, None, SendBucket(4_000, NOW, 2))
+    assert store.owners.get_bucket(ALICE) == first
 
 
 def test_unfinished_tasks_are_kept_as_counted(store: Store) -> None:

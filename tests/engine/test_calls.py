@@ -124,6 +124,7 @@ class Endless:
     def __init__(self) -> None:
         self.state = TaskState.WORKING
         self.asked = 0
+        self.sent: list[Message] = []
         self.callback: TaskPushNotificationConfig | None = None
 
     def with_trace(self, trace: str) -> Endless:
@@ -140,7 +141,7 @@ class Endless:
         return {}
 
     def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
-        del message
+        self.sent.append(message)
         self.callback = callback
         return self.get(caller, agent, "far")
 
@@ -561,6 +562,80 @@ def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
     assert result(world, task.id) == "no agent late, completed"
 
 
+class Away(Siblings):
+    """Agents elsewhere that cannot be reached for some seconds."""
+
+    def __init__(self, world: World, seconds: float) -> None:
+        super().__init__(world)
+        self.until = world.now + int(seconds * 1000)
+        self.tried: list[str] = []
+
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
+        self.tried.append(agent)
+        if self.world.now < self.until:
+            raise AgentCallFailed(f"{agent} is away")
+        return super().send(caller, agent, message, callback)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(5.5, "completed"), (10, "echo is away")])
+def test_an_agent_is_tried_three_times_in_six_seconds(seconds: float, said: str) -> None:
+    async def work(task: TaskContext) -> str:
+        try:
+            child = await task.call("write", "echo", "hello")
+        except AgentCallFailed as failed:
+            return str(failed)
+        assert isinstance(child, Task)
+        return str(child.status.state)
+
+    world = world_of(agent_of(work, "parent"), Writer().agent)
+    away = Away(world, seconds)
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=away))
+    task = world.send("hello", agent="parent")
+    world.settle()
+    last = world.get(task.id, "parent").status.message
+    assert last
+    assert (last.text(), len(away.tried)) == (said, 3)
+
+
+def test_calls_one_after_the_other_each_wait_without_compute() -> None:
+    runs: list[int] = []
+
+    async def work(task: TaskContext) -> None:
+        runs.append(1)
+        for name in ("first", "second"):
+            await task.call(name, "echo", name)
+
+    world = world_of(agent_of(work, "parent"), Writer(seconds=600).agent)
+    world.send("hello", agent="parent")
+    world.settle()
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_what_is_known_of_an_agent_is_the_same_in_every_run(absent: bool) -> None:  # noqa: FBT001
+    known: list[str] = []
+
+    async def work(task: TaskContext) -> None:
+        try:
+            known.append((await task.get_card("echo")).name)
+        except AgentCallFailed as failed:
+            known.append(str(failed))
+        if len(known) < 2:
+            await asyncio.sleep(3600)
+
+    world = world_of(agent_of(work, "parent"), Writer().agent)
+    if absent:
+        world.remote_agents.absent.add("echo")
+    key = ME.key(world.send("hello", agent="parent").id)
+    world.run_ms = 40_000
+    world.run(key)
+    world.remote_agents.absent ^= {"echo"}
+    world.settle()
+    assert known == (["no agent echo"] if absent else ["echo"]) * 2
+
+
 def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> None:
     async def work(task: TaskContext) -> None:
         both = await asyncio.gather(task.call("a", "echo", "one"), task.call("b", "echo", "two"))
@@ -583,6 +658,10 @@ def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_tim
     world.send("red", agent="parent", task_id=task.id)
     world.wait(100_000)
     assert result(world, task.id) == "canceled: "
+    assert [(message.context_id, message.task_id) for message in peer.sent] == [
+        (task.context_id, None),
+        ("context", "far"),
+    ]
 
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])

@@ -767,6 +767,20 @@ def test_rule_08_a_slow_notifier_leaves_a_stopped_webhook_that_another_one_is_se
     assert [scene.cursor] == taken
 
 
+@pytest.mark.parametrize("stop", [CursorState.PAUSED, CursorState.CLOSED])
+def test_rule_08_a_webhook_that_is_stopped_during_a_failed_attempt_is_free_and_not_due(stop: CursorState) -> None:
+    scene = Scene()
+
+    def stopped(_: int) -> Outcome:
+        assert scene.world.table.move_cursor(scene.key, scene.cursor, replace(scene.cursor, state=stop, due_at=None))
+        return Outcome(status=500)
+
+    scene.world.receiver.answers = stopped
+    assert scene.deliver() is DeliveryOutcome.NOTHING
+    assert (scene.cursor.state, scene.cursor.lease_until, scene.cursor.due_at) == (stop, 0, None)
+    assert scene.cursor.attempt == 1
+
+
 def calls_of_a_delivery() -> int:
     """How many calls of the table a delivery makes."""
     count = Count(frozenset({"table"}))

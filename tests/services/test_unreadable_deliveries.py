@@ -14,7 +14,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.deliver import deliver
+from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive
 from tests.echo import Writer
 from tests.faults.plans import NoFaults
@@ -143,7 +143,8 @@ def test_a_notifier_that_could_not_read_and_was_overtaken_changes_nothing() -> N
     faults = Overtaken()
     faults.resolver = {"table.read"}
     scene.faults.before = faults.before  # type: ignore[method-assign]
-    deliver(scene.world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
+    ending = deliver(scene.world.post, DeliveryMessage(scene.key, "hook"), lambda: 60_000)
+    assert ending is DeliveryOutcome.NOTHING
     assert (scene.cursor.holder, scene.cursor.attempt) == ("other", 0)
     assert scene.world.table.list_attempts(scene.key) == []
 
