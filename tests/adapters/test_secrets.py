@@ -5,8 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 
-from a2a_serverless.adapters.key_ring import CachedKeyRingStore, SecretKeyRingStore, dump_key_ring, load_key_ring
+from a2a_serverless.adapters.key_ring import (
+    CachedKeyRingStore,
+    Es256Keys,
+    SecretKeyRingStore,
+    dump_key_ring,
+    is_valid_signature,
+    load_key_ring,
+)
 from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from tests.adapters.clouds import cloud, error
@@ -120,6 +129,26 @@ def test_a_secret_that_may_not_be_read_is_an_error() -> None:
 def test_a_ring_in_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no key ring of this release"):
         load_key_ring(dump_key_ring(RING).replace('"v":1', '"v":2'))
+
+
+def test_a_signature_is_valid_for_its_key_and_content_only() -> None:
+    mine, other = Es256Keys().make(NOW), Es256Keys().make(NOW)
+    signature = Es256Keys().sign(mine, b"content")
+    assert is_valid_signature(mine.public, b"content", signature)
+    assert not is_valid_signature(other.public, b"content", signature)
+    assert not is_valid_signature(mine.public, b"other content", signature)
+    assert not is_valid_signature(mine.public, b"content", signature[:-1])
+
+
+@pytest.mark.parametrize("curve", [ec.SECP384R1(), ec.SECP521R1()])
+def test_a_signature_by_a_key_of_another_curve_is_not_valid(curve: ec.EllipticCurve) -> None:
+    key, made = ec.generate_private_key(curve), ECAlgorithm(ECAlgorithm.SHA256)
+    public: dict[str, Any] = ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    assert not is_valid_signature(public, b"content", made.sign(b"content", key))
+
+
+def test_a_signature_by_a_key_of_another_type_is_not_valid() -> None:
+    assert not is_valid_signature({"kty": "oct", "k": "c2VjcmV0"}, b"content", b"signature")
 
 
 class Counting(MemoryKeyRingStore):

@@ -17,7 +17,7 @@ from a2a_serverless.adapters.dynamodb.task_log import REREADS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import replay
-from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
@@ -443,6 +443,15 @@ def test_what_is_left_of_half_a_webhook_can_be_deleted(store: Store, client: Dyn
     client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.cursor("hook")}})
     store.push.remove_config(KEY, "hook", "first")
     assert store.push.list_configs(KEY) == []
+
+
+def test_what_an_owner_uploaded_on_a_day_is_counted_until_the_day_after_is_over(
+    store: Store, client: DynamoDBClient
+) -> None:
+    day = NOW // 86_400_000
+    assert store.owners.count_upload(Principal("tenant", "owner"), day, 100, 1_000)
+    (item,) = client.scan(TableName="table")["Items"]
+    assert item["expires"] == {"N": str((day + 2) * 86_400)}
 
 
 def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:

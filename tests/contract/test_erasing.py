@@ -192,6 +192,17 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
 
 
 @NEARBY
+def test_counting_a_context_or_an_owner_counts_what_they_share(store: Store) -> None:
+    full(store)
+    of_tasks = store.erasure_store.count_items(KEY)
+    assert count(erasure(store), wanted(ALICE, task="task-1")).items == of_tasks
+    assert store.erasure_store.count_context_items(ALICE, "context") == 1, "the conversation's value"
+    assert count(erasure(store), wanted(ALICE, context="context")).items == of_tasks + 1
+    owned(store, ALICE)
+    assert store.erasure_store.count_owner_items(ALICE) > 1
+
+
+@NEARBY
 def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
     taken(store.log)
     assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
@@ -319,6 +330,18 @@ def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*
             assert (store.left(), store.blobs.content) == (0, {}), at
             at += 13
         assert at > MOST_CALLS_ARE_SEEN
+
+
+@pytest.mark.parametrize("deleted", [1, 3])
+def test_a_task_that_is_half_erased_still_has_its_head_by_which_it_is_found(deleted: int) -> None:
+    with mock_aws(), client_at(None) as client, dynamo(client, "erased", lambda _: None) as store:
+        full(store)
+        failing: Any = Disturbed(client, dies, [2 + deleted], after=False)  # the keys are read first
+        with pytest.raises(Interrupted):
+            store_on(failing, "erased", lambda _: None, store.blobs, LIMIT).erasure_store.erase_task(KEY)
+        assert store.erasure_store.list_tasks(ALICE, None, None) == ([KEY], None)
+        store.erasure_store.erase_task(KEY)
+        assert store.erasure_store.list_tasks(ALICE, None, None) == ([], None)
 
 
 class Slow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,6 +46,44 @@ def test_a_queued_agent_is_not_run_here_and_nothing_is_made_for_it() -> None:
     assert not making.inline_runner.run("slow", key, 1000)
     assert not making.inline_runner.start("nobody", key, 1000)
     assert making.made == 0
+
+
+def test_what_runs_inline_agents_runs_no_queued_and_no_unknown_one() -> None:
+    world = Making().world
+    runner = EngineInlineRunner(world.engine, world.play)
+    for agent in ("slow", "nobody"):
+        key = ME.key(world.send("hello", push=False, agent="slow").id)
+        assert runner.answer_directly(agent, ME, Incoming(HELLO)) is None
+        assert not runner.run(agent, key, 60_000)
+        assert not runner.start(agent, key, 60_000)
+        assert world.table.read_head(key).last == 1
+
+
+async def catching(task: TaskContext) -> str:
+    try:
+        await task.emit("a.txt", "x")
+    except BaseException:  # noqa: BLE001 - what careless agents do
+        return "done without my task"
+    return "done"
+
+
+async def asking_why(task: TaskContext) -> str:
+    return f"{task.data()} {task.cancellation}"
+
+
+DIRECT: dict[str, tuple[Any, str | None]] = {
+    "has caught that there is no task yet": (catching, None),
+    "reads its data and why it is canceled": (asking_why, "{'a': 1} None"),
+}
+
+
+@pytest.mark.parametrize("case", DIRECT)
+def test_without_a_task_an_agent_that(case: str) -> None:
+    work, said = DIRECT[case]
+    world = World([replace(agent_of(work, "quick"), runs="inline")])
+    request = Incoming(HELLO.model_copy(update={"parts": (Part(data={"a": 1}),)}))
+    answer = EngineInlineRunner(world.engine, world.play).answer_directly("quick", ME, request)
+    assert (answer and answer.text()) == said
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -339,12 +339,12 @@ def test_an_agent_that_catches_everything_is_stopped_all_the_same() -> None:
 
 
 def added(number: int) -> int:
-    done.append(number)
+    DONE.append(number)
     return number
 
 
-done: list[int] = []
-CALLS: dict[str, Callable[[TaskContext], Awaitable[object]]] = {
+DONE: list[int] = []
+LATE: dict[str, Callable[[TaskContext], Awaitable[object]]] = {
     "emits": lambda task: task.emit("late.txt", "late"),
     "begins a step": lambda task: task.step("late", added, 1),
     "reports progress": lambda task: task.report_progress("late"),
@@ -359,7 +359,7 @@ CALLS: dict[str, Callable[[TaskContext], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("stop", ["is canceled", "is handed over"])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", LATE)
 def test_rule_06_work_that_goes_on_when_its_run(stop: str, call: str) -> None:
     """Nothing that it still does with its task is done, although the lease may still be held."""
     refused: list[BaseException] = []
@@ -369,11 +369,11 @@ def test_rule_06_work_that_goes_on_when_its_run(stop: str, call: str) -> None:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             try:
-                await CALLS[call](task)
+                await LATE[call](task)
             except BaseException as error:  # noqa: BLE001 - that is its nature
                 refused.append(error)
 
-    done.clear()
+    DONE.clear()
     world, key = world_with_task(stubborn)
     if stop == "is canceled":
         world.plan(3_000, lambda: world.cancel(key.task))
@@ -381,7 +381,7 @@ def test_rule_06_work_that_goes_on_when_its_run(stop: str, call: str) -> None:
         world.run_ms = 24_000
     world.run(key)
     assert [type(error) for error in refused] == [LeaseLost]
-    assert (done, world.get(key.task).artifacts) == ([], ())
+    assert (DONE, world.get(key.task).artifacts) == ([], ())
 
 
 # ---- How it ends

@@ -1,0 +1,101 @@
+"""The spans of one run and of its webhook, as a tracer that keeps them gets them. Over the edge: tests/handlers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from a2a_serverless.domain.trace import new_trace
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.ports.tracing import NullTracer
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
+from a2a_serverless.services import webhooks
+from tests.echo import agent_of
+from tests.world import HOOK, ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.spans import TraceSpan
+
+TRACE = new_trace("a request")
+
+
+class KeptSpans(NullTracer):
+    """A tracer that keeps its spans."""
+
+    is_on: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.spans: list[TraceSpan] = []
+
+    def record(self, span: TraceSpan) -> None:
+        self.spans.append(span)
+
+    def named(self, name: str) -> list[TraceSpan]:
+        return [span for span in self.spans if span.name == name]
+
+
+async def work(task: Any) -> None:
+    """Two models in a step, each after two seconds; then one during a second's work outside of steps, and one apart."""
+
+    async def think() -> None:
+        for model in ("first", "second"):
+            await asyncio.sleep(2)
+            await task.record_usage(model, input_tokens=1)
+
+    await task.step("think", think)
+    with task.at_work():
+        await asyncio.sleep(1)
+        with task.at_work():
+            await task.record_usage("third", input_tokens=1)
+    await asyncio.sleep(1)
+    await task.record_usage("fourth", input_tokens=1)
+
+
+def traced(trace: str) -> tuple[World, TaskKey, KeptSpans]:
+    """A world whose task has this trace and is run to its end."""
+    world, tracer = World([agent_of(work)], policy=EgressPolicy(trusted_domains=("example.com",))), KeptSpans()
+    key = ME.key(world.send("hello", push=False).id)
+    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
+    head = world.table.read_head(key).head
+    assert world.table.update_head(head, replace(head, trace=trace, rev=head.rev + 1))
+    world.engine = replace(world.engine, tracer=tracer, metrics=world.metrics)
+    world.post = replace(world.post, tracer=tracer)
+    world.settle()
+    return world, key, tracer
+
+
+def test_each_span_has_an_id_of_its_own_in_the_trace_of_the_task() -> None:
+    _, _, tracer = traced(TRACE)
+    ids = [span.trace for span in tracer.spans]
+    assert {one[:36] for one in ids} == {TRACE[:36]}
+    assert len(set(ids)) == len(ids) >= 7
+    (step,) = tracer.named("step think")
+    assert [span.parent for name in ("first", "second") for span in tracer.named(f"chat {name}")] == [step.trace] * 2
+
+
+def test_a_model_call_begins_with_its_step_or_with_the_call_or_the_work_before_it() -> None:
+    _, _, tracer = traced(TRACE)
+    (step,) = tracer.named("step think")
+    took = {}
+    for name in ("first", "second", "third", "fourth"):
+        (span,) = tracer.named(f"chat {name}")
+        took[name] = tuple(round((at - step.began_at) / 1000) for at in (span.began_at, span.ended_at))
+    assert took == {"first": (0, 2), "second": (2, 4), "third": (4, 5), "fourth": (6, 6)}, "in seconds"
+
+
+@pytest.mark.parametrize("trace", [TRACE, ""])
+def test_each_post_has_a_span_if_its_task_has_a_trace(trace: str) -> None:
+    world, key, tracer = traced(trace)
+    attempts = world.table.list_attempts(key)
+    posts = tracer.named("POST webhook")
+    assert len(attempts) > 1
+    assert [(span.parent, span.began_at) for span in posts] == [(trace, one.at) for one in attempts if trace]
+
+
+def test_the_time_of_a_step_is_measured_from_its_beginning() -> None:
+    world, _, _ = traced("")
+    assert [round(ms / 1000) for name, ms, _ in world.metrics.measured if name == "StepTime"] == [4]
