@@ -415,6 +415,33 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_decides_while_a_seco
     assert (text(task), len(tries)) == (last_word(task), 2)
 
 
+def test_rule_06_a_result_that_is_stored_late_and_is_what_the_second_run_came_to_is_not_written_again() -> None:
+    tries: list[int] = []
+
+    async def write(task: TaskContext) -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            await task.emit("a.txt", "Draft.")
+            await asyncio.sleep(1)
+        await task.emit("a.txt", "Text. ")
+        await asyncio.sleep(1 if len(tries) == 1 else 60)
+
+    async def work(task: TaskContext) -> None:
+        await task.step("write", partial(write, task))
+        await task.emit("a.txt", "The end.", append=True, last=True)
+
+    together: Together
+    faults = At(1, late=False, what=lambda: together.sleep(60), only="table.store_step")
+    world, key = world_with_task(work, faults=faults)
+    world.queue.clear()
+    together = Together(world)
+    together.run(together.worker(key), together.later(40_000, together.worker(key, time_ms=50_000)))
+    world.settle()
+    task = world.get(key.task)
+    assert [said for said, _, _ in chunks(world, task)] == ["Text. ", "Draft.", "Text. ", "The end."]
+    assert (text(task), len(tries)) == ("Text. The end.", 2)
+
+
 # ---- What is refused
 
 
