@@ -199,7 +199,9 @@ def test_counting_a_context_or_an_owner_counts_what_they_share(store: Store) -> 
     assert store.erasure_store.count_context_items(ALICE, "context") == 1, "the conversation's value"
     assert count(erasure(store), wanted(ALICE, context="context")).items == of_tasks + 1
     owned(store, ALICE)
-    assert store.erasure_store.count_owner_items(ALICE) > 1
+    shared = store.erasure_store.count_owner_items(ALICE)
+    assert count(erasure(store), wanted(ALICE)).items == of_tasks + shared
+    assert shared == store.erasure_store.erase_owner(ALICE) > 1
 
 
 @NEARBY

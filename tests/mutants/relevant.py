@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-# A mutant is let to tests of so many seconds: the fastest ones.
-ENOUGH_S: Final = 10.0
+# A mutant is let to tests of so many seconds of CPU.
+ENOUGH_S: Final = 40.0
 
 
 class RelevantTests:

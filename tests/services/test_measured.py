@@ -24,7 +24,7 @@ from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
 from tests.echo import agent_of
 from tests.edge import Edge
-from tests.world import HOOK, ME, World, configured
+from tests.world import HOOK, HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
@@ -92,6 +92,8 @@ def test_steps_queues_and_deliveries_are_measured() -> None:
     watched.world.settle()
     assert len(watched.seen("StepTime")) == 1
     assert [line["queue"] for line in watched.seen("QueueAge")][:1] == ["work"]
+    assert {line["queue"] for line in watched.seen("QueueAge")} == {"work", "delivery"}
+    assert all(0 <= line["QueueAge"] < HOUR_MS for line in watched.seen("QueueAge"))
     tried = watched.seen("DeliverySuccess")
     assert [line["DeliverySuccess"] for line in tried] == [1] * len(tried)
     assert [line["DeliveryAttempts"] for line in watched.seen("DeliveryAttempts")] == [1] * (len(tried) - 1)
