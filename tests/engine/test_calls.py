@@ -636,6 +636,31 @@ def test_what_is_known_of_an_agent_is_the_same_in_every_run(absent: bool) -> Non
     assert known == (["no agent echo"] if absent else ["echo"]) * 2
 
 
+def test_a_call_that_failed_is_not_made_again_by_the_next_run_although_the_agent_is_back() -> None:
+    runs: list[int] = []
+    failures: list[str] = []
+
+    async def work(task: TaskContext) -> None:
+        runs.append(1)
+        try:
+            await task.call("write", "echo", "hello")
+        except AgentCallFailed as failed:
+            failures.append(str(failed))
+        if len(runs) < 2:
+            await asyncio.sleep(3600)
+
+    child = Writer()
+    world = world_of(agent_of(work, "parent"), child.agent)
+    world.remote_agents.absent.add("echo")
+    key = ME.key(world.send("hello", agent="parent").id)
+    world.run_ms = 40_000
+    world.run(key)
+    world.remote_agents.absent.clear()
+    world.run_ms = 900_000
+    world.settle()
+    assert (failures, child.ran) == (["no agent echo"] * 2, [])
+
+
 def test_calls_side_by_side_wait_together_and_take_as_long_as_the_longest() -> None:
     async def work(task: TaskContext) -> None:
         both = await asyncio.gather(task.call("a", "echo", "one"), task.call("b", "echo", "two"))
