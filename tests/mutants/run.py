@@ -93,6 +93,7 @@ class Trial:
         self._relevant.measure(session.items, self._run)
         self._load()
         left = [one for one in self._mutants if one.key not in self.results]
+        left.sort(key=lambda one: one.key in known_survivors())
         typer.echo(f"{len(self._items)} tests, {len(self._mutants)} mutants, {len(left)} to run")
         running: dict[int, Mutant] = {}
         while left or running:
