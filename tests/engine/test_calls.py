@@ -562,6 +562,31 @@ def test_a_call_that_failed_has_failed_for_every_later_run() -> None:
     assert result(world, task.id) == "no agent late, completed"
 
 
+def test_a_call_that_is_over_goes_on_while_a_step_still_runs() -> None:
+    async def work(task: TaskContext) -> None:
+        async def call() -> None:
+            await task.call("ask", "echo", "hello")
+            await task.emit("called.txt", "x")
+
+        async def step() -> None:
+            await task.step("long", asyncio.sleep, 300)
+            await task.emit("worked.txt", "x")
+
+        await asyncio.gather(call(), step())
+
+    def end() -> None:
+        peer.state = TaskState.COMPLETED
+        head = world.table.read_head(ME.key(task.id)).head
+        assert world.table.update_head(head, heads.wake(head, now=world.now))
+
+    world, peer = world_of(agent_of(work, "parent")), Endless()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent")
+    world.plan(30_000, end)
+    world.settle()
+    assert [artifact.name for artifact in world.get(task.id, "parent").artifacts] == ["called.txt", "worked.txt"]
+
+
 class Away(Siblings):
     """Agents elsewhere that cannot be reached for some seconds."""
 
