@@ -213,6 +213,13 @@ def test_the_key_ring_is_shown_turned_and_cleared_of_a_key(deployed: Deployed) -
     assert deployed.commands[4]["kid"] == "kid-0"
 
 
+def test_a_key_is_revoked_whose_id_looks_like_an_option(deployed: Deployed) -> None:
+    kid = "-uKufknUq6L5dzCorR7RdVe0OsrQRH9l2EefNkCvXqA"
+    assert deployed.type("keys", "revoke", kid, "--json")[0] == 0
+    assert deployed.commands[0]["kid"] == kid
+    assert deployed.type("keys", "revoke", "kid-0", "--unknown")[0] == 2
+
+
 def test_a_rotation_that_did_nothing_says_so_and_why(deployed: Deployed) -> None:
     code, _, err = deployed.type("keys", "rotate")
     assert (code, err) == (

@@ -37,7 +37,9 @@ def test_a_good_deployment_passes_and_what_an_emulator_cannot_show_is_skipped_wi
     assert code == 0, lines
     # Nobody signs in here, so everybody is one caller; and a key is public for an hour before it signs.
     skipped = {name for name, line in lines.items() if line["verdict"] != "PASS"}
-    assert skipped == {"sign-in", "isolation", "rotation"}, lines
+    if "stream" in skipped:  # a quick machine answers in less than a second, which is too short to judge
+        assert lines["stream"]["text"].startswith("too short to measure")
+    assert skipped - {"stream"} == {"sign-in", "isolation", "rotation"}, lines
     assert all(lines[name]["verdict"] == "SKIP" and lines[name]["remedy"] for name in skipped)
 
 

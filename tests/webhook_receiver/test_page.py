@@ -224,6 +224,7 @@ def test_a_flood_of_refused_requests_is_one_line_and_hides_nothing(world: World)
     look(browser, "flood")
     browser.do("click #refused > summary")
     browser.do("click #refused .row:has-text('audience') summary")
+    browser.do("wait #refused details[open] .checks")  # they are made when the row has opened
     inside = text_of(browser, "#refused .row:has(details[open])")
     assert "ANSWERED 401" in inside.upper()
     assert browser.do("count #refused details[open] .checks .skipped") == 4

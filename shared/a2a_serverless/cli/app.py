@@ -182,7 +182,12 @@ def _make_app() -> typer.Typer:
                 groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
                 made.add_typer(groups[group], name=group, rich_help_panel=panel)
             shown_in = None if group else panel
-            groups[group].command(word, epilog=_examples(name), rich_help_panel=shown_in)(as_command(function))
+            # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
+            settings = {"ignore_unknown_options": name == "keys revoke"}
+            register = groups[group].command(
+                word, epilog=_examples(name), rich_help_panel=shown_in, context_settings=settings
+            )
+            register(as_command(function))
     return made
 
 
