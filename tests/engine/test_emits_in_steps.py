@@ -49,11 +49,12 @@ def world_with_task(work: Work, **world: Any) -> tuple[World, TaskKey]:
     return made, ME.key(made.send("hello", push=False).id)
 
 
-def handed_over_once(work: Work) -> tuple[World, Task]:
-    """The world once the task has been run a second time: the first run's time ended after a few seconds."""
+def handed_over(work: Work, times: int = 1) -> tuple[World, Task]:
+    """The world once the task has been run again: the time of the first run, or runs, ended after a few seconds."""
     world, key = world_with_task(work)
     world.run_ms = 24_000
-    world.run(key)
+    for _ in range(times):
+        world.run(key)
     world.run_ms = 900_000
     world.settle()
     return world, world.get(key.task)
@@ -61,6 +62,11 @@ def handed_over_once(work: Work) -> tuple[World, Task]:
 
 def text(task: Task, name: str = "a.txt") -> str:
     return next(artifact.text() for artifact in task.artifacts if artifact.name == name)
+
+
+def told(world: World, task: str) -> list[str]:
+    """The texts of the task's status events."""
+    return [event.message.text() for event in world.events(task) if isinstance(event, StatusEvent) and event.message]
 
 
 def last_word(task: Task) -> str:
@@ -93,7 +99,7 @@ def streaming(model: Model, *, pause: bool = False) -> Work:
 
 def test_rule_07_what_a_stored_step_has_emitted_counts_as_emitted() -> None:
     model = Model(["one ", "two "])
-    _, task = handed_over_once(streaming(model, pause=True))
+    _, task = handed_over(streaming(model, pause=True))
     assert (text(task), model.asked) == ("Title. one two The end.", 1)
 
 
@@ -110,9 +116,8 @@ def test_rule_07_progress_that_a_stored_step_has_told_counts_as_told() -> None:
             await asyncio.sleep(3600)
         await task.report_progress("writing")
 
-    world, task = handed_over_once(work)
-    said = [event.message.text() for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
-    assert said == ["thinking", "writing"]
+    world, task = handed_over(work)
+    assert told(world, task.id) == ["thinking", "writing"]
 
 
 def test_rule_07_progress_of_a_stored_step_within_a_stored_step_counts_as_told() -> None:
@@ -133,16 +138,8 @@ def test_rule_07_progress_of_a_stored_step_within_a_stored_step_counts_as_told()
             await asyncio.sleep(3600)
         await task.report_progress("writing")
 
-    world, key = world_with_task(work)
-    world.run_ms = 24_000
-    for _ in range(2):
-        world.run(key)
-    world.run_ms = 900_000
-    world.settle()
-    said = [
-        event.message.text() for event in world.events(key.task) if isinstance(event, StatusEvent) and event.message
-    ]
-    assert (said, len(runs)) == (["looking up", "writing"], 3)
+    world, task = handed_over(work, times=2)
+    assert (told(world, task.id), len(runs)) == (["looking up", "writing"], 3)
 
 
 def test_rule_07_a_question_that_a_stored_step_has_asked_is_asked_again_outside_of_it() -> None:
@@ -168,14 +165,14 @@ def test_rule_07_a_question_that_a_stored_step_has_asked_is_asked_again_outside_
 
 def test_rule_07_what_a_step_says_again_is_not_written_again() -> None:
     model = Model(["one ", "two ", "three "], stands_still_after=2)
-    world, task = handed_over_once(streaming(model))
+    world, task = handed_over(streaming(model))
     assert (text(task), model.asked) == ("Title. one two three The end.", 2)
     assert all(append for _, append, _ in chunks(world, task)[1:])
 
 
 def test_rule_07_what_a_step_says_again_in_other_chunks_is_not_written_again() -> None:
     model = Model(["one ", "two ", "three "], ["on", "e t", "wo ", "three "], stands_still_after=2)
-    world, task = handed_over_once(streaming(model))
+    world, task = handed_over(streaming(model))
     assert text(task) == "Title. one two three The end."
     assert all(append for _, append, _ in chunks(world, task)[1:])
 
@@ -204,14 +201,14 @@ def test_rule_07_what_a_step_says_again_is_not_written_again_if_it_is(case: str,
         await task.emit("a.txt", title)
         await task.step("say", partial(say, task))
 
-    world, task = handed_over_once(work)
+    world, task = handed_over(work)
     assert (task.status.state, len(runs)) == (TaskState.COMPLETED, 2)
     assert [event.step for event in world.events(task.id) if isinstance(event, ArtifactEvent)] == ["", "say"]
 
 
 def test_rule_07_a_step_that_says_something_else_leaves_only_that() -> None:
     model = Model(["one ", "two ", "three "], ["one ", "2 ", "3 "], stands_still_after=3)
-    world, task = handed_over_once(streaming(model))
+    world, task = handed_over(streaming(model))
     assert text(task) == "Title. one 2 3 The end."
     (anew,) = [chunk for chunk in chunks(world, task)[1:] if not chunk[1]]
     assert anew == ("Title. one 2 ", False, "think"), "one event restores it, the others append"
@@ -227,7 +224,7 @@ LESS: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("case", LESS)
 def test_rule_07_a_step_that_says_otherwise_leaves_what_it_said_last(case: str) -> None:
     again, whole = LESS[case]
-    _, task = handed_over_once(streaming(Model(["one ", "two ", "three "], again, stands_still_after=3)))
+    _, task = handed_over(streaming(Model(["one ", "two ", "three "], again, stands_still_after=3)))
     assert text(task) == whole
 
 
@@ -238,7 +235,7 @@ def test_rule_07_a_step_that_begins_its_artifact_and_says_something_else_begins_
         await task.step("think", partial(model.stream, task))
         await task.emit("a.txt", "The end.", append=True, last=True)
 
-    _, task = handed_over_once(work)
+    _, task = handed_over(work)
     assert text(task) == "1 2 The end."
 
 
@@ -256,7 +253,7 @@ def test_rule_07_a_draft_and_a_final_text_of_one_step_come_to_the_final_text() -
         await task.step("write", partial(write, task))
         await task.emit("a.txt", "The end.", append=True, last=True)
 
-    _, task = handed_over_once(work)
+    _, task = handed_over(work)
     assert text(task) == "Text 2. The end."
 
 
@@ -271,7 +268,7 @@ def test_rule_07_a_last_chunk_that_only_the_second_try_reached_is_told() -> None
         await task.step("write", partial(write, task))
 
     tries: list[int] = []
-    world, task = handed_over_once(work)
+    world, task = handed_over(work)
     events = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
     assert (text(task), events[-1].last_chunk) == ("one", True)
 
@@ -288,7 +285,7 @@ def test_rule_07_steps_that_stream_side_by_side_each_mend_their_own_artifact() -
         for model in models:
             await task.emit(model.name, "end.", append=True, last=True)
 
-    _, task = handed_over_once(work)
+    _, task = handed_over(work)
     assert [text(task, model.name) for model in models] == ["one 2 3 end.", "uno due tre end.", "end."]
 
 
@@ -324,7 +321,7 @@ def test_a_step_that_fails_again_and_says(case: str) -> None:
         await asyncio.sleep(3600 if len(runs) == 1 else 0)
         await task.emit("a.txt", "The end.", append=True, last=True)
 
-    _, task = handed_over_once(work)
+    _, task = handed_over(work)
     assert text(task) == whole
 
 

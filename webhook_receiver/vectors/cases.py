@@ -718,40 +718,42 @@ def _expectation_cases() -> Iterator[Case]:
     yield case("our token in place of the client's credentials", "wrong-credentials", guarded)
 
 
+_UNREADABLE = {
+    "not JSON": b"state=working",
+    "empty": b"",
+    "a string": b'"working"',
+    "a list": b"[" + BODY + b"]",
+    "null": b"null",
+    "an empty object": b"{}",
+    "with a byte order mark": b"\xef\xbb\xbf" + BODY,
+    "in UTF-16": BODY.decode().encode("utf-16"),
+    "not UTF-8": BODY.replace(b"ctx-1", b"ctx\xff1"),
+    "in overlong UTF-8": BODY.replace(b"ctx-1", b"ctx\xc0\xaf1"),
+    "with NaN": BODY[:-1] + b',"x":NaN}',
+    "with Infinity": BODY[:-1] + b',"x":Infinity}',
+    "with a number out of range": BODY[:-1] + b',"x":1e999}',
+    "with a number of 301 digits": BODY[:-1] + b',"x":' + b"9" * 301 + b"}",
+    "with a number of 5000 digits": BODY[:-1] + b',"x":' + b"9" * 5000 + b"}",
+    "with a name twice": b'{"statusUpdate":{},' + BODY[1:],
+    "with a name twice inside": BODY.replace(b'"contextId"', b'"taskId":"other","contextId"'),
+    "with a name twice, once escaped": BODY.replace(b'"contextId"', b'"task\\u0049d":"other","contextId"'),
+    "with a lone surrogate": BODY.replace(b"ctx-1", b"\\udc00"),
+    "with a lone surrogate as name": BODY[:-1] + b',"\\ud83d":1}',
+    "nested 1000 deep": BODY[:-1] + b',"x":' + b"[" * 1000 + b"]" * 1000 + b"}",
+    "nested 10000 deep": b"[" * 10_000,
+    "nested 65 deep": BODY[:-1] + b',"x":' + b'{"y":' * 64 + b"1" + b"}" * 64 + b"}",
+    "with something behind it": BODY + b"null",
+    "with a comment": b"/**/" + BODY,
+    "with a form feed": b"\x0c" + BODY,
+    "with a control character in a string": BODY.replace(b"ctx-1", b"ctx\t1"),
+    "with a wrong escape": BODY.replace(b"ctx-1", b"ctx\\x31"),
+    "a challenge": to_json(CHALLENGE),
+}
+
+
 def _body_cases() -> Iterator[Case]:
     code = "unreadable-body"
-    texts = {
-        "not JSON": b"state=working",
-        "empty": b"",
-        "a string": b'"working"',
-        "a list": b"[" + BODY + b"]",
-        "null": b"null",
-        "an empty object": b"{}",
-        "with a byte order mark": b"\xef\xbb\xbf" + BODY,
-        "in UTF-16": BODY.decode().encode("utf-16"),
-        "not UTF-8": BODY.replace(b"ctx-1", b"ctx\xff1"),
-        "in overlong UTF-8": BODY.replace(b"ctx-1", b"ctx\xc0\xaf1"),
-        "with NaN": BODY[:-1] + b',"x":NaN}',
-        "with Infinity": BODY[:-1] + b',"x":Infinity}',
-        "with a number out of range": BODY[:-1] + b',"x":1e999}',
-        "with a number of 301 digits": BODY[:-1] + b',"x":' + b"9" * 301 + b"}",
-        "with a number of 5000 digits": BODY[:-1] + b',"x":' + b"9" * 5000 + b"}",
-        "with a name twice": b'{"statusUpdate":{},' + BODY[1:],
-        "with a name twice inside": BODY.replace(b'"contextId"', b'"taskId":"other","contextId"'),
-        "with a name twice, once escaped": BODY.replace(b'"contextId"', b'"task\\u0049d":"other","contextId"'),
-        "with a lone surrogate": BODY.replace(b"ctx-1", b"\\udc00"),
-        "with a lone surrogate as name": BODY[:-1] + b',"\\ud83d":1}',
-        "nested 1000 deep": BODY[:-1] + b',"x":' + b"[" * 1000 + b"]" * 1000 + b"}",
-        "nested 10000 deep": b"[" * 10_000,
-        "nested 65 deep": BODY[:-1] + b',"x":' + b'{"y":' * 64 + b"1" + b"}" * 64 + b"}",
-        "with something behind it": BODY + b"null",
-        "with a comment": b"/**/" + BODY,
-        "with a form feed": b"\x0c" + BODY,
-        "with a control character in a string": BODY.replace(b"ctx-1", b"ctx\t1"),
-        "with a wrong escape": BODY.replace(b"ctx-1", b"ctx\\x31"),
-        "a challenge": to_json(CHALLENGE),
-    }
-    for name, body in texts.items():
+    for name, body in _UNREADABLE.items():
         yield _with_body(f"a body that is {name}", code, body)
     for name, value in _wrong_events().items():
         yield _with_body(f"a body with {name}", code, to_json(value))
