@@ -286,6 +286,11 @@ def current_task() -> TaskContext:
     return _CURRENT_TASK.get()
 
 
+def inline_agents(agents: Mapping[str, Agent]) -> frozenset[str]:
+    """The ids of the agents that run inside the request."""
+    return frozenset(name for name, agent in agents.items() if agent.runs == "inline")
+
+
 async def work_on(agent: Agent, task: TaskContext) -> Answer:
     """Runs the agent's function. ``current_task`` returns ``task`` from now on, in the calling context."""
     _CURRENT_TASK.set(task)

@@ -27,8 +27,8 @@ def digest(value: object) -> str:
 
 def _members(value: object) -> dict[str, Any]:
     if isinstance(value, v1.Part):
-        about = {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
-        return {"@": "Part", "kind": value.kind, "value": value.value, **about}
+        kind, about = value.kind, {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
+        return {"@": "Part", "kind": kind, "value": getattr(value, kind), **about}
     if isinstance(value, v1.Task):
         members = {"task_id" if name == "id" else name: inner for name, inner in value.__dict__.items()}
         return {"@": "Task", **members, "n": value.n}

@@ -104,7 +104,7 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
     """The event as clients get it (4.2.1, 4.2.2)."""
     if isinstance(event, StatusEvent):
         status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
-        metadata = with_usage(None, event.usage)
+        metadata = with_usage(None, event.usage) if event.usage else None
         return TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status, metadata=metadata)
     return TaskArtifactUpdateEvent(
         task_id=task_id,
@@ -153,8 +153,16 @@ class TaskReplay:
         """Applies the next event; raises ``IllegalTransition``, without a change, if the event is not allowed."""
         if event.n != self.n + 1:
             raise IllegalTransition(f"event {event.n} may not follow event {self.n}")
+        before = self.status
         if isinstance(event, StatusEvent):
-            self._apply_status(event)
+            check(before and before.state, event.state)
+            if before and before.message:
+                self._history.append(before.message)
+            if event.incoming:
+                self._history.append(event.incoming.message)
+                self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
+            self._usage = event.usage or self._usage
+            self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
         else:
             self._apply_chunk(event)
         self.n = event.n
@@ -176,18 +184,8 @@ class TaskReplay:
             status=self.status,
             artifacts=artifacts,
             history=tuple(self._history),
-            metadata=with_usage(self.metadata, self._usage),
+            metadata=with_usage(self.metadata, self._usage) if self._usage else self.metadata,
         ).as_of(self.n)
-
-    def _apply_status(self, event: StatusEvent) -> None:
-        check(self.state, event.state)
-        if self.status and self.status.message:
-            self._history.append(self.status.message)
-        if event.incoming:
-            self._history.append(event.incoming.message)
-            self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
-        self._usage = event.usage or self._usage
-        self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:
         check_chunk(self.state)

@@ -42,9 +42,9 @@ def add_usage(one: Usage, other: Usage) -> Usage:
     return {model: _add(one.get(model, {}), other.get(model, {})) for model in models}
 
 
-def with_usage(metadata: JsonObject | None, usage: JsonObject | None) -> JsonObject | None:
+def with_usage(metadata: JsonObject | None, usage: JsonObject) -> JsonObject:
     """A task's metadata with its usage."""
-    return {**(metadata or {}), METADATA_KEY: usage} if usage else metadata
+    return {**(metadata or {}), METADATA_KEY: usage}
 
 
 def _add(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from a2a_serverless.domain.agent import work_on
+from a2a_serverless.domain.agent import inline_agents, work_on
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.run_session import make_message
 
@@ -63,15 +63,20 @@ class EngineInlineRunner:
     engine: Engine
     play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
 
+    @property
+    def agents(self) -> frozenset[str]:
+        """The ids of the inline agents."""
+        return inline_agents(self.engine.agents)
+
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         """The agent's message; None when it needs a task, fails, takes over ``TRY_S`` seconds, or is not inline."""
-        if not self._is_inline(agent_id):
+        if agent_id not in self.agents:
             return None
         return self.play(self._try(agent_id, principal, request))
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
         """Runs the task here for at most ``time_ms``, then hands it over. False if the agent is not inline."""
-        if not self._is_inline(agent_id):
+        if agent_id not in self.agents:
             return False
         until = self.engine.now() + time_ms
         self.play(run(self.engine, key, lambda: until - self.engine.now() + MARGIN_MS))
@@ -79,14 +84,10 @@ class EngineInlineRunner:
 
     def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
         """As ``run``, without waiting: a stream reports the events. Closing the stream does not stop the work."""
-        if not self._is_inline(agent_id):
+        if agent_id not in self.agents:
             return False
         threading.Thread(target=self.run, args=(agent_id, key, time_ms), daemon=True).start()
         return True
-
-    def _is_inline(self, agent_id: str) -> bool:
-        agent = self.engine.agents.get(agent_id)
-        return agent is not None and agent.runs == "inline"
 
     async def _try(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         context: Any = TasklessContext(principal, request)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from a2a_serverless.domain.agent import inline_agents
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -19,17 +21,17 @@ class LazyInlineRunner:
     """Implements ``ports.InlineRunner``. ``make`` returns the real one and is called once."""
 
     def __init__(self, agents: Mapping[str, Agent], make: Callable[[], InlineRunner]) -> None:
-        self._inline = frozenset(name for name, agent in agents.items() if agent.runs == "inline")
+        self.agents = inline_agents(agents)
         self._make = make
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
-        return self._real.answer_directly(agent_id, principal, request) if agent_id in self._inline else None
+        return self._real.answer_directly(agent_id, principal, request) if agent_id in self.agents else None
 
     def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        return agent_id in self._inline and self._real.run(agent_id, key, time_ms)
+        return agent_id in self.agents and self._real.run(agent_id, key, time_ms)
 
     def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        return agent_id in self._inline and self._real.start(agent_id, key, time_ms)
+        return agent_id in self.agents and self._real.start(agent_id, key, time_ms)
 
     @cached_property
     def _real(self) -> InlineRunner:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 class InlineRunner(Protocol):
     """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
+
+    @property
+    def agents(self) -> Set[str]:
+        """The ids of the inline agents."""
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         """The message that the agent answers with if it does so without a task; None otherwise."""

@@ -101,11 +101,12 @@ def accept_message(
     message = request.message
     if message.task_id is not None:
         return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
-    context_id = message.context_id or service.ids.new()
-    reply = service.inline_runner and service.inline_runner.answer_directly(
-        agent, principal, _incoming(service, request, None, context_id)
-    )
-    return reply or _start(service, principal, agent, request, context_id, wire)
+    context_id, inline = message.context_id or service.ids.new(), service.inline_runner
+    if inline and agent in inline.agents:
+        incoming = _incoming(service, request, None, context_id)
+        if reply := inline.answer_directly(agent, principal, incoming):
+            return reply
+    return _start(service, principal, agent, request, context_id, wire)
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
