@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
-    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.codecs import Binding, Codec
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
@@ -83,30 +82,22 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
 ) -> OperationHandler:
     """The handler of a request, in the time that is left for it."""
     left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
-    blocking_ms = min(api.service.blocking_ms, left)
-    traced, parent = _trace(request, api.service.ids.new(), api.service.tracer)
+    headers, service, seed = request.headers, api.service, api.service.ids.new()
+    # The caller's trace; else the one that X-Ray began at API Gateway; else a new one.
+    theirs = trace.parse_traceparent(headers.get(trace.HEADER))
+    traced = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+    if service.tracer.is_on:  # a span for the request; the caller's decision whether to sample is kept
+        traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
     service = replace(
-        api.service,
-        blocking_ms=blocking_ms,
+        service,
+        blocking_ms=min(service.blocking_ms, left),
         trace=traced,
         caller=caller,
-        extensions=requested_extensions(*(request.headers.get(name.lower()) for name in EXTENSION_HEADERS.values())),
+        extensions=requested_extensions(*(headers.get(name.lower()) for name in EXTENSION_HEADERS.values())),
     )
     now, stream_ms = service.clock.now(), min(api.stream_ms, left)
-    used, since = codec(binding, version, now), (now, parent)
+    used, since = codec(binding, version, now), (now, theirs or "")
     return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms, since)
-
-
-def _trace(request: HttpRequest, seed: str, tracer: Tracer) -> tuple[str, str]:
-    """The caller's trace; else the one that X-Ray began at API Gateway; else a new one. And the request's parent in it.
-
-    If spans are recorded, the trace has a span for the request. The caller's decision whether to sample is kept.
-    """
-    theirs = trace.parse_traceparent(request.headers.get(trace.HEADER))
-    found = theirs or trace.from_xray(request.headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
-    if not tracer.is_on:
-        return found, ""
-    return trace.child_of(found if theirs else tracer.sample(found), seed), theirs or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +129,18 @@ class OperationHandler:
                 self.api.limiter.admit_send(principal)
             if operation in STREAMING:
                 return self._stream(operation, principal, asked, headers)
-            task, result = self._run(operation, principal, asked)
+            if operation is Operation.CARD:
+                task, result = None, dumps(self._extended_card())
+            else:
+                answer = run_operation(self.service, principal, self.agent, asked, self.version)
+                shown = resolve_contents(self.service.contents, principal, answer, INLINE)
+                task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
             self._log(operation, task)
             return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
             self._log(operation, None, type(error).__name__)
             told, envelope = log_error(error, self.service), self.envelope
             return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
-
-    def _run(self, operation: Operation, principal: Principal, asked: ProtoModel) -> tuple[str | None, bytes]:
-        """The task that the answer is about, and the answer's JSON."""
-        if operation is Operation.CARD:
-            return None, dumps(self._extended_card())
-        answer = run_operation(self.service, principal, self.agent, asked, self.version)
-        shown = resolve_contents(self.service.contents, principal, answer, INLINE)
-        return answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
 
     def _stream(
         self, operation: Operation, principal: Principal, asked: ProtoModel, headers: dict[str, str]
@@ -185,9 +173,9 @@ class OperationHandler:
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        headers, query = self.request.headers, dict(self.request.query)
-        asked = asked_version(headers.get(VERSION_HEADER.lower()), query.get(VERSION_HEADER))
-        check_version(self.version, asked)
+        asked = self.request.headers.get(VERSION_HEADER.lower())
+        if asked != self.version:
+            check_version(self.version, asked_version(asked, dict(self.request.query).get(VERSION_HEADER)))
         offered = self.agent.extensions
         if not offered:
             return {}
