@@ -46,6 +46,7 @@ from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, deliver
 from a2a_serverless.services.listing import list_tasks
+from a2a_serverless.services.tasks import RequestContext
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.meter import Meter, metering
@@ -247,7 +248,7 @@ def _ordinary(of: Database) -> dict[str, float]:
     deployment, task_id = lived(of, ordinary)
     calls, writes, reads = counted(of.meter)
     of.meter.reset()
-    done = tasks.get(deployment.service, WHO, "bench", task_id)
+    done = tasks.get(deployment.service, RequestContext(WHO, "bench"), task_id)
     get = {"GetTask, calls": float(len(of.meter.calls)), "GetTask, read units": of.meter.units}
     if done.status.state is not TaskState.COMPLETED:
         raise SystemExit("the task has not completed")
@@ -261,7 +262,7 @@ def _talkative(of: Database) -> tuple[float, float, float]:
     """Measures a task that streams many chunks, as ``counted``."""
     deployment, task_id = lived(of, talkative)
     talk = counted(of.meter)
-    if len(tasks.get(deployment.service, WHO, "bench", task_id).artifacts[0].parts) != CHUNKS:
+    if len(tasks.get(deployment.service, RequestContext(WHO, "bench"), task_id).artifacts[0].parts) != CHUNKS:
         raise SystemExit("chunks are missing")
     return talk
 

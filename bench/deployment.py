@@ -17,7 +17,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.listing import TaskLister
-from a2a_serverless.services.tasks import TaskService, get, send
+from a2a_serverless.services.tasks import RequestContext, TaskService, get, send
 from a2a_serverless.services.webhooks import Webhooks
 
 DAY_MS: Final = 86_400_000
@@ -39,10 +39,8 @@ class Deployment:
         message = Message(message_id=self.service.ids.new(), role=Role.USER, parts=(Part(text=text),))
         answer = send(
             self.service,
-            WHO,
-            self.agent.id,
+            RequestContext(WHO, self.agent.id),
             SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=not wait)),
-            "1.0",
         )
         if not isinstance(answer, Task):
             raise SystemExit("there is no task")
@@ -50,7 +48,7 @@ class Deployment:
 
     def get(self, task: Task) -> Task:
         """Returns the task as it is now."""
-        return get(self.service, WHO, self.agent.id, task.id)
+        return get(self.service, RequestContext(WHO, self.agent.id), task.id)
 
     async def run(self, task: Task) -> None:
         """Runs the task as a worker does for its queue message."""

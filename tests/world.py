@@ -33,7 +33,7 @@ from a2a_serverless.protocol.v1 import (
     TaskPushNotificationConfig,
 )
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.services.tasks import cancel, get, send
+from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing import (
     START,
     Counter,
@@ -201,6 +201,7 @@ class World(SimulatedDeployment):
         policy: EgressPolicy | None = None,
     ) -> None:
         self.kills = 0
+        self.trace = ""
         self._sweep_at = START + MINUTE_MS
         self.remote_agents = Siblings(self)
         self.blobs = MemoryBlobStore()
@@ -292,7 +293,7 @@ class World(SimulatedDeployment):
 
     def sent(self, request: SendMessageRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
         """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
-        task = self.client(lambda: send(self.service, ME, agent, request, wire))
+        task = self.client(lambda: send(self.service, RequestContext(ME, agent, wire, trace=self.trace), request))
         assert isinstance(task, Task)
         return task
 
@@ -314,10 +315,10 @@ class World(SimulatedDeployment):
         )
 
     def get(self, task_id: str, agent: str = "echo") -> Task:
-        return get(self.service, ME, agent, task_id)
+        return get(self.service, RequestContext(ME, agent), task_id)
 
     def cancel(self, task_id: str, agent: str = "echo") -> Task:
-        return cancel(self.service, ME, agent, task_id)
+        return cancel(self.service, RequestContext(ME, agent, trace=self.trace), task_id)
 
     def events(self, task_id: str) -> list[Any]:
         loaded = self.table.read_log(ME.key(task_id))

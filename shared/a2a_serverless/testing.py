@@ -49,6 +49,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services import tasks
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.wiring.in_process import LIFE, VISIBILITY_S, Adapters, InProcessDeployment
 
 if TYPE_CHECKING:
@@ -287,16 +288,16 @@ class OwnAgents:
         configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
         request = SendMessageRequest(message=message, configuration=configuration)
         try:
-            return tasks.send(self.deployment.service, caller.principal, agent, request, "1.0")
+            return tasks.send(self.deployment.service, RequestContext(caller.principal, agent), request)
         except A2AError as error:
             raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        return tasks.get(self.deployment.service, caller.principal, agent, task_id)
+        return tasks.get(self.deployment.service, RequestContext(caller.principal, agent), task_id)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            tasks.cancel(self.deployment.service, caller.principal, agent, task_id)
+            tasks.cancel(self.deployment.service, RequestContext(caller.principal, agent), task_id)
 
     def find(self, agent: str) -> Agent:
         """The agent; raises AgentCallFailed if there is none with this id."""
@@ -437,11 +438,13 @@ class AgentTestHarness(SimulatedDeployment):
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=message, configuration=configuration)
-        return tasks.send(self.service, principal, agent, request, "1.0")
+        return tasks.send(self.service, RequestContext(principal, agent), request)
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""
-        return Reply(tasks.get(self.service, CLIENT, to or self._first, task_id), self._errors.get(task_id))
+        return Reply(
+            tasks.get(self.service, RequestContext(CLIENT, to or self._first), task_id), self._errors.get(task_id)
+        )
 
     def tasks(self, context_id: str) -> list[TaskEntry]:
         """The tasks of a conversation, of all agents, newest first."""
@@ -449,7 +452,7 @@ class AgentTestHarness(SimulatedDeployment):
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and runs the deployment until no work is left."""
-        tasks.cancel(self.service, CLIENT, to or self._first, task_id)
+        tasks.cancel(self.service, RequestContext(CLIENT, to or self._first), task_id)
         if not self.busy:
             self.settle()
         return self.reply(task_id, to=to)

@@ -15,6 +15,7 @@ from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageRequest, Task
 from a2a_serverless.services import tasks
+from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.world import ME, World
@@ -129,13 +130,12 @@ def test_the_agent_sees_the_request_of_its_task_and_after_an_answer_that_of_the_
     def send(metadata: Any, task_id: str | None = None) -> str:
         message = Message(message_id=world.ids.new(), role=Role.USER, parts=(Part(text="x"),), task_id=task_id)
         request = SendMessageRequest(message=message, metadata=metadata)
-        begun = tasks.accept_message(service, ME, "echo", request, "1.0")
+        begun = tasks.accept_message(service, RequestContext(ME, "echo", extensions=(URI,)), request)
         assert not isinstance(begun, Message)
         tasks.enqueue_task(service, begun.head)
         world.settle()
         return begun.head.key.task
 
-    service = replace(service, extensions=(URI,))
     task_id = send({"a": 1})
     send({"b": 2}, task_id)
     assert said(world.get(task_id)).text() == f"{{'a': 1}} {(URI,)} {{'b': 2}} me"

@@ -24,7 +24,7 @@ from a2a_serverless.protocol.v1 import (
     SendMessageRequest,
     TaskPushNotificationConfig,
 )
-from a2a_serverless.services.tasks import send
+from a2a_serverless.services.tasks import RequestContext, send
 from tests.echo import agent_of
 from tests.fairness.line import Line
 from tests.together import Together
@@ -112,13 +112,11 @@ class Deployment:
         service = replace(self.world.service, clock=self.together)
         task: Any = send(
             service,
-            principal,
-            "echo",
+            RequestContext(principal, "echo"),
             SendMessageRequest(
                 message=message,
                 configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
             ),
-            "1.0",
         )
         key = principal.key(task.id)
         self._made[key] = self.world.now

@@ -38,7 +38,7 @@ from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring, revoke_key, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.services.tasks import send
+from a2a_serverless.services.tasks import RequestContext, send
 from a2a_webhook_receiver.errors import KeysUnavailable, Refused
 from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.inbox import Inbox
@@ -295,7 +295,7 @@ class Trial:
                 task_push_notification_config=TaskPushNotificationConfig(url=url, id="c0", token=url),
             ),
         )
-        task: Any = send(self.service, ME, "echo", request, "1.0")
+        task: Any = send(self.service, RequestContext(ME, "echo"), request)
         key = ME.key(task.id)
         self.keys.append(key)
         self.hooks.append(Hook(key, url, "c0"))

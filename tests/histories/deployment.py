@@ -28,6 +28,7 @@ from a2a_serverless.protocol.operations import Operation as Method
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.operations import open_stream, run_operation
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.testing import START, Counter, OwnAgents
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
 from tests.echo import agent_of
@@ -237,7 +238,7 @@ class InProcess:
         operation = Method(method)
         one = self.deployment
         with _as_client(one):
-            made = run_operation(one.service, ME, one.agents[AGENT], V1.read(operation, params), "1.0")
+            made = run_operation(one.service, RequestContext(ME, AGENT), one.agents[AGENT], V1.read(operation, params))
             return json.loads(V1.answer(operation, made))
 
     def stream(self, method: str, params: Mapping[str, Any], after: int | None) -> Iterator[tuple[int, Any]]:
@@ -245,7 +246,9 @@ class InProcess:
         with _as_client(one):
             until = one.clock.now() + STREAM_MS
             request, agent = V1.read(Method(method), params), one.agents[AGENT]
-            opened = open_stream(one.service, ME, agent, request, "1.0", after, until, V1.subscription_ends)
+            opened = open_stream(
+                one.service, RequestContext(ME, AGENT), agent, request, after, until, V1.subscription_ends
+            )
         while True:
             with _as_client(one):
                 item: Any = one.play(anext(opened.items, OVER))

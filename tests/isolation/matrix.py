@@ -27,7 +27,7 @@ from a2a_serverless.protocol.v1 import (
     TaskPushNotificationConfig,
 )
 from a2a_serverless.services.listing import list_tasks
-from a2a_serverless.services.tasks import send
+from a2a_serverless.services.tasks import RequestContext, send
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse
 from tests.handlers.requests import BINDINGS, DELIVERIES, TIMELINE, Make, Names
@@ -122,13 +122,11 @@ class Scene:
         push = TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET) if message_id == "message-1" else None
         task = send(
             self.world.service,
-            principal,
-            "echo",
+            RequestContext(principal, "echo"),
             SendMessageRequest(
                 message=message,
                 configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),
             ),
-            "1.0",
         )
         return task.id  # type: ignore[union-attr]
 

@@ -25,7 +25,7 @@ from a2a_serverless.domain.head import HeadSnapshot
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from a2a_serverless.services.task_changes import change_task
-from a2a_serverless.services.tasks import StartedTask, TaskService, accept_message
+from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService, accept_message
 from tests.model.explorer import Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import AGENT, KEY, LIFE, ME, START, check_log, create, message, read, start
@@ -115,7 +115,7 @@ def _send(ports: Ports, **fields: str) -> None:
     """Sends the message; notes which task it was answered with, if it was not refused."""
     request, answer = SendMessageRequest(message=message("the same", **fields)), "refused"
     with suppress(UnsupportedOperation):
-        started = accept_message(_service(ports), ME, AGENT, request, "1.0")
+        started = accept_message(_service(ports), RequestContext(ME, AGENT), request)
         assert isinstance(started, StartedTask)
         answer = started.head.key.task
     ports.note("has its answer", lambda notes: notes.update({f"answer to {ports.name}": answer}))

@@ -43,7 +43,7 @@ from a2a_serverless.services.contents import (
     is_plain,
     resolve_contents,
 )
-from a2a_serverless.services.tasks import get
+from a2a_serverless.services.tasks import RequestContext, get
 from tests.echo import agent_of
 from tests.world import ME, World
 
@@ -444,7 +444,7 @@ def ended(world: World, part: Part) -> Task:
         )
     )
     world.settle()
-    return get(world.service, ME, "echo", sent.id)
+    return get(world.service, RequestContext(ME, "echo"), sent.id)
 
 
 def test_a_big_file_of_an_agent_lies_beside_the_log() -> None:

@@ -188,7 +188,7 @@ def test_calls_to_other_agents_carry_the_trace_of_their_task() -> None:
         await task.call("child", "child", "do it")
 
     world = World([agent_of(calls), agent_of(writes, "child")])
-    world.service = replace(world.service, trace=TRACE)
+    world.trace = TRACE
     world.send(push=False)
     world.settle()
     named = {one for one in world.remote_agents.traces if one}
@@ -200,10 +200,10 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
         return (await task.ask("which?")).text()
 
     world = World([agent_of(asks)])
-    world.service = replace(world.service, trace=TRACE)
+    world.trace = TRACE
     task = world.send()
     world.settle()
-    world.service = replace(world.service, trace=TRACE.replace("4bf9", "5bf9"))
+    world.trace = TRACE.replace("4bf9", "5bf9")
     world.send("this", task_id=task.id, push=False)
     before = len(world.receiver.posts)
     world.settle()

@@ -31,6 +31,7 @@ from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensu
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
+from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, Simulation
 from tests.simulation.scheduler import Killed
@@ -210,7 +211,7 @@ class Play:
         configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=push)
         request = SendMessageRequest(message=message, configuration=configuration)
         asked = self.simulation.scheduler.now
-        task = self.ask(lambda: tasks.send(self.simulation.service, ME, agent, request, "1.0"))
+        task = self.ask(lambda: tasks.send(self.simulation.service, RequestContext(ME, agent), request))
         if not isinstance(task, Task):
             return task_id or ""
         if url:
@@ -224,7 +225,7 @@ class Play:
         until = scheduler.now + GIVE_UP_MS
         pause_ms = 500
         while scheduler.now < until:
-            task = self.ask(lambda: tasks.get(self.simulation.service, ME, agent, task_id))
+            task = self.ask(lambda: tasks.get(self.simulation.service, RequestContext(ME, agent), task_id))
             if task and task.status.state in states:
                 return task.status.state
             scheduler.sleep(pause_ms)
@@ -334,7 +335,7 @@ class Play:
 
     def _cancel(self, agent: str, task_id: str) -> None:
         try:
-            tasks.cancel(self.simulation.service, ME, agent, task_id)
+            tasks.cancel(self.simulation.service, RequestContext(ME, agent), task_id)
         except TaskNotCancelable:
             return
 

@@ -27,7 +27,8 @@ def digest(value: object) -> str:
 
 def _members(value: object) -> dict[str, Any]:
     if isinstance(value, v1.Part):
-        kind, about = value.kind, {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
+        kind: str = value.kind
+        about = {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
         return {"@": "Part", "kind": kind, "value": getattr(value, kind), **about}
     if isinstance(value, v1.Task):
         members = {"task_id" if name == "id" else name: inner for name, inner in value.__dict__.items()}

@@ -155,7 +155,7 @@ class TaskReplay:
             raise IllegalTransition(f"event {event.n} may not follow event {self.n}")
         before = self.status
         if isinstance(event, StatusEvent):
-            check(before and before.state, event.state)
+            check(before.state if before else None, event.state)
             if before and before.message:
                 self._history.append(before.message)
             if event.incoming:

@@ -217,7 +217,7 @@ class Guard:
         except ClientDisconnect:
             logger.info("the client has gone")
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the application
-            log_error(error, self._api.service)
+            log_error(error, self._api.service.metrics)
             if begun:
                 raise InvocationFailed(error) from None
             await _refusal(scope, error)(scope, receive, send)

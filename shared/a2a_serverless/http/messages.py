@@ -25,7 +25,7 @@ from a2a_serverless.protocol.errors import VerbNotAllowed, code_of, headers_of, 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.ports.system import Metrics
 
     Failure = Callable[[Exception], tuple[int, bytes]]
 
@@ -169,9 +169,9 @@ async def _single_frame(frame: bytes) -> AsyncGenerator[bytes]:
     yield frame
 
 
-def log_error(error: Exception, service: TaskService) -> Exception:
+def log_error(error: Exception, metrics: Metrics, trace: str = "") -> Exception:
     """Returns the error; logs and counts it if it is a server error, whose reason only the log shows."""
     if not isinstance(error, A2AError):
-        logger.error("request failed", extra=safe_error_fields(error) | {"trace": trace_id(service.trace)})
-        service.metrics.count("ServerErrors")
+        logger.error("request failed", extra=safe_error_fields(error) | {"trace": trace_id(trace)})
+        metrics.count("ServerErrors")
     return error

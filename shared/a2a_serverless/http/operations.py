@@ -34,6 +34,7 @@ from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.contents import INLINE, resolve_contents
 from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.services.tasks import RequestContext
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from a2a_serverless.services.operations import OpenStream
     from a2a_serverless.services.rate_limiter import StreamSlot
     from a2a_serverless.services.streams import StreamItem
-    from a2a_serverless.services.tasks import TaskService
 
 logger = logging.getLogger(__name__)
 
@@ -81,28 +81,24 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     envelope: Envelope,
 ) -> OperationHandler:
     """The handler of a request, in the time that is left for it."""
-    left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+    left = None if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     headers, service, seed = request.headers, api.service, api.service.ids.new()
     # The caller's trace; else the one that X-Ray began at API Gateway; else a new one.
     theirs = trace.parse_traceparent(headers.get(trace.HEADER))
     traced = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
     if service.tracer.is_on:  # a span for the request; the caller's decision whether to sample is kept
         traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
-    service = replace(
-        service,
-        blocking_ms=min(service.blocking_ms, left),
-        trace=traced,
-        caller=caller,
-        extensions=requested_extensions(*(headers.get(name.lower()) for name in EXTENSION_HEADERS.values())),
+    extensions = requested_extensions(*(headers.get(name.lower()) for name in EXTENSION_HEADERS.values()))
+    context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left)
+    now = service.clock.now()
+    return OperationHandler(
+        api, agent, caller, request, context, codec(binding, version, now), envelope, (now, theirs or "")
     )
-    now, stream_ms = service.clock.now(), min(api.stream_ms, left)
-    used, since = codec(binding, version, now), (now, theirs or "")
-    return OperationHandler(api, agent, caller, request, service, used, version, envelope, stream_ms, since)
 
 
 @dataclass(frozen=True, slots=True)
 class OperationHandler:
-    """Handles one request to an agent in one version and one binding. A stream lasts ``stream_ms`` at most.
+    """Handles one request to an agent in one version and one binding.
 
     ``since`` is when it began (ms), and the parent of its span.
     """
@@ -111,11 +107,9 @@ class OperationHandler:
     agent: Agent
     caller: Caller
     request: HttpRequest
-    service: TaskService
+    context: RequestContext
     codec: Codec
-    version: WireVersion
     envelope: Envelope
-    stream_ms: int
     since: tuple[int, str] = (0, "")
 
     def handle(self, operation: Operation, params: Json) -> Response:
@@ -124,42 +118,43 @@ class OperationHandler:
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
             asked = self.codec.read(operation, params, self.api.limits)
-            principal = self.api.principal(self.caller, asked.tenant)
+            service, context = self.api.service, self.context
+            if asked.tenant:
+                context = replace(context, principal=self.api.principal(self.caller, asked.tenant))
             if self.api.limiter and operation in SENDING:
-                self.api.limiter.admit_send(principal)
+                self.api.limiter.admit_send(context.principal)
             if operation in STREAMING:
-                return self._stream(operation, principal, asked, headers)
+                return self._stream(operation, context, asked, headers)
             if operation is Operation.CARD:
                 task, result = None, dumps(self._extended_card())
             else:
-                answer = run_operation(self.service, principal, self.agent, asked, self.version)
-                shown = resolve_contents(self.service.contents, principal, answer, INLINE)
+                answer = run_operation(service, context, self.agent, asked)
+                shown = resolve_contents(service.contents, context.principal, answer, INLINE)
                 task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
             self._log(operation, task)
             return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
             self._log(operation, None, type(error).__name__)
-            told, envelope = log_error(error, self.service), self.envelope
+            told, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
             return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
 
     def _stream(
-        self, operation: Operation, principal: Principal, asked: ProtoModel, headers: dict[str, str]
+        self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
     ) -> Response:
         """Opens the stream, and takes its slot in the quota."""
         after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
-        until, limiter = self.service.clock.now() + self.stream_ms, self.api.limiter
-        slot = limiter.open_stream(principal, until) if limiter else None
+        service, limiter, left = self.api.service, self.api.limiter, context.time_left_ms
+        until = service.clock.now() + (self.api.stream_ms if left is None else min(self.api.stream_ms, left))
+        slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
-            opened = open_stream(
-                self.service, principal, self.agent, asked, self.version, after, until, self.codec.subscription_ends
-            )
+            opened = open_stream(service, context, self.agent, asked, after, until, self.codec.subscription_ends)
         except BaseException:
             if slot:
                 slot.release()
             raise
         self._log(operation, opened.task_id)
-        close = partial(self.service.off_loop, slot.release) if slot else None
-        return EventStream(self._frames(principal, opened, slot), headers, close)
+        close = partial(service.off_loop, slot.release) if slot else None
+        return EventStream(self._frames(context.principal, opened, slot), headers, close)
 
     def _extended_card(self) -> Json:
         """The card for authenticated callers, as the rotator has published it for this version."""
@@ -169,19 +164,20 @@ class OperationHandler:
         if not isinstance(document, dict):
             raise ExtendedCardNotConfigured
         forms: JsonObject = json.loads(str(document["body"]))
-        return forms[self.version]
+        return forms[self.context.wire]
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
         asked = self.request.headers.get(VERSION_HEADER.lower())
-        if asked != self.version:
-            check_version(self.version, asked_version(asked, dict(self.request.query).get(VERSION_HEADER)))
+        version = self.context.wire
+        if asked != version:
+            check_version(version, asked_version(asked, dict(self.request.query).get(VERSION_HEADER)))
         offered = self.agent.extensions
         if not offered:
             return {}
         required = [one.uri for one in offered if one.required]
-        active = activated_extensions(self.service.extensions, [one.uri for one in offered], required)
-        return {EXTENSION_HEADERS[self.version]: ", ".join(active)} if active else {}
+        active = activated_extensions(self.context.extensions, [one.uri for one in offered], required)
+        return {EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:
@@ -189,30 +185,30 @@ class OperationHandler:
             async with aclosing(opened.items) as items:
                 async for item in items:
                     if slot and slot.is_renewal_due:
-                        await self.service.off_loop(slot.renew)
+                        await self.api.service.off_loop(slot.renew)
                     yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
         except Exception as error:  # noqa: BLE001 - the status was sent already
-            yield sse.failure(self.envelope.failure(log_error(error, self.service))[1])
+            yield sse.failure(self.envelope.failure(log_error(error, self.api.service.metrics, self.context.trace))[1])
 
     def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
-        shown = resolve_contents(self.service.contents, principal, content)
+        shown = resolve_contents(self.api.service.contents, principal, content)
         return sse.frame(self.envelope.success(self.codec.stream_item(shown)), n)
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request: operation, agent, version, task, outcome and trace."""
-        said = {"operation": operation.value, "agent": self.agent.id, "version": self.version, "task": task}
-        traced = trace.trace_id(self.service.trace)
+        said = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire, "task": task}
+        traced = trace.trace_id(self.context.trace)
         logger.info("request answered", extra={**said, "outcome": outcome, "trace": traced})
-        if self.service.tracer.is_on:
+        if self.api.service.tracer.is_on:
             self._record_span(operation, task, outcome)
 
     def _record_span(self, operation: Operation, task: str | None, outcome: str) -> None:
         """Records the request's span. That of a stream ends when the stream is open."""
         from a2a_serverless.domain.spans import request_span
 
-        (began, parent), service = self.since, self.service
-        said = {"operation": operation.value, "agent": self.agent.id, "version": self.version}
-        span = request_span(service.trace, parent, began, service.clock.now(), task=task, **said)
+        (began, parent), service = self.since, self.api.service
+        said = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
+        span = request_span(self.context.trace, parent, began, service.clock.now(), task=task, **said)
         service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Mapping
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
@@ -19,7 +19,7 @@ class InlineRunner(Protocol):
     """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
 
     @property
-    def agents(self) -> Set[str]:
+    def agents(self) -> frozenset[str]:
         """The ids of the inline agents."""
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:

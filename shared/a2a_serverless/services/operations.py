@@ -44,51 +44,50 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import TaskState
     from a2a_serverless.services.streams import Heartbeat
-    from a2a_serverless.services.tasks import StartedTask, TaskService
+    from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService
 
 MOST_NAMED: Final = 32
 
 
 def run_operation(
-    service: TaskService, principal: Principal, agent: Agent, request: ProtoModel, wire: WireVersion
+    service: TaskService, context: RequestContext, agent: Agent, request: ProtoModel
 ) -> ProtoModel | None:
     """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
     match request:
         case SendMessageRequest():
-            _check_send(service, principal, agent, request)
-            sent = tasks.send(service, principal, agent.id, request, wire)
+            _check_send(service, context.principal, agent, request)
+            sent = tasks.send(service, context, request)
             return sent if isinstance(sent, Message) else sent.limited(request.configuration.history_length)
         case GetTaskRequest():
-            return tasks.get(service, principal, agent.id, request.id).limited(request.history_length)
+            return tasks.get(service, context, request.id).limited(request.history_length)
         case ListTasksRequest():
-            return list_tasks(service.lister, principal, agent.id, request)
+            return list_tasks(service.lister, context.principal, context.agent, request)
         case CancelTaskRequest():
-            return tasks.cancel(service, principal, agent.id, request.id)
+            return tasks.cancel(service, context, request.id)
         case _:
-            return _run_push_operation(service.webhooks, principal, agent, request, wire)
+            return _run_push_operation(service.webhooks, context, agent, request)
 
 
 def _run_push_operation(
-    service: webhooks.Webhooks, principal: Principal, agent: Agent, request: ProtoModel, wire: WireVersion
+    service: webhooks.Webhooks, context: RequestContext, agent: Agent, request: ProtoModel
 ) -> ProtoModel | None:
     match request:
         case CreateTaskPushNotificationConfigRequest(task_id=task):
             _check_push(agent)
-            return webhooks.show(task, webhooks.add(service, principal.key(task), agent.id, request, wire))
+            return webhooks.show(task, webhooks.add(service, context.key(task), agent.id, request, context.wire))
         case GetTaskPushNotificationConfigRequest(task_id=task):
             _check_push(agent)
-            return webhooks.show(task, webhooks.get(service, principal.key(task), agent.id, request.id))
+            return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
         case ListTaskPushNotificationConfigsRequest(task_id=task):
             _check_push(agent)
-            found = webhooks.list_configs(service, principal.key(task), agent.id)
+            found = webhooks.list_configs(service, context.key(task), agent.id)
             return ListTaskPushNotificationConfigsResponse(configs=tuple(webhooks.show(task, one) for one in found))
         case DeleteTaskPushNotificationConfigRequest(task_id=task):
             _check_push(agent)
-            webhooks.delete(service, principal.key(task), agent.id, request.id)
+            webhooks.delete(service, context.key(task), agent.id, request.id)
             return None
         case _:
             raise UnsupportedOperation
@@ -105,10 +104,9 @@ class OpenStream:
 
 def open_stream(  # noqa: PLR0913 - the request, its context and the stream's limits
     service: TaskService,
-    principal: Principal,
+    context: RequestContext,
     agent: Agent,
     request: ProtoModel,
-    wire: WireVersion,
     after: int | None,
     until: int,
     ends: frozenset[TaskState],
@@ -122,12 +120,12 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
     if isinstance(request, SubscribeToTaskRequest):
-        beginning = start_stream(service.log, principal.key(request.id), agent.id, after)
-        return _open_stream(service, principal, beginning, until, ends)
+        beginning = start_stream(service.log, context.key(request.id), agent.id, after)
+        return _open_stream(service, context, beginning, until, ends)
     if not isinstance(request, SendMessageRequest):
         raise UnsupportedOperation
-    _check_send(service, principal, agent, request)
-    begun = tasks.accept_message(service, principal, agent.id, request, wire)
+    _check_send(service, context.principal, agent, request)
+    begun = tasks.accept_message(service, context, request)
     if isinstance(begun, Message):
         return OpenStream("", begun.context_id or "", _single_item(StreamItem(None, begun)))
     beginning = _start_from_message(service, agent, begun, after, until)
@@ -138,7 +136,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
             beginning.task.context_id,
             _single_item(StreamItem(beginning.task.n, beginning.task)),
         )
-    return _open_stream(service, principal, beginning, until, TURN_ENDS)
+    return _open_stream(service, context, beginning, until, TURN_ENDS)
 
 
 def _start_from_message(
@@ -157,11 +155,11 @@ def _start_from_message(
 
 
 def _open_stream(
-    service: TaskService, principal: Principal, beginning: StreamStart, until: int, ends: frozenset[TaskState]
+    service: TaskService, context: RequestContext, beginning: StreamStart, until: int, ends: frozenset[TaskState]
 ) -> OpenStream:
     task = beginning.task
     stream = StreamContext(service.log, service.clock, until, service.off_loop)
-    rest = follow_events(stream, principal.key(task.id), beginning.after, ends)
+    rest = follow_events(stream, context.key(task.id), beginning.after, ends)
     return OpenStream(task.id, task.context_id, _items(beginning, rest))
 
 

@@ -10,7 +10,6 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
@@ -24,6 +23,7 @@ from a2a_serverless.services.webhooks import Webhooks, new_config
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.contents import ContentStore
@@ -36,11 +36,7 @@ POLL_LAST_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TaskService:
-    """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
-
-    ``trace`` is the trace of the current request (``domain/trace.py``), ``caller`` its sender, ``extensions`` the URIs
-    of the extensions that it names.
-    """
+    """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most."""
 
     log: TaskLog
     queues: Queues
@@ -53,12 +49,30 @@ class TaskService:
     idempotent: bool = True
     off_loop: OffLoop = in_thread
     inline_runner: InlineRunner | None = None
-    trace: str = ""
     metrics: Metrics = NULL_METRICS
     contents: ContentStore | None = None
-    caller: Caller | None = None
-    extensions: tuple[str, ...] = ()
     tracer: Tracer = NULL_TRACER
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who sends a request to which agent, in which version.
+
+    ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
+    ``time_left_ms`` is how long it may take; None is without a limit.
+    """
+
+    principal: Principal
+    agent: str
+    wire: WireVersion = "1.0"
+    caller: Caller | None = None
+    trace: str = ""
+    extensions: tuple[str, ...] = ()
+    time_left_ms: int | None = None
+
+    def key(self, task_id: str) -> TaskKey:
+        """The key of one of the principal's tasks."""
+        return self.principal.key(task_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +83,7 @@ class StartedTask:
     task: Task | None
 
 
-def send(
-    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
-) -> Task | Message:
+def send(service: TaskService, context: RequestContext, request: SendMessageRequest) -> Task | Message:
     """Starts or continues a task and returns it, or returns the message with which an inline agent answers directly.
 
     Waits until the task ends or needs its client, unless the request says ``return_immediately``. After ``blocking_ms``
@@ -79,34 +91,33 @@ def send(
     what an inline agent does before it asks for a task. A repeated message id returns the task that the first send
     made.
     """
-    until = service.clock.now() + service.blocking_ms
-    begun = accept_message(service, principal, agent, request, wire)
+    left = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
+    until = service.clock.now() + left
+    begun = accept_message(service, context, request)
     if isinstance(begun, Message):
         return begun
     head = begun.head
-    if request.configuration.return_immediately or not _run_inline(service, agent, head, until):
+    if request.configuration.return_immediately or not _run_inline(service, context.agent, head, until):
         enqueue_task(service, head)
     if request.configuration.return_immediately:
         return begun.task or _read(service.log, head.key)[1]
     return _wait(service, head, until)
 
 
-def accept_message(
-    service: TaskService, principal: Principal, agent: str, request: SendMessageRequest, wire: WireVersion
-) -> StartedTask | Message:
+def accept_message(service: TaskService, context: RequestContext, request: SendMessageRequest) -> StartedTask | Message:
     """Stores a message as the first event of a new task or the next event of an existing one.
 
     The caller of this function has to run or enqueue the task.
     """
     message = request.message
     if message.task_id is not None:
-        return StartedTask(_continue(service, principal.key(message.task_id), agent, request, wire), None)
+        return StartedTask(_continue(service, context, message.task_id, request), None)
     context_id, inline = message.context_id or service.ids.new(), service.inline_runner
-    if inline and agent in inline.agents:
-        incoming = _incoming(service, request, None, context_id)
-        if reply := inline.answer_directly(agent, principal, incoming):
+    if inline and context.agent in inline.agents:
+        incoming = _incoming(context, request, None, context_id)
+        if reply := inline.answer_directly(context.agent, context.principal, incoming):
             return reply
-    return _start(service, principal, agent, request, context_id, wire)
+    return _start(service, context, request, context_id)
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
@@ -124,22 +135,22 @@ def _run_inline(service: TaskService, agent: str, head: Head, until: int) -> boo
     )
 
 
-def get(service: TaskService, principal: Principal, agent: str, task_id: str) -> Task:
+def get(service: TaskService, context: RequestContext, task_id: str) -> Task:
     """Returns the current task, from one consistent query. Raises TaskNotFound."""
-    head, task = _read(service.log, principal.key(task_id))
-    if head.agent != agent:
+    head, task = _read(service.log, context.key(task_id))
+    if head.agent != context.agent:
         raise TaskNotFound
     return task
 
 
-def cancel(service: TaskService, principal: Principal, agent: str, task_id: str) -> Task:
+def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
     """Cancels the task; its worker stops within a second or two. Raises TaskNotCancelable if the task has ended."""
-    key, by = principal.key(task_id), service.ids.new()
+    key, by = context.key(task_id), service.ids.new()
     canceled = change_task(
         service.log,
         key,
-        agent,
-        lambda snapshot: heads.cancel(snapshot, now=service.clock.now(), by=by, trace=service.trace),
+        context.agent,
+        lambda snapshot: heads.cancel(snapshot, now=service.clock.now(), by=by, trace=context.trace),
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
@@ -147,59 +158,46 @@ def cancel(service: TaskService, principal: Principal, agent: str, task_id: str)
     return _read(service.log, key)[1]
 
 
-def _start(
-    service: TaskService,
-    principal: Principal,
-    agent: str,
-    request: SendMessageRequest,
-    context_id: str,
-    wire: WireVersion,
-) -> StartedTask:
-    key = principal.key(service.ids.new())
-    receipt = _idempotency_record(service, agent, request.message, key.task)
-    incoming = _incoming(service, request, key.task, context_id)
-    pushes = (
-        ()
-        if request.configuration.task_push_notification_config is None
-        else (new_config(service.webhooks, key, request.configuration.task_push_notification_config, wire),)
-    )
+def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
+    key, wanted = context.key(service.ids.new()), request.configuration.task_push_notification_config
+    receipt = _idempotency_record(service, context.agent, request.message, key.task)
+    incoming = _incoming(context, request, key.task, context_id)
+    pushes = () if wanted is None else (new_config(service.webhooks, key, wanted, context.wire),)
     head, event = heads.submit(
         key,
-        agent,
+        context.agent,
         context_id,
         incoming,
         now=service.clock.now(),
         by=service.ids.new(),
         life=service.life,
         push=bool(pushes),
-        trace=service.trace,
-        caller=service.caller,
+        trace=context.trace,
+        caller=context.caller,
     )
     earlier = service.log.create(NewTask(head, event, receipt, pushes))
     if earlier is not None:
-        return StartedTask(_answer_repeat(service, principal, agent, receipt, earlier), None)
+        return StartedTask(_answer_repeat(service, context, receipt, earlier), None)
     service.metrics.count("TaskStates", state=head.state, task=key.task)
     first = TaskReplay(key.task, context_id)
     first.apply(event)
     return StartedTask(head, first.task())
 
 
-def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessageRequest, wire: WireVersion) -> Head:
-    message, by = request.message, service.ids.new()
+def _continue(service: TaskService, context: RequestContext, task_id: str, request: SendMessageRequest) -> Head:
+    key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
     receipt = _idempotency_record(service, agent, message, key.task)
 
     def decide(snapshot: HeadSnapshot) -> Change:
         _check_context(message, snapshot.head)
-        incoming = _incoming(service, request, key.task, snapshot.head.context_id)
+        incoming = _incoming(context, request, key.task, snapshot.head.context_id)
         return heads.follow_up(
-            snapshot, incoming, now=service.clock.now(), by=by, trace=service.trace, caller=service.caller
+            snapshot, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
         )
 
     def find_repeat() -> Head | None:
         earlier = service.log.find_idempotency(key, agent, message.message_id) if receipt else None
-        if earlier is None:
-            return None
-        return _answer_repeat(service, Principal(key.tenant, key.owner), agent, receipt, earlier)
+        return None if earlier is None else _answer_repeat(service, context, receipt, earlier)
 
     def store() -> Head:
         wanted = request.configuration.task_push_notification_config
@@ -207,7 +205,7 @@ def _continue(service: TaskService, key: TaskKey, agent: str, request: SendMessa
             if repeat := find_repeat():
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
-            webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), wire)
+            webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), context.wire)
         return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
 
     try:
@@ -227,12 +225,12 @@ def _name_webhook(wanted: TaskPushNotificationConfig, message: Message) -> TaskP
 
 
 def _answer_repeat(
-    service: TaskService, principal: Principal, agent: str, ours: IdempotencyRecord | None, earlier: IdempotencyRecord
+    service: TaskService, context: RequestContext, ours: IdempotencyRecord | None, earlier: IdempotencyRecord
 ) -> Head:
     """Returns the head of the task that the first send made; raises InvalidParams if the content differs."""
     if ours is None or earlier.digest != ours.digest:
         raise InvalidParams(violations=(_ID_REUSED,))
-    return read_existing_head(service.log, principal.key(earlier.task), agent).head
+    return read_existing_head(service.log, context.key(earlier.task), context.agent).head
 
 
 _ID_REUSED: Final = FieldViolation("message.messageId", "was used before with another content; use a new one")
@@ -242,10 +240,10 @@ def _idempotency_record(service: TaskService, agent: str, message: Message, task
     return IdempotencyRecord(agent, message.message_id, digest(message), task_id) if service.idempotent else None
 
 
-def _incoming(service: TaskService, request: SendMessageRequest, task_id: str | None, context_id: str) -> Incoming:
+def _incoming(context: RequestContext, request: SendMessageRequest, task_id: str | None, context_id: str) -> Incoming:
     """The request to store: its message names its task (None before there is one) and its context."""
     message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
-    return Incoming(message, request.configuration.accepted_output_modes, request.metadata, service.extensions)
+    return Incoming(message, request.configuration.accepted_output_modes, request.metadata, context.extensions)
 
 
 def _check_context(message: Message, head: Head) -> None:
