@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -21,8 +21,7 @@ def digest(value: object) -> str:
 
     Raises TypeError for anything else, because its digest could differ between two runs.
     """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_members)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(_ENCODER.encode(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _members(value: object) -> dict[str, Any]:
@@ -38,3 +37,6 @@ def _members(value: object) -> dict[str, Any]:
     if is_dataclass(value) and not isinstance(value, type):
         return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
     raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")
+
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_members)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from a2a_serverless.adapters.dynamodb import keys
@@ -33,11 +34,12 @@ VERSION: Final = 1
 EVENT_VERSION: Final = 2
 PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
-# The names and defaults of the fields of each record, but ``key``, which is in the item's own key.
-_FIELDS: Final[dict[type, list[tuple[str, object]]]] = {
-    kind: [(field.name, field.default) for field in fields(kind) if field.name != "key"]
+# The defaults of the fields of each record by their names, but ``key``, which is in the item's own key.
+_FIELDS: Final[dict[type, dict[str, object]]] = {
+    kind: {field.name: field.default for field in fields(kind) if field.name != "key"}
     for kind in (Head, Cursor, PushConfig, Attempt, IdempotencyRecord, OpenBreaker, ChallengeState)
 }
+_VALUES: Final = {kind: attrgetter(*defaults) for kind, defaults in _FIELDS.items()}
 _ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
     Head: {"state": TaskState},
     Cursor: {"state": CursorState, "verification": Verification},
@@ -139,13 +141,14 @@ def cursor_item(shard: int, cursor: Cursor) -> Item:
 
 def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
     """The attributes that a record can have."""
-    return [name for name, _ in _FIELDS[type(record)]]
+    return list(_FIELDS[type(record)])
 
 
 def record_item(record: Head | Record) -> Item:
     """The attributes of a record."""
-    values = [(name, getattr(record, name), default) for name, default in _FIELDS[type(record)]]
-    return {name: _value(name, value) for name, value, default in values if value != default}
+    kind = type(record)
+    given = zip(_FIELDS[kind].items(), _VALUES[kind](record), strict=True)
+    return {name: _value(name, value) for (name, default), value in given if value != default}
 
 
 def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
@@ -155,16 +158,16 @@ def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
 
 def _values(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
     known = readable(item)
-    values = {name: _read(name, known[name]) for name, _ in _FIELDS[kind] if name in known}
+    values = {name: _read(name, known[name]) for name in _FIELDS[kind] if name in known}
     return values | {name: read(values[name]) for name, read in _ENUMS.get(kind, {}).items() if name in values}
 
 
 def _value(name: str, value: str | int) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"S": value}
     if name == "due_at":
-        return {"S": keys.moment(int(value))}
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    return {"N": str(value)} if isinstance(value, int) else {"S": value}
+        return {"S": keys.moment(value)}
+    return {"BOOL": value} if isinstance(value, bool) else {"N": str(value)}
 
 
 def _read(name: str, value: dict[str, str]) -> Any:  # noqa: ANN401 - what the field holds
