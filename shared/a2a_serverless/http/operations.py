@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_EXTENSION_HEADERS: Final = [name.lower() for name in EXTENSION_HEADERS.values()]
 MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
 
 
@@ -88,7 +89,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     traced = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
     if service.tracer.is_on:  # a span for the request; the caller's decision whether to sample is kept
         traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
-    extensions = requested_extensions(*(headers.get(name.lower()) for name in EXTENSION_HEADERS.values()))
+    extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
     context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left)
     now = service.clock.now()
     return OperationHandler(

@@ -194,15 +194,17 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
 
 def _check_content(agent: Agent, request: SendMessageRequest) -> None:
     """Refuses media types that the card does not offer (specification 3.3.2). A part without one is accepted."""
+    named = {at: part.media_type for at, part in enumerate(request.message.parts) if part.media_type}
+    wanted = request.configuration.accepted_output_modes
+    if not (named or wanted):
+        return
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
-    named = {f"message.parts[{at}].mediaType": part.media_type for at, part in enumerate(request.message.parts)}
     wrong = [
-        FieldViolation(field, f"must be one of {', '.join(takes)}")
-        for field, media_type in named.items()
-        if media_type and not fits_any(takes, media_type)
+        FieldViolation(f"message.parts[{at}].mediaType", f"must be one of {', '.join(takes)}")
+        for at, media_type in named.items()
+        if not fits_any(takes, media_type)
     ]
-    wanted = request.configuration.accepted_output_modes
     if wanted and not any(fits_any(makes, mode) for mode in wanted):
         wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
     if wrong:
