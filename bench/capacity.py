@@ -248,7 +248,7 @@ def _ordinary(of: Database) -> dict[str, float]:
     deployment, task_id = lived(of, ordinary)
     calls, writes, reads = counted(of.meter)
     of.meter.reset()
-    done = tasks.get(deployment.service, RequestContext(WHO, "bench"), task_id)
+    done = tasks.get(deployment.service, RequestContext(WHO, "bench", "1.0"), task_id)
     get = {"GetTask, calls": float(len(of.meter.calls)), "GetTask, read units": of.meter.units}
     if done.status.state is not TaskState.COMPLETED:
         raise SystemExit("the task has not completed")
@@ -262,7 +262,7 @@ def _talkative(of: Database) -> tuple[float, float, float]:
     """Measures a task that streams many chunks, as ``counted``."""
     deployment, task_id = lived(of, talkative)
     talk = counted(of.meter)
-    if len(tasks.get(deployment.service, RequestContext(WHO, "bench"), task_id).artifacts[0].parts) != CHUNKS:
+    if len(tasks.get(deployment.service, RequestContext(WHO, "bench", "1.0"), task_id).artifacts[0].parts) != CHUNKS:
         raise SystemExit("chunks are missing")
     return talk
 

@@ -39,7 +39,7 @@ class Deployment:
         message = Message(message_id=self.service.ids.new(), role=Role.USER, parts=(Part(text=text),))
         answer = send(
             self.service,
-            RequestContext(WHO, self.agent.id),
+            RequestContext(WHO, self.agent.id, "1.0"),
             SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=not wait)),
         )
         if not isinstance(answer, Task):
@@ -48,7 +48,7 @@ class Deployment:
 
     def get(self, task: Task) -> Task:
         """Returns the task as it is now."""
-        return get(self.service, RequestContext(WHO, self.agent.id), task.id)
+        return get(self.service, RequestContext(WHO, self.agent.id, "1.0"), task.id)
 
     async def run(self, task: Task) -> None:
         """Runs the task as a worker does for its queue message."""

@@ -315,10 +315,10 @@ class World(SimulatedDeployment):
         )
 
     def get(self, task_id: str, agent: str = "echo") -> Task:
-        return get(self.service, RequestContext(ME, agent), task_id)
+        return get(self.service, RequestContext(ME, agent, "1.0"), task_id)
 
     def cancel(self, task_id: str, agent: str = "echo") -> Task:
-        return cancel(self.service, RequestContext(ME, agent, trace=self.trace), task_id)
+        return cancel(self.service, RequestContext(ME, agent, "1.0", trace=self.trace), task_id)
 
     def events(self, task_id: str) -> list[Any]:
         loaded = self.table.read_log(ME.key(task_id))

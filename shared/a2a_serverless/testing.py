@@ -288,16 +288,16 @@ class OwnAgents:
         configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
         request = SendMessageRequest(message=message, configuration=configuration)
         try:
-            return tasks.send(self.deployment.service, RequestContext(caller.principal, agent), request)
+            return tasks.send(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), request)
         except A2AError as error:
             raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        return tasks.get(self.deployment.service, RequestContext(caller.principal, agent), task_id)
+        return tasks.get(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), task_id)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with suppress(TaskNotCancelable):
-            tasks.cancel(self.deployment.service, RequestContext(caller.principal, agent), task_id)
+            tasks.cancel(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), task_id)
 
     def find(self, agent: str) -> Agent:
         """The agent; raises AgentCallFailed if there is none with this id."""
@@ -438,12 +438,13 @@ class AgentTestHarness(SimulatedDeployment):
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=message, configuration=configuration)
-        return tasks.send(self.service, RequestContext(principal, agent), request)
+        return tasks.send(self.service, RequestContext(principal, agent, "1.0"), request)
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""
         return Reply(
-            tasks.get(self.service, RequestContext(CLIENT, to or self._first), task_id), self._errors.get(task_id)
+            tasks.get(self.service, RequestContext(CLIENT, to or self._first, "1.0"), task_id),
+            self._errors.get(task_id),
         )
 
     def tasks(self, context_id: str) -> list[TaskEntry]:
@@ -452,7 +453,7 @@ class AgentTestHarness(SimulatedDeployment):
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and runs the deployment until no work is left."""
-        tasks.cancel(self.service, RequestContext(CLIENT, to or self._first), task_id)
+        tasks.cancel(self.service, RequestContext(CLIENT, to or self._first, "1.0"), task_id)
         if not self.busy:
             self.settle()
         return self.reply(task_id, to=to)

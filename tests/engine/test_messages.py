@@ -130,7 +130,7 @@ def test_the_agent_sees_the_request_of_its_task_and_after_an_answer_that_of_the_
     def send(metadata: Any, task_id: str | None = None) -> str:
         message = Message(message_id=world.ids.new(), role=Role.USER, parts=(Part(text="x"),), task_id=task_id)
         request = SendMessageRequest(message=message, metadata=metadata)
-        begun = tasks.accept_message(service, RequestContext(ME, "echo", extensions=(URI,)), request)
+        begun = tasks.accept_message(service, RequestContext(ME, "echo", "1.0", extensions=(URI,)), request)
         assert not isinstance(begun, Message)
         tasks.enqueue_task(service, begun.head)
         world.settle()

@@ -112,7 +112,7 @@ class Deployment:
         service = replace(self.world.service, clock=self.together)
         task: Any = send(
             service,
-            RequestContext(principal, "echo"),
+            RequestContext(principal, "echo", "1.0"),
             SendMessageRequest(
                 message=message,
                 configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),

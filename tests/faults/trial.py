@@ -295,7 +295,7 @@ class Trial:
                 task_push_notification_config=TaskPushNotificationConfig(url=url, id="c0", token=url),
             ),
         )
-        task: Any = send(self.service, RequestContext(ME, "echo"), request)
+        task: Any = send(self.service, RequestContext(ME, "echo", "1.0"), request)
         key = ME.key(task.id)
         self.keys.append(key)
         self.hooks.append(Hook(key, url, "c0"))

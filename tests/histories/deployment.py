@@ -238,7 +238,9 @@ class InProcess:
         operation = Method(method)
         one = self.deployment
         with _as_client(one):
-            made = run_operation(one.service, RequestContext(ME, AGENT), one.agents[AGENT], V1.read(operation, params))
+            made = run_operation(
+                one.service, RequestContext(ME, AGENT, "1.0"), one.agents[AGENT], V1.read(operation, params)
+            )
             return json.loads(V1.answer(operation, made))
 
     def stream(self, method: str, params: Mapping[str, Any], after: int | None) -> Iterator[tuple[int, Any]]:
@@ -247,7 +249,7 @@ class InProcess:
             until = one.clock.now() + STREAM_MS
             request, agent = V1.read(Method(method), params), one.agents[AGENT]
             opened = open_stream(
-                one.service, RequestContext(ME, AGENT), agent, request, after, until, V1.subscription_ends
+                one.service, RequestContext(ME, AGENT, "1.0"), agent, request, after, until, V1.subscription_ends
             )
         while True:
             with _as_client(one):

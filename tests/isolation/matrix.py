@@ -122,7 +122,7 @@ class Scene:
         push = TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET) if message_id == "message-1" else None
         task = send(
             self.world.service,
-            RequestContext(principal, "echo"),
+            RequestContext(principal, "echo", "1.0"),
             SendMessageRequest(
                 message=message,
                 configuration=SendMessageConfiguration(return_immediately=True, task_push_notification_config=push),

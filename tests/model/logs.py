@@ -115,7 +115,7 @@ def _send(ports: Ports, **fields: str) -> None:
     """Sends the message; notes which task it was answered with, if it was not refused."""
     request, answer = SendMessageRequest(message=message("the same", **fields)), "refused"
     with suppress(UnsupportedOperation):
-        started = accept_message(_service(ports), RequestContext(ME, AGENT), request)
+        started = accept_message(_service(ports), RequestContext(ME, AGENT, "1.0"), request)
         assert isinstance(started, StartedTask)
         answer = started.head.key.task
     ports.note("has its answer", lambda notes: notes.update({f"answer to {ports.name}": answer}))

@@ -444,7 +444,7 @@ def ended(world: World, part: Part) -> Task:
         )
     )
     world.settle()
-    return get(world.service, RequestContext(ME, "echo"), sent.id)
+    return get(world.service, RequestContext(ME, "echo", "1.0"), sent.id)
 
 
 def test_a_big_file_of_an_agent_lies_beside_the_log() -> None:

@@ -55,7 +55,7 @@ def said(text: str = "hello", message_id: str = "m-1", **fields: Any) -> SendMes
 
 
 def sent(world: World, request: SendMessageRequest, agent: str = "echo", principal: Principal = ME) -> Task:
-    task = send(world.service, RequestContext(principal, agent), request)
+    task = send(world.service, RequestContext(principal, agent, "1.0"), request)
     assert isinstance(task, Task)
     return task
 
@@ -196,7 +196,7 @@ def test_a_blocking_send_does_not_wait_longer_than_the_platform_lets_it() -> Non
     world = world_of()
     world.queue.clear()
     silent = replace(world.service, queues=Deaf())
-    task = send(silent, RequestContext(ME, "echo"), blocking(said()))
+    task = send(silent, RequestContext(ME, "echo", "1.0"), blocking(said()))
     assert isinstance(task, Task)
     assert task.status.state is TaskState.SUBMITTED
     assert world.now - START == world.service.blocking_ms
@@ -342,13 +342,13 @@ def test_a_task_that_waits_can_be_canceled() -> None:
 # ---- What is not yours does not exist
 
 OPERATIONS: dict[str, Callable[[TaskService, Principal, str, str], object]] = {
-    "get": lambda service, principal, agent, task: get(service, RequestContext(principal, agent), task),
-    "cancel": lambda service, principal, agent, task: cancel(service, RequestContext(principal, agent), task),
+    "get": lambda service, principal, agent, task: get(service, RequestContext(principal, agent, "1.0"), task),
+    "cancel": lambda service, principal, agent, task: cancel(service, RequestContext(principal, agent, "1.0"), task),
     "follow-up": lambda service, principal, agent, task: send(
-        service, RequestContext(principal, agent), said("x", "m-9", task_id=task)
+        service, RequestContext(principal, agent, "1.0"), said("x", "m-9", task_id=task)
     ),
     "follow-up with a webhook": lambda service, principal, agent, task: send(
-        service, RequestContext(principal, agent), with_push(said("x", "m-9", task_id=task))
+        service, RequestContext(principal, agent, "1.0"), with_push(said("x", "m-9", task_id=task))
     ),
     "subscribe": lambda service, principal, agent, task: start_stream(
         service.log, principal.key(task), agent, None, ends_fine=False

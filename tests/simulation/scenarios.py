@@ -211,7 +211,7 @@ class Play:
         configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=push)
         request = SendMessageRequest(message=message, configuration=configuration)
         asked = self.simulation.scheduler.now
-        task = self.ask(lambda: tasks.send(self.simulation.service, RequestContext(ME, agent), request))
+        task = self.ask(lambda: tasks.send(self.simulation.service, RequestContext(ME, agent, "1.0"), request))
         if not isinstance(task, Task):
             return task_id or ""
         if url:
@@ -225,7 +225,7 @@ class Play:
         until = scheduler.now + GIVE_UP_MS
         pause_ms = 500
         while scheduler.now < until:
-            task = self.ask(lambda: tasks.get(self.simulation.service, RequestContext(ME, agent), task_id))
+            task = self.ask(lambda: tasks.get(self.simulation.service, RequestContext(ME, agent, "1.0"), task_id))
             if task and task.status.state in states:
                 return task.status.state
             scheduler.sleep(pause_ms)
@@ -335,7 +335,7 @@ class Play:
 
     def _cancel(self, agent: str, task_id: str) -> None:
         try:
-            tasks.cancel(self.simulation.service, RequestContext(ME, agent), task_id)
+            tasks.cancel(self.simulation.service, RequestContext(ME, agent, "1.0"), task_id)
         except TaskNotCancelable:
             return
 

@@ -64,7 +64,7 @@ class RequestContext:
 
     principal: Principal
     agent: str
-    wire: WireVersion = "1.0"
+    wire: WireVersion
     caller: Caller | None = None
     trace: str = ""
     extensions: tuple[str, ...] = ()
