@@ -1,4 +1,4 @@
-"""Checks that nothing is missing in a project, within seconds and by name, before anything is built or replaced.
+"""Checks a project before it is built: names every module, variable, secret and dependency that is missing.
 
 The agents are imported in a process of their own, with the environment that the functions will have. So a module, an
 attribute, an environment variable, a secret or a dependency that is missing is found without a build.

@@ -44,5 +44,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
     attempts = f"{sum(DELAYS_S) / 3600:.1f} hours or more"
     assert f"{len(DELAYS_S)} attempts in {attempts}" in TEXT
     assert f"twelve attempts in {attempts}" in (DOCS / "guarantees.md").read_text()
+    assert (DOCS / "operate.md").read_text().count("after twelve" if len(DELAYS_S) == 12 else "another number") == 2
+    for page in ("mobile.md", "serverless-client.md"):
+        assert f"({len(DELAYS_S)} attempts, two days)" in (DOCS / page).read_text()
     assert TOKEN_LIFE_S == 300
     assert f"under {len(KINDS)} kinds of fault" in TEXT

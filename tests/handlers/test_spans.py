@@ -138,7 +138,7 @@ def test_a_chain_of_agents_is_one_tree(collector: Collector) -> None:
         "gen_ai.operation.name": "invoke_agent",
         "a2a.task.state": "input-required",
         "a2a_serverless.run.fence": 1,
-        "a2a_serverless.run.outcome": "waits",
+        "a2a_serverless.run.outcome": "waiting",
     }
 
 

@@ -1,4 +1,4 @@
-"""The system clock and random ids: the only sources of time and randomness."""
+"""The system clock and random ids."""
 
 from __future__ import annotations
 

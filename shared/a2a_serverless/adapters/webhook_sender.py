@@ -2,8 +2,8 @@
 
 The parser of answers is h11: strict, maintained and without I/O, so one deadline and one byte limit apply to every
 read. Requests have one form and are written here. There are no redirects, cookies, ambient credentials or compression.
-A request is sent at most once per call, on a reused connection too: the delivery schedule decides about a retry, which
-is signed again and recorded as an attempt.
+A request is sent at most once per call, on a reused connection too: ``services/deliver.py`` decides about a retry,
+which is signed again and recorded as an attempt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sends a message and follows its task, by streams, until it ends or needs its client."""
+"""Sends a message and follows its task, by a stream or by polls, until it ends or needs its client."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias

@@ -34,7 +34,7 @@ QueueMessage: TypeAlias = WorkMessage | DeliveryMessage
 
 
 class InvalidMessage(ValueError):
-    """A message body that is not a valid queue message. It is counted and dropped, because a retry cannot help."""
+    """A message body that is not a valid queue message. It is logged and dropped, because a retry cannot help."""
 
 
 class UnsupportedMessageVersion(Exception):

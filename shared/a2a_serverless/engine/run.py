@@ -66,9 +66,9 @@ class RunOutcome(Enum):
     """How a run ended. It is not stored: the log says what remains to be done."""
 
     ENDED = "ended"
-    WAITING = "waits"
+    WAITING = "waiting"
     HANDED_OVER = "handed over"
-    LEASE_LOST = "overtaken"
+    LEASE_LOST = "lease lost"
     NOTHING_TO_DO = "nothing to do"
     LEASED = "leased"
 

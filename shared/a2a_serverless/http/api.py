@@ -1,4 +1,4 @@
-"""What the endpoints work with, and what holds for every request to an agent: who calls, where, and how often."""
+"""The dependencies of the endpoints; authentication, lookup of the agent and rate limits of every request."""
 
 from __future__ import annotations
 

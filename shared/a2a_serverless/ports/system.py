@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """The only source of time in this package."""
+    """The time, for everything that stores or compares it."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""

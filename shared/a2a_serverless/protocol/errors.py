@@ -1,4 +1,4 @@
-"""What each refusal is called in each binding and version: one table.
+"""The JSON-RPC code, HTTP status and gRPC status name of each error, in 1.0 and in 0.3: one table.
 
 1.0: specification 5.4 at v1.0.1 (its HTTP statuses, not those of 1.0.0) and 9.5, 11.6. 0.3: specification 8; its REST
 binding names no statuses, so they are those of the official 0.3 SDK. An error that 0.3 has no code for degrades to

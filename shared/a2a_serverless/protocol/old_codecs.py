@@ -1,4 +1,4 @@
-"""The codecs of 0.3 and of the HTTP shapes from before it (``/tasks/send``), served under ``/legacy/{agent}``.
+"""The codecs of 0.3, and of the older HTTP API (``/tasks/send``) that is served under ``/legacy/{agent}``.
 
 The older shapes know tasks only, six states, parts that name their ``type``. A state that they lack becomes the nearest
 one, a direct message becomes a task that has completed with it, and artifacts come whole in a task (``index`` counts

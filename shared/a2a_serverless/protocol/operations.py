@@ -1,4 +1,4 @@
-"""The eleven operations of A2A (specification 5.3), by the names that every table of the edge is keyed with."""
+"""The eleven operations of A2A (specification 5.3), by the names that the tables of ``http/`` and ``protocol/`` use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A2A 1.0 (specification v1.0.1, ``a2a.proto``): the objects that this library works with, requests and answers.
 
-They are the model inside: what other versions say is translated to and from them at the edge. Timestamps are whole
+They are the model inside: what other versions say is translated to and from them in ``protocol/``. Timestamps are whole
 milliseconds since the epoch inside. Bytes (``raw``) stay base64 in the standard alphabet. ``MISSING`` is a ``data``
 that is not there: null is data too.
 

@@ -1,4 +1,4 @@
-"""All A2A operations, independent of the protocol version. The edge decodes requests and encodes answers."""
+"""Runs A2A operations on objects of 1.0. ``http/`` decodes requests and encodes answers, whatever their version."""
 
 from __future__ import annotations
 

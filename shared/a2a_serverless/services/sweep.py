@@ -1,4 +1,4 @@
-"""The sweeper, every minute: enqueues overdue tasks and deliveries again, and fails tasks that are too old.
+"""The sweeper, every minute: enqueues overdue tasks and deliveries again, and fails tasks past their deadline.
 
 Queue messages may be lost; the sweeper makes up for it. A task that stays due although it was enqueued is enqueued
 again after a wait that doubles. What needs no more work leaves the due index. The cost is proportional to what is due:

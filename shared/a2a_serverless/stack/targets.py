@@ -1,4 +1,4 @@
-"""What functions are built for, and the result of a build."""
+"""The Lambda runtime and architecture that functions are built for, and the result of a build."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""What operators' commands use of a deployed stack, with the caller's AWS credentials."""
+"""Builds what operators' commands need of a deployed stack, with the caller's AWS credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The real stores, and what functions share besides: AWS clients, agents, the policy for URLs."""
+"""Builds what several functions share: AWS clients, tables, the task log, values, contents, agents, the URL policy.
+
+The other stores are built in the module of the function that uses them.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ DEFECTS = (
 )
 # What explains a skip, in the same way.
 SKIPS = (
-    ("grpc", "we have no gRPC binding: the platform's HTTP API does not carry it"),
+    ("grpc", "we have no gRPC binding: API Gateway's REST APIs do not support it"),
     ("No requirements at this level", "the kit's placeholder for an empty list"),
     ("push_notification_not_supported_error_32003", "the agent has webhooks; the refusal is shown in B, for 1.0"),
     ("REST client implementation required", "not written yet, as the kit says"),

@@ -1,4 +1,4 @@
-"""Finds, counts and deletes everything that is stored of tasks and owners."""
+"""Finds, counts and deletes the items of tasks and owners in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log, the webhooks and the public documents in one DynamoDB table (key design: docs/storage.md).
+"""Heads, events, steps, idempotency records and callbacks of tasks in DynamoDB (keys: docs/storage.md).
 
 A retried write must recognise its own earlier try, which may have succeeded: an event carries the append id of its
 writer, a configuration its incarnation, and a head or cursor that already has its new value counts as written.
