@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from starlette.responses import Response
+
 from a2a_serverless.domain.access import (
     PREFIX,
     SERVICE_TOKEN_PREFIX,
@@ -22,7 +24,6 @@ from a2a_serverless.http.messages import read_body, read_request
 from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from a2a_serverless.domain.agent import Agent
@@ -138,8 +139,8 @@ ANYBODY: Final = Principal("local", "anybody")
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 
 
-# Runs a blocking endpoint in a thread. Lambda serves one request at a time, so there it runs at once, without this.
-Run = Callable[[Callable[[], "Response"]], Awaitable["Response"]]
+# Makes a response in a thread. Lambda serves one request at a time, so there it is made at once, without this.
+Run = Callable[[Callable[[], Response]], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,8 @@ class Api:
     """The dependencies of the endpoints.
 
     Receivers may cache the key set for ``jwks_max_age_s``; a stream lasts ``stream_ms``. ``eraser`` returns the answer
-    of the eraser function, and raises TimeoutError if that still runs.
+    of the eraser function, and raises TimeoutError if that still runs. ``run`` runs the endpoints; where the stores
+    do not block, ``run_waiting`` runs only what may wait for anything else.
     """
 
     service: TaskService
@@ -163,6 +165,7 @@ class Api:
     eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None
+    run_waiting: Run | None = None
     base_url: str = ""
     console: bool = False
 
@@ -184,19 +187,36 @@ class Api:
         """The caller in the tenant that the request names."""
         return self.authenticator.enter_tenant(caller.principal, tenant) if tenant else caller.principal
 
+    def wait_for(self, make: Callable[[], Response]) -> Response:
+        """The response that ``make`` returns, which may wait for more than the stores."""
+        return Waiting(self.run_waiting, make) if self.run_waiting else make()
+
 
 def no_such_path() -> MethodNotFound:
     """The error for a path that no route has."""
     return MethodNotFound("There is no such path.")
 
 
-Endpoint = Callable[[Api, "HttpRequest"], "Response"]
+Endpoint = Callable[[Api, "HttpRequest"], Response]
 
 
 async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
     """The answer of an endpoint, which may block."""
     request = read_request(scope, await read_body(receive, api.limits.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
+
+
+class Waiting(Response):
+    """The response that ``make`` returns in a thread: other requests are answered meanwhile."""
+
+    background = None
+
+    def __init__(self, run: Run, make: Callable[[], Response]) -> None:
+        self._run, self._make = run, make
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._run(self._make)
+        await response(scope, receive, send)
 
 
 class Responder:

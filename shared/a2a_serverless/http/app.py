@@ -142,14 +142,17 @@ def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
 
 
 def answer_callback(api: Api, request: HttpRequest) -> Response:
-    """Resumes the task whose call the path names; echoes a challenge.
+    """Resumes the task whose call the path names; echoes a challenge. It may wait for the keys of the sender.
 
     Raises TaskNotFound for a request that is not genuine, ContentTypeNotSupported for a genuine one that is not JSON.
     """
-    from a2a_serverless.protocol.additions import CallbackResponse
-
     if request.verb != "POST":
         raise no_such_path()
+    return api.wait_for(partial(_take_callback, api, request))
+
+
+def _take_callback(api: Api, request: HttpRequest) -> Response:
+    from a2a_serverless.protocol.additions import CallbackResponse
 
     def check_body(body: bytes) -> None:
         request.check_content_type()
