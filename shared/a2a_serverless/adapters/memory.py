@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from a2a_serverless.adapters.dynamodb.table import Table
-    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
@@ -202,7 +201,7 @@ class _Action:
 class MemoryTable(
     DynamoTaskLog, DynamoTaskIndex, DynamoValueStore, DynamoPushStore, DynamoBreakerStore, DynamoPublications
 ):
-    """The stores of a deployment over one ``MemoryItems``. ``feed`` holds what the table's stream would carry.
+    """The stores of a deployment over one ``MemoryItems``. ``feed`` has the key and number of each written event.
 
     ``on_feed`` is called when there is more in it. ``make_items`` makes the table.
     """
@@ -210,14 +209,14 @@ class MemoryTable(
     make_items = MemoryItems
 
     def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
-        self.feed: list[tuple[TaskKey, Event]] = []
+        self.feed: list[tuple[TaskKey, int]] = []
         self._on_feed = on_feed
         self.items = self.make_items(now, self._add_to_feed)
         super().__init__(self.items.as_table(), PayloadStore(MemoryBlobStore()))
 
     def _add_to_feed(self, item: Item) -> None:
-        if item["sk"]["S"].startswith(keys.EVENTS):
-            self.feed.extend((keys.task_key(item["pk"]["S"]), event) for event in self._events([item]))
+        if (sk := item["sk"]["S"]).startswith(keys.EVENTS):
+            self.feed.append((keys.task_key(item["pk"]["S"]), keys.event_number(sk)))
             self._on_feed()
 
 

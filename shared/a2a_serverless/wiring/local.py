@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,7 @@ ROTATION_MS: Final = 30 * 86_400_000
 FETCH_MS: Final = 60_000
 BLOCKING_MS: Final = 20_000
 PAUSE_S: Final = 0.25  # at most so late is a delayed queue message
+BATCH_S: Final = 0.005  # so late are all: one wake-up for a burst of events
 WORKERS: Final = 64
 DELIVERIES: Final = 16
 
@@ -83,7 +85,7 @@ class LocalDeployment(InProcessDeployment):
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
-        self.on_event: Callable[[TaskKey, Event], None] = lambda *_: None
+        self.on_event: Callable[[TaskKey, Event], None] | None = None
         self.on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
         self._news, self._over, self._key_ring = threading.Event(), threading.Event(), MemoryKeyRingStore()
         self._version, self._run, clock = 0, in_threads(), SystemClock()
@@ -148,6 +150,7 @@ class LocalDeployment(InProcessDeployment):
         """Does what is due, until ``close``."""
         while not self._over.is_set():
             self._news.wait(PAUSE_S)
+            time.sleep(BATCH_S)
             self._news.clear()
             self.relay_changes()
             while (message := self.queue.pop()) is not None:
@@ -157,8 +160,10 @@ class LocalDeployment(InProcessDeployment):
     def relay_changes(self) -> bool:
         """Also forgets the changes, after ``on_event``: a local server may run for days."""
         found = super().relay_changes()
-        for key, event in self.table.feed[: self._relayed]:
-            self.on_event(key, event)
+        if self.on_event:
+            for key, n in self.table.feed[: self._relayed]:
+                for event in self.table.read(key, n - 1, limit=1):
+                    self.on_event(key, event)
         del self.table.feed[: self._relayed]
         self._relayed = 0
         return found
