@@ -7,14 +7,13 @@ otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wai
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.contents import ContentNotFound
-from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.errors import IllegalTransition, Overloaded
 from a2a_serverless.domain.events import ArtifactEvent, event_size
 from a2a_serverless.domain.head import (
     RUN_RENEWAL_MS,
@@ -22,7 +21,6 @@ from a2a_serverless.domain.head import (
     Head,
     HeadSnapshot,
     LeaseLost,
-    WakeCounterChanged,
     check_fence,
     hand_over,
     mark_children,
@@ -42,7 +40,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject, TaskKey
@@ -54,8 +52,8 @@ if TYPE_CHECKING:
 
 SNAPSHOT_BYTES: Final = 512 * 1024
 
-
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class StoreFailed(BaseException):
@@ -83,7 +81,8 @@ class _GuardedStore:
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         method = getattr(self._port, name)
-        return lambda *args, **kwargs: _made(partial(method, *args, **kwargs))
+        guarded = self.__dict__[name] = lambda *args, **kwargs: _made(partial(method, *args, **kwargs))
+        return guarded
 
 
 def guard_store(port: P) -> P:
@@ -124,7 +123,7 @@ def check_printable(what: str, said: ProtoModel) -> None:
         raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
-def _made(call: Callable[[], object]) -> object:
+def _made(call: Callable[[], T]) -> T:
     try:
         return call()
     except (IllegalTransition, ContentNotFound):
@@ -133,13 +132,11 @@ def _made(call: Callable[[], object]) -> object:
         raise StoreFailed(partial(_made, call)) from error
 
 
-@contextmanager
-def _store() -> Iterator[None]:
+def _retry(attempt: Callable[[], T]) -> T:
+    """As ``retry_on_conflict``, but raises StoreFailed if every attempt was refused."""
     try:
-        yield
-    except (IllegalTransition, WakeCounterChanged):
-        raise
-    except Exception as error:
+        return retry_on_conflict(attempt)
+    except Overloaded as error:
         raise StoreFailed from error
 
 
@@ -191,7 +188,6 @@ class RunSession:
         """A message from the agent; raises ValueError when ``content`` is none."""
         return make_message(content, self._ids.new, self.head.context_id, self.key.task, metadata)
 
-    @_store()
     def report_status(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
         self.flush()
@@ -202,7 +198,7 @@ class RunSession:
             self._check_written(self._log.append(change))
             return change
 
-        change = retry_on_conflict(attempt)
+        change = _retry(attempt)
         if change.before.state is not state:
             self.metrics.count("TaskStates", state=state, task=self.key.task)
         self._snapshot = HeadSnapshot(change.after, change.event.n)
@@ -230,7 +226,6 @@ class RunSession:
             self._lost = lost
             raise
 
-    @_store()
     def _append_chunk(self, chunk: Chunk) -> None:
         by = self._ids.new()
 
@@ -243,9 +238,8 @@ class RunSession:
             self._snapshot = replace(self._snapshot, last=event.n)
             self._bytes_since_snapshot += event_size(event)
 
-        retry_on_conflict(attempt)
+        _retry(attempt)
 
-    @_store()
     def _store_snapshot(self) -> None:
         """Stores a snapshot for the readers of a long log, and its reference in the head."""
         replay = self._log.store_snapshot(self.key)
@@ -258,7 +252,6 @@ class RunSession:
         self._usage = reduce(add_usage, (step.usage for step in found.values()), self._usage)
         return found
 
-    @_store()
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
@@ -266,7 +259,6 @@ class RunSession:
         self._usage = add_usage(self._usage, kept.usage)
         return kept
 
-    @_store()
     def write_value(self, write: Callable[[Head, str], str | None]) -> tuple[str, str]:
         """Writes a value with a new version; returns that version, and the one that is stored afterwards.
 
@@ -279,9 +271,8 @@ class RunSession:
             self._check_written(stored is not None)
             return str(stored)
 
-        return by, retry_on_conflict(attempt)
+        return by, _retry(attempt)
 
-    @_store()
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
         """Stores which task a call created and returns the stored result. Works in any thread, also without the lease.
 
@@ -293,9 +284,8 @@ class RunSession:
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None
 
-        return kept, update_head(self._log, self.key, decide)
+        return kept, _made(lambda: update_head(self._log, self.key, decide))
 
-    @_store()
     def store_callback(self, callback: str, call: str) -> None:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
         self._log.store_callback(callback, self.key, call, self.head.expires)
@@ -347,14 +337,13 @@ class RunSession:
         self.flush()
         self._move(move)
 
-    @_store()
     def _move(self, move: Callable[[Head], Head]) -> None:
         def attempt() -> None:
             after = move(self.head)
             self._check_written(self._log.update_head(self.head, after))
             self._snapshot = replace(self._snapshot, head=after)
 
-        retry_on_conflict(attempt)
+        _retry(attempt)
 
     def _check_written(self, written: bool) -> None:  # noqa: FBT001 - what the log returns
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""
