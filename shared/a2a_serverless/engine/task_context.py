@@ -172,8 +172,12 @@ class DurableTaskContext:
         """See ``TaskContext.step``."""
         options = name if isinstance(name, Step) else Step(name)
         call = partial(_result_of, work, *args, **kwargs)
-        with self._numbered(options) as numbered:
-            return await self._do_step(numbered, options, digest([list(args), kwargs]), call)
+        stored_name = self._use_name(options)
+        try:
+            return await self._do_step(stored_name, options, digest([list(args), kwargs]), call)
+        finally:
+            if options.repeat:
+                self._repeating.discard(options.name)
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
@@ -378,24 +382,19 @@ class DurableTaskContext:
         self._session.flush()
         return call()
 
-    @contextmanager
-    def _numbered(self, step: Step) -> Iterator[str]:
+    def _use_name(self, step: Step) -> str:
         """The name under which the step is stored. Raises StepConflict if it may not be used, or not yet again."""
-        if not step.repeat:
-            self._check_name(step.name)
-            yield step.name
-            return
-        if step.name in self._repeating:
-            raise StepConflict(f"The step {step.name!r} runs twice at a time. Give parallel steps names of their own.")
-        self._repeats[step.name] += 1
-        number = self._repeats[step.name]
-        name = step.name if number == 1 else f"{step.name}#{number}"
+        name = step.name
+        if step.repeat:
+            if name in self._repeating:
+                raise StepConflict(f"The step {name!r} runs twice at a time. Give parallel steps names of their own.")
+            self._repeats[name] += 1
+            if self._repeats[name] > 1:
+                name = f"{name}#{self._repeats[name]}"
         self._check_name(name)
-        self._repeating.add(step.name)
-        try:
-            yield name
-        finally:
-            self._repeating.discard(step.name)
+        if step.repeat:
+            self._repeating.add(step.name)
+        return name
 
     async def _do_step(self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]) -> object:
         """The step's result, from the store or by running it."""
@@ -417,29 +416,43 @@ class DurableTaskContext:
         self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
     ) -> StepResult:
         """Runs a step and returns its stored result."""
+        session = self._session
         self._check_fits(name)
-        self._session.flush()
-        with self._entered_step(name, options.tool) as step:
-            try:
-                value = await work()
-            except Exception:
-                if not (self._closed or self.signal):
-                    self._emits.settle(step)
-                raise
-            self._check_open()
-            self._emits.settle(step)
-        self._session.metrics.record({"StepTime": self._session.now() - step.began_at}, task=self.id)
-        fence = self._session.fence if step.emitted else 0
-        result = StepResult(
-            arguments, _json_value(name, options.codec, value), fence, dict(step.counts), step.usage, step.began_at
-        )
-        self._check_no_secret(name, result.value)
-        kept = self._steps[name] = self._session.store_step(name, result)
+        session.flush()
+        step = RunningStep(self, name, self._step(), self._emits.moment(), session.now(), self._kept)
+        step.trace = session.new_trace()
+        with self._recorded(step, options.tool) if step.trace else nullcontext():
+            value = await self._run_in(step, work)
+        session.metrics.record({"StepTime": session.now() - step.began_at}, task=self.id)
+        fence, stored = session.fence if step.emitted else 0, _json_value(name, options.codec, value)
+        self._check_no_secret(name, stored)
+        result = StepResult(arguments, stored, fence, dict(step.counts), step.usage, step.began_at)
+        kept = self._steps[name] = session.store_step(name, result)
         self._kept += 1
         if kept != result and (step.emitted or kept.fence):
             self.close()
             raise StepAlreadyStored
         return kept
+
+    async def _run_in(self, step: RunningStep, work: Callable[[], Awaitable[object]]) -> object:
+        """Runs ``work`` in the step: it is the current one of this context and of asyncio tasks that start in it."""
+        self._running.append(step)
+        token = _STEP.set(step)
+        try:
+            value = await work()
+            self._check_open()
+        except Exception:
+            if not (self._closed or self.signal):
+                self._emits.settle(step)
+            raise
+        else:
+            self._emits.settle(step)
+            return value
+        finally:
+            with suppress(ValueError):  # an abandoned coroutine is closed in another context
+                _STEP.reset(token)
+            self._running.remove(step)
+            step.ended = self._emits.moment()
 
     def _read_back(self, name: str, kept: StepResult) -> None:
         """Counts the chunks, progress reports and questions of a stored step as done."""
@@ -452,28 +465,9 @@ class DurableTaskContext:
             self._count(what, times)
 
     @contextmanager
-    def _entered_step(self, name: str, tool: str) -> Iterator[RunningStep]:
-        """Makes the step the current one of this context and of asyncio tasks that start in it."""
-        step = RunningStep(self, name, self._step(), self._emits.moment(), self._session.now(), self._kept)
-        step.trace = self._session.new_trace()
-        self._running.append(step)
-        token = _STEP.set(step)
-        try:
-            with self._recorded(step, tool):
-                yield step
-        finally:
-            with suppress(ValueError):  # an abandoned coroutine is closed in another context
-                _STEP.reset(token)
-            self._running.remove(step)
-            step.ended = self._emits.moment()
-
-    @contextmanager
     def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
-        """Records the step's span when it ends, if spans are recorded."""
+        """Records the step's span when it ends."""
         session, error = self._session, ""
-        if not step.trace:
-            yield
-            return
         try:
             with session.tracer.enter(step.trace):
                 yield
