@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent
-from a2a_serverless.engine.chunks import DELAY_S, SIZE, Chunk, ChunkBuffer
+from a2a_serverless.engine.chunks import DELAY_S, SIZE, ChunkBuffer
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
@@ -23,11 +23,14 @@ Work = Callable[["TaskContext"], Awaitable[object]]
 DELAY_MS = int(DELAY_S * 1000)
 
 
-def chunk(number: int, text: str = "x", *, append: bool = True, last: bool = False, artifact: str = "a") -> Chunk:
-    return Chunk(Artifact(artifact_id=artifact, parts=(Part(text=text),), name="a.txt"), (number, number), append, last)
+def chunk(
+    number: int, text: str = "x", *, append: bool = True, last: bool = False, artifact: str = "a"
+) -> ArtifactEvent:
+    emitted = Artifact(artifact_id=artifact, parts=(Part(text=text),), name="a.txt")
+    return ArtifactEvent(0, 0, "", emitted, append, last, (number, number))
 
 
-def filled(*chunks: Chunk) -> ChunkBuffer:
+def filled(*chunks: ArtifactEvent) -> ChunkBuffer:
     waiting = ChunkBuffer()
     assert all(waiting.add(one) for one in chunks)
     return waiting
@@ -72,9 +75,8 @@ def words(task: Task) -> list[Any]:
 def test_chunks_of_an_artifact_become_one_with_their_range_and_their_parts_as_they_were() -> None:
     waiting = filled(chunk(3, "one ", append=False), chunk(4, "two "), chunk(5, "three", last=True))
     parts = (Part(text="one "), Part(text="two "), Part(text="three"))
-    assert waiting.take() == [
-        Chunk(Artifact(artifact_id="a", parts=parts, name="a.txt"), (3, 5), append=False, last=True)
-    ]
+    whole = Artifact(artifact_id="a", parts=parts, name="a.txt")
+    assert waiting.take() == [ArtifactEvent(0, 0, "", whole, append=False, last_chunk=True, emits=(3, 5))]
     assert waiting.take() == []
 
 
@@ -103,7 +105,7 @@ described = replace(
         "another step has emitted it",
     ],
 )
-def test_a_chunk_stays_alone_when(before: Chunk, after: Chunk) -> None:
+def test_a_chunk_stays_alone_when(before: ArtifactEvent, after: ArtifactEvent) -> None:
     waiting = filled(before)
     assert not waiting.add(after)
     assert waiting.take() == [before]

@@ -7,38 +7,27 @@ an artifact, part by part, and the range of their emit numbers. The resulting ta
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import part_bytes
+from a2a_serverless.domain.events import event_size
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.v1 import Artifact, Part
+    from a2a_serverless.domain.events import ArtifactEvent
 
 DELAY_S: Final = 0.25
 SIZE: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A chunk of an artifact; ``emits`` is the closed range of the author's emit numbers that it holds.
-
-    ``step`` is the name of the step that emitted it, or empty.
-    """
-
-    artifact: Artifact
-    emits: tuple[int, int]
-    append: bool
-    last: bool
-    step: str = ""
-
-
 class ChunkBuffer:
-    """The waiting chunks: one for each artifact, in the order of arrival. ``some`` is set while any chunk waits."""
+    """The waiting chunks: one list for each artifact, in the order of arrival. ``some`` is set while any chunk waits.
+
+    A chunk is an event without number, time and author: it gets these when it is written.
+    """
 
     def __init__(self) -> None:
         self.some = asyncio.Event()
-        self._waiting: dict[str, tuple[Chunk, list[Part]]] = {}
+        self._waiting: dict[str, list[ArtifactEvent]] = {}
         self._size = 0
 
     @property
@@ -46,36 +35,36 @@ class ChunkBuffer:
         """Whether the waiting chunks should be written now."""
         return self._size >= SIZE
 
-    def add(self, chunk: Chunk) -> bool:
+    def add(self, chunk: ArtifactEvent) -> bool:
         """Adds a chunk. False, without a change, if a waiting chunk of the artifact cannot be joined with it."""
-        artifact_id, parts = chunk.artifact.artifact_id, [*chunk.artifact.parts]
-        if artifact_id in self._waiting:
-            before, waiting = self._waiting[artifact_id]
-            if not _can_join(before, chunk):
-                return False
-            joined = replace(before, emits=(before.emits[0], chunk.emits[1]), last=chunk.last)
-            waiting += parts
-            self._waiting[artifact_id] = joined, waiting
-        else:
-            self._waiting[artifact_id] = chunk, parts
-        self._size += sum(map(part_bytes, parts))
+        waiting = self._waiting.setdefault(chunk.artifact.artifact_id, [])
+        if waiting and not _can_join(waiting[-1], chunk):
+            return False
+        waiting.append(chunk)
+        self._size += event_size(chunk)
         self.some.set()
         return True
 
-    def take(self) -> list[Chunk]:
-        """Removes and returns all waiting chunks."""
+    def take(self) -> list[ArtifactEvent]:
+        """Removes all waiting chunks; returns one for each artifact."""
         waiting, self._waiting, self._size = self._waiting, {}, 0
         self.some.clear()
-        return [
-            replace(one, artifact=one.artifact.model_copy(update={"parts": tuple(parts)}))
-            for one, parts in waiting.values()
-        ]
+        return [_joined(chunks) for chunks in waiting.values()]
 
 
-def _can_join(before: Chunk, after: Chunk) -> bool:
+def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
+    first, last = chunks[0], chunks[-1]
+    if first is last:
+        return first
+    parts = tuple(part for chunk in chunks for part in chunk.artifact.parts)
+    artifact = first.artifact.model_copy(update={"parts": parts})
+    return replace(first, artifact=artifact, emits=(first.emits[0], last.emits[1]), last_chunk=last.last_chunk)
+
+
+def _can_join(before: ArtifactEvent, after: ArtifactEvent) -> bool:
     """Whether two chunks can be one: the second appends, the first is not the last, and all but the parts is equal."""
     same = (
         after.artifact.model_copy(update={"parts": before.artifact.parts}) == before.artifact
         and after.step == before.step
     )
-    return after.append and same and not before.last
+    return after.append and same and not before.last_chunk

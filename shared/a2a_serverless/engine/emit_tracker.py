@@ -211,9 +211,7 @@ class EmitTracker:
         artifact_id = artifact.artifact_id
         self._numbers[artifact_id] += 1
         number = self._numbers[artifact_id]
-        append = append and number > 1
-        self._session.emit(artifact, number, append=append, last=last, step=name)
-        self._note(ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self._session.fence, name))
+        self._note(self._session.emit(artifact, number, append=append and number > 1, last=last, step=name))
 
     def _write_anew(self, name: str, artifact: Artifact, parts: Sequence[Part], *, last: bool) -> None:
         artifact_id = artifact.artifact_id

@@ -33,7 +33,7 @@ from a2a_serverless.domain.head import (
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
-from a2a_serverless.engine.chunks import Chunk, ChunkBuffer
+from a2a_serverless.engine.chunks import ChunkBuffer
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -204,14 +204,18 @@ class RunSession:
         self._snapshot = HeadSnapshot(change.after, change.event.n)
         self._bytes_since_snapshot += event_size(change.event)
 
-    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> None:
-        """Queues the author's ``number``-th chunk of an artifact; it is written soon and before any other write."""
-        chunk = Chunk(artifact, (number, number), append, last, step)
+    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> ArtifactEvent:
+        """Queues the author's ``number``-th chunk of an artifact; it is written soon and before any other write.
+
+        Returns it as an event, which gets its number, its time and its author when it is written.
+        """
+        chunk = ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self.fence, step)
         if not self.chunks.add(chunk):
             self.flush()
             self.chunks.add(chunk)
         if self.chunks.is_full:
             self.flush()
+        return chunk
 
     def flush(self) -> None:
         """Appends the waiting chunks; they are in the log when this returns. Once it has raised, every call raises."""
@@ -226,14 +230,11 @@ class RunSession:
             self._lost = lost
             raise
 
-    def _append_chunk(self, chunk: Chunk) -> None:
+    def _append_chunk(self, chunk: ArtifactEvent) -> None:
         by = self._ids.new()
 
         def attempt() -> None:
-            last = self._snapshot.last + 1
-            event = ArtifactEvent(
-                last, self.now(), by, chunk.artifact, chunk.append, chunk.last, chunk.emits, self.fence, chunk.step
-            )
+            event = replace(chunk, n=self._snapshot.last + 1, at=self.now(), append_id=by)
             self._check_written(self._log.append_chunk(self.key, event, self.head.expires))
             self._snapshot = replace(self._snapshot, last=event.n)
             self._bytes_since_snapshot += event_size(event)
