@@ -45,7 +45,7 @@ class RunningStep:
     kept_before: int
     ended: int | None = None
     emitted: bool = False
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=dict)
     trace: str = ""
     model_at: int = 0
@@ -53,7 +53,7 @@ class RunningStep:
 
     def count(self, what: str, times: int) -> None:
         """Adds to the counts of this step and of the steps that contain it."""
-        self.counts[what] += times
+        self.counts[what] = self.counts.get(what, 0) + times
         if self.within:
             self.within.count(what, times)
 

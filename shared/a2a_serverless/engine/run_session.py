@@ -80,8 +80,7 @@ class _GuardedStore:
         self._port = port
 
     def __getattr__(self, name: str) -> Callable[..., object]:
-        method = getattr(self._port, name)
-        guarded = self.__dict__[name] = lambda *args, **kwargs: _made(partial(method, *args, **kwargs))
+        guarded = self.__dict__[name] = _guard_call(getattr(self._port, name))
         return guarded
 
 
@@ -123,13 +122,18 @@ def check_printable(what: str, said: ProtoModel) -> None:
         raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
-def _made(call: Callable[[], T]) -> T:
-    try:
-        return call()
-    except (IllegalTransition, ContentNotFound):
-        raise
-    except Exception as error:
-        raise StoreFailed(partial(_made, call)) from error
+def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
+    """The call, but if it fails it raises StoreFailed, whose ``retry`` repeats it with the same arguments."""
+
+    def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
+        try:
+            return call(*args, **kwargs)
+        except (IllegalTransition, ContentNotFound):
+            raise
+        except Exception as error:
+            raise StoreFailed(partial(guarded, *args, **kwargs)) from error
+
+    return guarded
 
 
 def _retry(attempt: Callable[[], T]) -> T:
@@ -285,7 +289,7 @@ class RunSession:
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None
 
-        return kept, _made(lambda: update_head(self._log, self.key, decide))
+        return kept, _guard_call(update_head)(self._log, self.key, decide)
 
     def store_callback(self, callback: str, call: str) -> None:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""

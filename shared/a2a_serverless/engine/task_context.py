@@ -64,6 +64,7 @@ PROGRESS: Final = "progress"
 SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
 """Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
 
+_JSON: Final = json.JSONEncoder(allow_nan=False)
 _STEP: ContextVar[RunningStep | None] = ContextVar("step", default=None)
 
 
@@ -224,7 +225,7 @@ class DurableTaskContext:
 
         def make() -> Artifact:
             stored = tuple(self._files.store(self._session.key, part) for part in artifact.parts)
-            return artifact.model_copy(update={"parts": stored})
+            return artifact if stored == artifact.parts else artifact.model_copy(update={"parts": stored})
 
         if self._emits.emit(self._step(), artifact.artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
@@ -612,7 +613,7 @@ def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
     """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
     try:
         dumped = codec.dump(value) if codec else value
-        return cast("Json", json.loads(json.dumps(dumped, allow_nan=False)))
+        return cast("Json", json.loads(_JSON.encode(dumped)))
     except (TypeError, ValueError):
         what = "its codec cannot store" if codec else "is not a JSON value"
         raise TaskFailed(f"The step {name!r} gave a {type(value).__name__}, which {what}.") from None
