@@ -40,6 +40,8 @@ REPLY: Final = Message(message_id="reply", role=Role.AGENT, parts=(Part(text="he
 class Gate:
     """Everything that may wait: it waits until ``go``, and refuses to do so in an event loop."""
 
+    agents = frozenset({"echo"})
+
     def __init__(self) -> None:
         self.entered, self.go = Event(), Event()
 
