@@ -172,7 +172,7 @@ def listed(of: Database, principal: Principal) -> tuple[float, float]:
     """Returns calls and read units of listing the first page of the newest tasks."""
     deployment = of.deploy(ordinary)
     of.meter.reset()
-    page = list_tasks(deployment.service.lister, principal, "bench", ListTasksRequest(page_size=PAGE))
+    page = list_tasks(deployment.service.lister(), principal, "bench", ListTasksRequest(page_size=PAGE))
     if len(page.tasks) != PAGE:
         raise SystemExit(f"a page of {len(page.tasks)}")
     return float(len(of.meter.calls)), of.meter.units
@@ -190,7 +190,7 @@ def delivered(of: Database) -> float:
     of.meter.reset()
     context = DeliveryContext(
         log=service.log,
-        store=service.webhooks.store,
+        store=service.webhooks().store,
         queues=service.queues,
         sender=sender,
         signer=KeyRingSigner(lambda: ring),

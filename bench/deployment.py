@@ -65,6 +65,14 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(
-        log, queues, clock, ids, webhooks, lister, life, 20_000, inline_runner=EngineInlineRunner(engine)
+        log,
+        queues,
+        clock,
+        ids,
+        lambda: webhooks,
+        lambda: lister,
+        life,
+        20_000,
+        inline_runner=EngineInlineRunner(engine),
     )
     return Deployment(agent, service, engine)

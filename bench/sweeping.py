@@ -76,7 +76,9 @@ def on_dynamodb(of: Database) -> Swept:
     service = of.deploy(ordinary).service
     of.meter.reset()
     with ThreadPoolExecutor(SWEEPS_AT_ONCE) as pool:
-        return _swept(service.log, service.webhooks.store, lambda: of.meter.writes, STORED, time.perf_counter, pool.map)
+        return _swept(
+            service.log, service.webhooks().store, lambda: of.meter.writes, STORED, time.perf_counter, pool.map
+        )
 
 
 def _swept(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb import items, keys, push_store
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
@@ -33,7 +33,7 @@ def test_a_head_comes_back_as_it_was(head: Head) -> None:
 
 @given(cursors)
 def test_a_cursor_comes_back_as_it_was(cursor: Cursor) -> None:
-    assert items.record_of(Cursor, items.make_item("pk", "sk", 1, items.cursor_item(3, cursor))) == cursor
+    assert items.record_of(Cursor, items.make_item("pk", "sk", 1, push_store.cursor_item(3, cursor))) == cursor
 
 
 @given(st.from_type(PushConfig))
@@ -52,7 +52,7 @@ def test_a_receipt_comes_back_as_it_was(receipt: IdempotencyRecord) -> None:
 
 
 def test_a_field_with_its_default_is_not_stored() -> None:
-    assert set(items.cursor_item(0, CURSOR)) == {"config_id", "incarnation"}
+    assert set(push_store.cursor_item(0, CURSOR)) == {"config_id", "incarnation"}
 
 
 def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
@@ -61,7 +61,7 @@ def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
 
 
 def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
-    item = items.make_item("pk", "CURSOR#hook", 1, items.cursor_item(0, CURSOR)) | {"v": {"N": "3"}}
+    item = items.make_item("pk", "CURSOR#hook", 1, push_store.cursor_item(0, CURSOR)) | {"v": {"N": "3"}}
     with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 3; this release reads form"):
         items.record_of(Cursor, item)
 
@@ -74,8 +74,8 @@ def test_a_head_is_in_the_due_index_only_while_it_is_due() -> None:
 
 
 def test_a_cursor_is_in_the_due_index_only_while_it_is_due() -> None:
-    assert items.cursor_item(3, replace(CURSOR, due_at=5))["due_shard"] == {"S": "3"}
-    assert "due_shard" not in items.cursor_item(3, CURSOR)
+    assert push_store.cursor_item(3, replace(CURSOR, due_at=5))["due_shard"] == {"S": "3"}
+    assert "due_shard" not in push_store.cursor_item(3, CURSOR)
 
 
 def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:

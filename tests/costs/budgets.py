@@ -265,7 +265,7 @@ def polls_of_events(n: int) -> Counter[str]:
 def lists_of_tasks(n: int) -> Counter[str]:
     """Counts the first page of a list of ``n`` tasks."""
     world = crowd(n)
-    page = list_tasks(world.service.lister, ME, "echo", ListTasksRequest(page_size=PAGE))
+    page = list_tasks(world.service.lister(), ME, "echo", ListTasksRequest(page_size=PAGE))
     assert len(page.tasks) == PAGE
     return world.used
 

@@ -59,7 +59,7 @@ def traced(trace: str) -> tuple[World, TaskKey, KeptSpans]:
     """A world whose task has this trace and is run to its end."""
     world, tracer = World([agent_of(work)], policy=EgressPolicy(trusted_domains=("example.com",))), KeptSpans()
     key = ME.key(world.send("hello", push=False).id)
-    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
+    webhooks.add(world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     head = world.table.read_head(key).head
     assert world.table.update_head(head, replace(head, trace=trace, rev=head.rev + 1))
     world.engine = replace(world.engine, tracer=tracer, metrics=world.metrics)

@@ -126,7 +126,7 @@ def watched(make: NewWorld) -> Story:
     key = ME.key(task_id)
 
     def add() -> PushConfig:
-        return webhooks.add(world.service.webhooks, key, "echo", wanted, "0.3")
+        return webhooks.add(world.service.webhooks(), key, "echo", wanted, "0.3")
 
     world.plan(1700, add)
     return Story(world, task_id, hooks=[(HOOK, "1.0"), (OTHER_HOOK, "0.3")])

@@ -241,9 +241,9 @@ class Trial:
         sender: Any = Frail(self.strangers, "receiver", faults)
         world.post = replace(world.post, signer=signer, sender=sender, chance=self.random.random)
         self.webhooks = replace(
-            world.service.webhooks, log=world.table, store=world.table, queues=world.queue, sealer=MemorySealer()
+            world.service.webhooks(), log=world.table, store=world.table, queues=world.queue, sealer=MemorySealer()
         )
-        self.service = replace(world.service, log=world.table, queues=world.queue, webhooks=self.webhooks)
+        self.service = replace(world.service, log=world.table, queues=world.queue, webhooks=lambda: self.webhooks)
 
     def run(self, meddle: Callable[[], None] = lambda: None) -> Trial:
         """Every author writes, the faults happen, then they end and everything settles."""

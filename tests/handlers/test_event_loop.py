@@ -108,7 +108,8 @@ def look_name_of_send_up(place: Place, gate: Gate, binding: str) -> HttpRequest:
 
 def resolve_by(gate: Gate, place: Place) -> None:
     service = place.edge.service
-    place.edge = replace(place.edge, service=replace(service, webhooks=replace(service.webhooks, resolver=gate)))
+    webhooks = replace(service.webhooks(), resolver=gate)
+    place.edge = replace(place.edge, service=replace(service, webhooks=lambda: webhooks))
 
 
 def wait_for_attempt(place: Place, gate: Gate, binding: str) -> HttpRequest:
@@ -116,8 +117,8 @@ def wait_for_attempt(place: Place, gate: Gate, binding: str) -> HttpRequest:
     place.ask(binding, Operation.PUSH_CREATE, names)
     lease_cursor(place, ME.key(str(names.task)))
     service = place.edge.service
-    webhooks = replace(service.webhooks, clock=GatedClock(service.clock, gate))
-    place.edge = replace(place.edge, service=replace(service, webhooks=webhooks))
+    webhooks = replace(service.webhooks(), clock=GatedClock(service.clock, gate))
+    place.edge = replace(place.edge, service=replace(service, webhooks=lambda: webhooks))
     return BINDINGS[binding][Operation.PUSH_DELETE](names)
 
 

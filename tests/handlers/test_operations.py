@@ -412,7 +412,7 @@ class Down:
 )
 def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
-    service = replace(place.edge.service, log=down, lister=down, webhooks=down)
+    service = replace(place.edge.service, log=down, lister=lambda: down, webhooks=lambda: down)
     place.edge = replace(place.edge, service=service, public=down)
     answer = place.ask(binding, operation, Names(task="task"))
     said = answer.body if answer.stream is None else asyncio.run(first_of(answer))

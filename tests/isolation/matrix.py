@@ -114,7 +114,7 @@ class Scene:
         self._sent(ME, "message-2", "context-1", SECRET)
         self.own = {name: self._sent(principal, "own", None, "mine") for name, principal in STRANGERS.items()}
         self.world.settle()
-        listed = list_tasks(self.world.service.lister, ME, "echo", ListTasksRequest(page_size=1))
+        listed = list_tasks(self.world.service.lister(), ME, "echo", ListTasksRequest(page_size=1))
         self.page = listed.next_page_token
 
     def _sent(self, principal: Principal, message_id: str, context_id: str | None, text: str) -> str:

@@ -37,7 +37,7 @@ class Stranger:
 
     def register(self, count: int, host: str = HOST, principal: Principal = ME) -> list[str]:
         """Registers webhooks for new tasks, as many as can be; gives the tasks."""
-        hooks, tasks = self.world.service.webhooks, list[str]()
+        hooks, tasks = self.world.service.webhooks(), list[str]()
         for number in range(count):
             task = self.world.send("hello", push=False).id if principal == ME else "somebody else's"
             try:
@@ -79,7 +79,7 @@ def test_a_registration_too_many_says_why() -> None:
     with pytest.raises(
         TooManyRequests, match=f"20 webhooks at {HOST} have not answered their challenge yet"
     ) as refused:
-        webhooks.add(stranger.world.service.webhooks, ME.key(task), "echo", request, "1.0")
+        webhooks.add(stranger.world.service.webhooks(), ME.key(task), "echo", request, "1.0")
     assert refused.value.retry_after_s == 600
 
 
@@ -129,7 +129,8 @@ def test_a_webhook_among_many_is_verified_within_ten_minutes_of_another_s_answer
 def test_a_deployment_that_only_warns_of_owners_holds_nobody_back() -> None:
     stranger = Stranger()
     world = stranger.world
-    world.service = replace(world.service, webhooks=replace(world.service.webhooks, enforce_ownership=False))
+    hooks = replace(world.service.webhooks(), enforce_ownership=False)
+    world.service = replace(world.service, webhooks=lambda: hooks)
     world.post = replace(world.post, enforce_ownership=False)
     stranger.register(40)
     world.settle()
@@ -163,7 +164,7 @@ def test_a_notifier_that_dies_at_the_count_sends_a_challenge_at_most_twice(late:
         task = world.send("hello", push=False)
         key = ME.key(task.id)
         wanted = TaskPushNotificationConfig(url=f"https://{HOST}/", id="hook")
-        world.client(partial(webhooks.add, world.service.webhooks, key, "echo", wanted, "1.0"))
+        world.client(partial(webhooks.add, world.service.webhooks(), key, "echo", wanted, "1.0"))
         world.settle()
         assert world.table.get_cursor(key, "hook").position == 7
         assert stranger.posts <= 2

@@ -57,7 +57,7 @@ class Scene:
         task = self.world.send("hello", push=False)
         self.key: TaskKey = ME.key(task.id)
         request = webhook(HOOK, id="hook", **fields)
-        self.given: PushConfig = webhooks.add(self.world.service.webhooks, self.key, "echo", request, wire)
+        self.given: PushConfig = webhooks.add(self.world.service.webhooks(), self.key, "echo", request, wire)
         self.message = DeliveryMessage(self.key, "hook")
         self.world.queue.clear()
         if ran:
@@ -681,7 +681,7 @@ def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_
     together = Together(scene.world)
     scene.world.receiver.takes = delivery.POST_DEADLINE_MS
     slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
-    hooks = replace(scene.world.service.webhooks, clock=Ahead(together, SKEW_MS))
+    hooks = replace(scene.world.service.webhooks(), clock=Ahead(together, SKEW_MS))
     answered: list[int] = []
     begun = together.now()
 
@@ -719,7 +719,7 @@ def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_o
     scene = Scene()
     together = Together(scene.world)
     scene.world.receiver.takes = 5_000
-    hooks = replace(scene.world.service.webhooks, clock=together)
+    hooks = replace(scene.world.service.webhooks(), clock=together)
 
     def act() -> None:
         webhooks.add(hooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0")
@@ -794,7 +794,7 @@ def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
     """A task that has run, and its webhook, which has heard nothing yet."""
     world = World([Writer(seconds=0).agent], policy=TRUSTING, faults=faults)
     key = ME.key(world.send("hello", push=False).id)
-    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
+    webhooks.add(world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     world.run(key)
     world.queue.clear()
     return world, key, DeliveryMessage(key, "hook")
@@ -804,7 +804,7 @@ def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
 def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
     def meanwhile() -> None:
         webhooks.add(
-            world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0"
+            world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0"
         )
         posts.append(len(world.receiver.tried))
 
@@ -844,7 +844,7 @@ def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
     world = World([agent_of(chapters)], policy=TRUSTING, faults=(count := Count(frozenset({"table"}))))
     task = world.send("hello", push=False)
     key = ME.key(task.id)
-    webhooks.add(world.service.webhooks, key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
+    webhooks.add(world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     world.queue.clear()
     world.run(key)
     count.calls.clear()

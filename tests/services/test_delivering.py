@@ -209,7 +209,7 @@ def test_with_warnings_only_an_unknown_owner_hears_everything_and_operators_hear
 def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_message() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
-    webhooks.delete(world.service.webhooks, key, "echo", config_id)
+    webhooks.delete(world.service.webhooks(), key, "echo", config_id)
     assert deliver(world.post, DeliveryMessage(key, config_id), lambda: 60_000) is DeliveryOutcome.NOTHING
     world.settle()
     assert (world.receiver.tried, world.receiver.challenges) == ([], [])
@@ -228,7 +228,7 @@ def test_a_webhook_of_a_finished_task_gets_the_final_state() -> None:
     task_id = world.send("hello", push=False).id
     world.settle()
     webhooks.add(
-        world.service.webhooks,
+        world.service.webhooks(),
         ME.key(task_id),
         "echo",
         TaskPushNotificationConfig(url="https://late.example.com/"),
@@ -244,7 +244,7 @@ def test_a_configuration_that_is_replaced_on_the_way_begins_anew_at_its_new_url(
     world.receiver.takes = 1000
     config_id = cursor(world, key).config_id
     wanted = TaskPushNotificationConfig(url="https://new.example.com/", id=config_id)
-    world.plan(2500, lambda: webhooks.add(world.service.webhooks, key, "echo", wanted, "1.0"))
+    world.plan(2500, lambda: webhooks.add(world.service.webhooks(), key, "echo", wanted, "1.0"))
     world.settle()
     claims = [json.loads(got.headers["Authorization"].removeprefix("Bearer ")) for got in world.receiver.tried]
     moved = [said["aud"] for said in claims].index("https://new.example.com/")

@@ -42,7 +42,7 @@ def world_with(addresses: tuple[str, ...]) -> World:
 
 def refusal(world: World, wanted: TaskPushNotificationConfig) -> list[tuple[str, str]]:
     with pytest.raises(InvalidParams) as refused:
-        webhooks.new_config(world.service.webhooks, ME.key("task"), wanted, "1.0")
+        webhooks.new_config(world.service.webhooks(), ME.key("task"), wanted, "1.0")
     return [(found.field, found.description) for found in refused.value.violations]
 
 
@@ -56,7 +56,9 @@ def test_a_name_with_an_address_that_is_not_public_is_refused_for_good(address: 
 
 def test_a_name_that_has_no_address_now_is_kept_unverified() -> None:
     world = world_with(())
-    _, cursor = webhooks.new_config(world.service.webhooks, ME.key("task"), TaskPushNotificationConfig(url=HOOK), "1.0")
+    _, cursor = webhooks.new_config(
+        world.service.webhooks(), ME.key("task"), TaskPushNotificationConfig(url=HOOK), "1.0"
+    )
     assert cursor.verification is Verification.UNVERIFIED
 
 

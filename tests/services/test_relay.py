@@ -20,7 +20,7 @@ def world_with_webhooks(*names: str) -> tuple[World, str]:
     task_id = world.send("hello", push=False).id
     for name in names:
         webhooks.add(
-            world.service.webhooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=HOOK, id=name), "1.0"
+            world.service.webhooks(), ME.key(task_id), "echo", TaskPushNotificationConfig(url=HOOK, id=name), "1.0"
         )
     world.queue.clear()
     return world, task_id

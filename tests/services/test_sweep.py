@@ -263,7 +263,7 @@ def test_a_sweep_says_how_much_it_looked_at() -> None:
     for _ in range(3):
         scene.world.send("more", push=False)
     webhooks.add(
-        scene.world.service.webhooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK, id="late"), "1.0"
+        scene.world.service.webhooks(), scene.key, "echo", TaskPushNotificationConfig(url=HOOK, id="late"), "1.0"
     )
     scene.world.now += MINUTE_MS
     assert sweep(scene.world.sweeper) == 5, "four tasks and a webhook"

@@ -354,16 +354,16 @@ OPERATIONS: dict[str, Callable[[TaskService, Principal, str, str], object]] = {
         service.log, principal.key(task), agent, None, ends_fine=False
     ),
     "add a webhook": lambda service, principal, agent, task: webhooks.add(
-        service.webhooks, principal.key(task), agent, TaskPushNotificationConfig(url=HOOK), "1.0"
+        service.webhooks(), principal.key(task), agent, TaskPushNotificationConfig(url=HOOK), "1.0"
     ),
     "get a webhook": lambda service, principal, agent, task: webhooks.get(
-        service.webhooks, principal.key(task), agent, "hook"
+        service.webhooks(), principal.key(task), agent, "hook"
     ),
     "list webhooks": lambda service, principal, agent, task: webhooks.list_configs(
-        service.webhooks, principal.key(task), agent
+        service.webhooks(), principal.key(task), agent
     ),
     "delete a webhook": lambda service, principal, agent, task: webhooks.delete(
-        service.webhooks, principal.key(task), agent, "hook"
+        service.webhooks(), principal.key(task), agent, "hook"
     ),
 }
 STRANGERS = {

@@ -59,7 +59,7 @@ class Scene:
             self.world.settle()
         self.world.queue.clear()
         webhooks.add(
-            self.world.service.webhooks,
+            self.world.service.webhooks(),
             self.key,
             "echo",
             TaskPushNotificationConfig(url=HOOK, id="hook", token="secret"),

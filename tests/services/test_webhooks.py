@@ -42,11 +42,11 @@ def world_with_task(**fields: Any) -> tuple[World, str]:
 
 
 def add(world: World, task_id: str, request: TaskPushNotificationConfig) -> PushConfig:
-    return webhooks.add(world.service.webhooks, ME.key(task_id), "echo", request, "1.0")
+    return webhooks.add(world.service.webhooks(), ME.key(task_id), "echo", request, "1.0")
 
 
 def delete(world: World, task_id: str, config_id: str) -> None:
-    webhooks.delete(world.service.webhooks, ME.key(task_id), "echo", config_id)
+    webhooks.delete(world.service.webhooks(), ME.key(task_id), "echo", config_id)
 
 
 def refusal(world: World, task_id: str, request: TaskPushNotificationConfig) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_webhook_that_is_added_later_begins_at_the_last_event() -> None:
 def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
     world, task_id = world_with_task()
     config = add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook", token=SECRET))
-    sealer = world.service.webhooks.sealer
+    sealer = world.service.webhooks().sealer
     key = ME.key(task_id)
     assert sealer.open(str(config.token), webhooks.sealing_context(key, "hook")) == SECRET
     for context in (
@@ -252,7 +252,8 @@ def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(
 
 def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back() -> None:
     world, task_id = world_with_task()
-    world.service = replace(world.service, webhooks=replace(world.service.webhooks, per_day=3))
+    hooks = replace(world.service.webhooks(), per_day=3)
+    world.service = replace(world.service, webhooks=lambda: hooks)
     for number in range(3):
         add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=f"hook-{number}"))
     before = list(world.table.feed)
@@ -262,7 +263,7 @@ def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back(
         world.send("hello")
     assert world.table.feed == before, "a send that asks for one more makes no task"
     webhooks.new_config(
-        world.service.webhooks,
+        world.service.webhooks(),
         replace(ME, owner="somebody else").key("task"),
         TaskPushNotificationConfig(url=HOOK),
         "1.0",
@@ -280,7 +281,8 @@ def test_rule_09_only_allowed_domains_may_be_registered() -> None:
 def test_rule_09_the_deployment_s_own_host_is_refused_but_for_the_address_of_a_call() -> None:
     world, task_id = world_with_task(policy=TRUSTING)
     own = ("https://api.example.com",)
-    world.service = replace(world.service, webhooks=replace(world.service.webhooks, own_urls=lambda: own))
+    hooks = replace(world.service.webhooks(), own_urls=lambda: own)
+    world.service = replace(world.service, webhooks=lambda: hooks)
     assert refusal(world, task_id, TaskPushNotificationConfig(url="https://api.example.com/echo")) == ["url"]
     request = world.request("hello", push=False)
     with pytest.raises(InvalidParams):
@@ -300,7 +302,7 @@ def test_a_trusted_host_needs_no_challenge() -> None:
 
 def test_without_ownership_checks_every_host_is_trusted() -> None:
     world, task_id = world_with_task()
-    hooks = replace(world.service.webhooks, ownership=False)
+    hooks = replace(world.service.webhooks(), ownership=False)
     webhooks.add(hooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=HOOK), "1.0")
     assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.TRUSTED]
 
@@ -312,7 +314,7 @@ def test_without_ownership_checks_every_host_is_trusted() -> None:
 def test_a_webhook_can_be_read_and_the_first_without_its_id() -> None:
     world, task_id = world_with_task()
     second, first = (add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=name)) for name in ("b", "a"))
-    hooks, key = world.service.webhooks, ME.key(task_id)
+    hooks, key = world.service.webhooks(), ME.key(task_id)
     assert webhooks.get(hooks, key, "echo", "b") == second
     assert webhooks.get(hooks, key, "echo", None) == first
     assert webhooks.list_configs(hooks, key, "echo") == [first, second]
@@ -321,7 +323,7 @@ def test_a_webhook_can_be_read_and_the_first_without_its_id() -> None:
 @pytest.mark.requirement(17)
 def test_a_webhook_that_is_not_there_is_not_found() -> None:
     world, task_id = world_with_task()
-    hooks, key = world.service.webhooks, ME.key(task_id)
+    hooks, key = world.service.webhooks(), ME.key(task_id)
     with pytest.raises(TaskNotFound, match="push notification configuration"):
         webhooks.get(hooks, key, "echo", "hook")
     with pytest.raises(TaskNotFound, match="push notification configuration"):
@@ -367,7 +369,7 @@ def test_a_delete_leaves_the_webhook_that_is_registered_under_its_id_meanwhile(n
 
 def deleting(world: World, together: Together, task_id: str) -> Callable[[], int]:
     """A client that deletes the webhook; gives the time of the answer."""
-    hooks = replace(world.service.webhooks, clock=together)
+    hooks = replace(world.service.webhooks(), clock=together)
 
     def act() -> int:
         webhooks.delete(hooks, ME.key(task_id), "echo", "hook")
@@ -378,7 +380,7 @@ def deleting(world: World, together: Together, task_id: str) -> Callable[[], int
 
 def replacing(world: World, together: Together, task_id: str) -> Callable[[], int]:
     """A client that puts another webhook in its place; gives the time of the answer."""
-    hooks = replace(world.service.webhooks, clock=together)
+    hooks = replace(world.service.webhooks(), clock=together)
 
     def act() -> int:
         webhooks.add(hooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"), "1.0")

@@ -243,7 +243,7 @@ class Play:
         self.story.webhooks.append(note)
         wanted = TaskPushNotificationConfig(url=url, id=config_id)
         return self._change(
-            note, lambda: webhooks.add(simulation.service.webhooks, ME.key(task_id), agent, wanted, "1.0")
+            note, lambda: webhooks.add(simulation.service.webhooks(), ME.key(task_id), agent, wanted, "1.0")
         )
 
     def delete(self, agent: str, task_id: str, config_id: str) -> bool:
@@ -252,7 +252,7 @@ class Play:
         note = Webhook(task_id, config_id, "", simulation.scheduler.now, deletes=True)
         self.story.webhooks.append(note)
         return self._change(
-            note, lambda: webhooks.delete(simulation.service.webhooks, ME.key(task_id), agent, config_id)
+            note, lambda: webhooks.delete(simulation.service.webhooks(), ME.key(task_id), agent, config_id)
         )
 
     def _change(self, note: Webhook, call: Callable[[], object]) -> bool:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.client import Transport
+    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
     from a2a_serverless.ports.keys import Publications
     from a2a_webhook_receiver.jwks import JwksCache
     from a2a_webhook_receiver.verifier import Envelope
@@ -41,6 +41,7 @@ class SignedCallbackVerifier:
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         """See ``ports.CallbackVerifier``. An agent's issuer is its address without the name: ``{issuer}/{agent}``."""
+        from a2a_serverless.ports.agents import InvalidCallback
         from a2a_webhook_receiver.errors import KeysUnavailable
         from a2a_webhook_receiver.errors import Refused as Unbelieved
         from a2a_webhook_receiver.expectations import Expectation, digest

@@ -34,15 +34,12 @@ from a2a_serverless.http.messages import (
     read_request,
 )
 from a2a_serverless.http.operations import Envelope, make_handler
-from a2a_serverless.ports.agents import CallbackRequest
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
-from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
 from a2a_serverless.protocol.errors import VerbNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
-from a2a_serverless.services.callbacks import handle_callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.push import WireVersion
     from a2a_serverless.http.api import Api
-    from a2a_serverless.http.messages import HttpRequest
+    from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
 
 logger = logging.getLogger(__name__)
@@ -82,7 +79,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     envelope = Envelope(
         content_type=JSON,
         success=lambda result: jsonrpc.success(call.id, result),
-        failure=lambda error: (200, json_rpc_failure(call.id, error, version)),
+        failure=_rpc_failure(call.id, version),
         streams_errors=operation in STREAMING and (version == "0.3" or request.only_streams),
     )
     return make_handler(api, agent, caller, request, "jsonrpc", version, envelope).handle(operation, call.params)
@@ -90,7 +87,18 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
 
 def _call_refusal(call_id: RpcId, error: Exception, version: WireVersion = "1.0", status: int = 200) -> Response:
     """The answer to a call whose operation is not known. HTTP's own status goes before ``status``."""
-    return error_answer(error, lambda error: (status, json_rpc_failure(call_id, error, version)))
+    return error_answer(error, _rpc_failure(call_id, version, status))
+
+
+def _rpc_failure(call_id: RpcId, version: WireVersion, status: int = 200) -> Failure:
+    """Makes the answers to a call that fails, with that status."""
+
+    def failure(error: Exception) -> tuple[int, bytes]:
+        from a2a_serverless.protocol.error_bodies import json_rpc_failure
+
+        return status, json_rpc_failure(call_id, error, version)
+
+    return failure
 
 
 CARD: Final = ".well-known/agent-card.json"
@@ -152,7 +160,9 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
 
 
 def _take_callback(api: Api, request: HttpRequest) -> Response:
+    from a2a_serverless.ports.agents import CallbackRequest
     from a2a_serverless.protocol.additions import CallbackResponse
+    from a2a_serverless.services.callbacks import handle_callback
 
     def check_body(body: bytes) -> None:
         request.check_content_type()
@@ -228,6 +238,8 @@ class Guard:
 
 def _refusal(scope: Scope, error: Exception) -> Response:
     """The answer for an error, in HTTP+JSON and in the version that the path belongs to."""
+    from a2a_serverless.protocol.error_bodies import http_failure
+
     words = scope["path"].strip("/").split("/")
     version: WireVersion = "0.3" if words[0] == "legacy" or words[1:2] == ["v1"] else "1.0"
     return error_answer(error, lambda error: http_failure(error, version), read_request(scope).answer_type)

@@ -68,7 +68,7 @@ def check_operator(api: Api, request: HttpRequest) -> None:
 
 def _admin(api: Api, request: HttpRequest) -> DeliveryAdmin:
     check_operator(api, request)
-    return DeliveryAdmin(api.service.log, api.service.webhooks.store, api.service.queues, api.service.clock)
+    return DeliveryAdmin(api.service.log, api.service.webhooks().store, api.service.queues, api.service.clock)
 
 
 def list_given_up(api: Api, request: HttpRequest) -> Response:

@@ -90,7 +90,7 @@ def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskK
     agent, caller = api.agent(request), api.sign_in(request)
     caller.check(agent.id, "read")
     key = api.principal(caller, dict(request.query).get("tenant")).key(request.params["taskId"])
-    return api.service.log, api.service.webhooks.store, key, agent.id
+    return api.service.log, api.service.webhooks().store, key, agent.id
 
 
 TASK: Final = "/{agent:agent}/tasks/{taskId:name}"

@@ -28,8 +28,7 @@ from a2a_serverless.protocol.v1 import (
     SendMessageRequest,
     SubscribeToTaskRequest,
 )
-from a2a_serverless.services import tasks, webhooks
-from a2a_serverless.services.listing import list_tasks
+from a2a_serverless.services import tasks
 from a2a_serverless.services.streams import (
     TURN_ENDS,
     StreamContext,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import TaskState
     from a2a_serverless.services.streams import Heartbeat
     from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService
+    from a2a_serverless.services.webhooks import Webhooks
 
 MOST_NAMED: Final = 32
 
@@ -73,16 +73,20 @@ def run_operation(
         case GetTaskRequest():
             return tasks.get(service, context, request.id).limited(request.history_length)
         case ListTasksRequest():
-            return list_tasks(service.lister, context.principal, context.agent, request)
+            from a2a_serverless.services.listing import list_tasks
+
+            return list_tasks(service.lister(), context.principal, context.agent, request)
         case CancelTaskRequest():
             return tasks.cancel(service, context, request.id)
         case _:
-            return _run_push_operation(service.webhooks, context, agent, request)
+            return _run_push_operation(service.webhooks(), context, agent, request)
 
 
 def _run_push_operation(
-    service: webhooks.Webhooks, context: RequestContext, agent: Agent, request: ProtoModel
+    service: Webhooks, context: RequestContext, agent: Agent, request: ProtoModel
 ) -> ProtoModel | None:
+    from a2a_serverless.services import webhooks
+
     match request:
         case CreateTaskPushNotificationConfigRequest(task_id=task):
             _check_push(agent)
@@ -195,8 +199,10 @@ def _check_push(agent: Agent) -> None:
 def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest) -> None:
     """Checks a message before anything is stored; raises A2AError if it is refused."""
     if request.configuration.task_push_notification_config is not None:
+        from a2a_serverless.services import webhooks
+
         _check_push(agent)
-        webhooks.check(service.webhooks, request.configuration.task_push_notification_config)
+        webhooks.check(service.webhooks(), request.configuration.task_push_notification_config)
     _check_content(agent, request)
     _check_files(service, principal, request)
 

@@ -15,20 +15,21 @@ from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
-from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import OffLoop, in_thread
 from a2a_serverless.services.task_changes import change_task, read_existing_head, retry_on_conflict, try_change
-from a2a_serverless.services.webhooks import Webhooks, new_config
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
+    from a2a_serverless.services.webhooks import Webhooks
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
@@ -36,14 +37,18 @@ POLL_LAST_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TaskService:
-    """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most."""
+    """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
+
+    ``webhooks`` and ``lister`` are functions, because most requests need neither: what they use is imported at their
+    first call.
+    """
 
     log: TaskLog
     queues: Queues
     clock: Clock
     ids: Ids
-    webhooks: Webhooks
-    lister: TaskLister
+    webhooks: Callable[[], Webhooks]
+    lister: Callable[[], TaskLister]
     life: TaskLifetime
     blocking_ms: int
     idempotent: bool = True
@@ -159,10 +164,10 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
 
 
 def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
-    key, wanted = context.key(service.ids.new()), request.configuration.task_push_notification_config
+    key = context.key(service.ids.new())
     receipt = _idempotency_record(service, context.agent, request.message, key.task)
     incoming = _incoming(context, request, key.task, context_id)
-    pushes = () if wanted is None else (new_config(service.webhooks, key, wanted, context.wire),)
+    pushes = _first_webhook(service, key, request, context.wire)
     head, event = heads.submit(
         key,
         context.agent,
@@ -184,6 +189,17 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
     return StartedTask(head, first.task())
 
 
+def _first_webhook(
+    service: TaskService, key: TaskKey, request: SendMessageRequest, wire: WireVersion
+) -> tuple[tuple[PushConfig, Cursor], ...]:
+    wanted = request.configuration.task_push_notification_config
+    if wanted is None:
+        return ()
+    from a2a_serverless.services.webhooks import new_config
+
+    return (new_config(service.webhooks(), key, wanted, wire),)
+
+
 def _continue(service: TaskService, context: RequestContext, task_id: str, request: SendMessageRequest) -> Head:
     key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
     receipt = _idempotency_record(service, agent, message, key.task)
@@ -202,10 +218,12 @@ def _continue(service: TaskService, context: RequestContext, task_id: str, reque
     def store() -> Head:
         wanted = request.configuration.task_push_notification_config
         if wanted is not None:
+            from a2a_serverless.services import webhooks
+
             if repeat := find_repeat():
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
-            webhooks.add(service.webhooks, key, agent, _name_webhook(wanted, message), context.wire)
+            webhooks.add(service.webhooks(), key, agent, _name_webhook(wanted, message), context.wire)
         return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
 
     try:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
-from a2a_serverless.adapters.egress import SystemResolver
-from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
@@ -20,10 +17,8 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 from a2a_serverless.http.api import Api
 from a2a_serverless.http.app import make_asgi_app
-from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
-from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.settings import DAY_MS, Settings, read
 from a2a_serverless.wiring import stores
 from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler, start_logged
@@ -47,6 +42,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Metrics, Queues
     from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.tracing import Tracer
+    from a2a_serverless.services.listing import TaskLister
+    from a2a_serverless.services.webhooks import Webhooks
 
 
 def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -131,14 +128,14 @@ def _task_service(
     """The service for the operations of clients."""
     clock, log = SystemClock(), stores.task_log(table, settings, aws)
     queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    sealer = KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now)
+    sealer = cache(partial(_sealer, aws, settings.need("SEALING_KEY_ID")))
     return TaskService(
         log=log,
         queues=queues,
         clock=clock,
         ids=UuidIds(),
-        webhooks=_webhooks(settings, aws, table, log, queues, sealer),
-        lister=TaskLister(log, DynamoTaskIndex(table), sealer),
+        webhooks=cache(partial(_webhooks, settings, aws, table, log, queues, sealer)),
+        lister=cache(partial(_lister, table, log, sealer)),
         life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
@@ -149,13 +146,36 @@ def _task_service(
     )
 
 
-def _webhooks(settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Sealer) -> Webhooks:
+# What follows is imported and made when a request first needs it.
+
+
+def _sealer(aws: Aws, key_id: str) -> Sealer:
+    """The sealer of clients' secrets and page tokens."""
+    from a2a_serverless.adapters.kms import KmsSealer
+
+    return KmsSealer(lambda: aws.kms, key_id, SystemClock().now)
+
+
+def _lister(table: Table, log: TaskLog, sealer: Callable[[], Sealer]) -> TaskLister:
+    """The service that lists tasks."""
+    from a2a_serverless.services.listing import TaskLister
+
+    return TaskLister(log, DynamoTaskIndex(table), sealer())
+
+
+def _webhooks(
+    settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Callable[[], Sealer]
+) -> Webhooks:
     """The service that registers webhooks."""
+    from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+    from a2a_serverless.adapters.egress import SystemResolver
+    from a2a_serverless.services.webhooks import Webhooks
+
     return Webhooks(
         log=log,
         store=DynamoPushStore(table),
         queues=queues,
-        sealer=sealer,
+        sealer=sealer(),
         clock=SystemClock(),
         ids=UuidIds(),
         policy=stores.egress_policy(settings),

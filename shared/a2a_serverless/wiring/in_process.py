@@ -107,7 +107,9 @@ class InProcessDeployment:
         policy = policy or EgressPolicy()
         webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
         lister = TaskLister(log, log, MemorySealer())
-        self.service = TaskService(log, queues, clock, ids, webhooks, lister, LIFE, BLOCKING_MS, contents=contents)
+        self.service = TaskService(
+            log, queues, clock, ids, lambda: webhooks, lambda: lister, LIFE, BLOCKING_MS, contents=contents
+        )
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.engine = Engine(

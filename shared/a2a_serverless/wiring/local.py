@@ -107,9 +107,9 @@ class LocalDeployment(InProcessDeployment):
         self.post = replace(self.post, metrics=NULL_METRICS, tracer=tracer)
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
         self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
-        webhooks = replace(self.service.webhooks, resolver=SystemResolver())
+        webhooks = replace(self.service.webhooks(), resolver=SystemResolver())
         self.service = replace(
-            self.service, blocking_ms=BLOCKING_MS, webhooks=webhooks, tracer=tracer, off_loop=at_once
+            self.service, blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer, off_loop=at_once
         )
         self.deploy(*agents)
 

@@ -9,41 +9,33 @@ version is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
-from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from enum import StrEnum
+    from a2a_serverless.domain.challenges import ChallengeState
+    from a2a_serverless.domain.circuit_breaker import OpenBreaker
+    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.timeline import StepTime
+
+    Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState
 
 Item: TypeAlias = "dict[str, Any]"
-Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound="Record")
 
 VERSION: Final = 1
 EVENT_VERSION: Final = 2
 PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
-# The defaults of the fields of each record by their names, but ``key``, which is in the item's own key.
-_FIELDS: Final[dict[type, dict[str, object]]] = {
-    kind: {field.name: field.default for field in fields(kind) if field.name != "key"}
-    for kind in (Head, Cursor, PushConfig, Attempt, IdempotencyRecord, OpenBreaker, ChallengeState)
-}
-_VALUES: Final = {kind: attrgetter(*defaults) for kind, defaults in _FIELDS.items()}
-_ENUMS: Final[dict[type, dict[str, Callable[[str], StrEnum]]]] = {
-    Head: {"state": TaskState},
-    Cursor: {"state": CursorState, "verification": Verification},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +90,8 @@ def head_item(head: Head) -> Item:
 
 def head_of(item: Mapping[str, Any]) -> Head:
     """The head that ``head_item`` wrote."""
-    return Head(key=keys.task_key(item["pk"]["S"]), **_values(Head, item))
+    values = _values(Head, item)
+    return Head(key=keys.task_key(item["pk"]["S"]), **values | {"state": TaskState(values["state"])})
 
 
 def entry_of(item: Mapping[str, Any]) -> TaskEntry:
@@ -109,6 +102,8 @@ def entry_of(item: Mapping[str, Any]) -> TaskEntry:
 
 def step_time_of(item: Mapping[str, Any]) -> StepTime:
     """When a step ran."""
+    from a2a_serverless.domain.timeline import StepTime
+
     began, ended = (int(item[name]["N"]) if name in item else 0 for name in ("began", "ended"))
     return StepTime(item["name"]["S"], began, ended)
 
@@ -133,21 +128,16 @@ def postpone_item(item: Mapping[str, Any], now: int) -> Item:
     return {"due_at": {"S": due_at}, "put_off": {"S": f"{due_at} {wait_ms}"}}
 
 
-def cursor_item(shard: int, cursor: Cursor) -> Item:
-    """The attributes of a cursor."""
-    held = keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else str(shard)
-    return record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": held}})
-
-
 def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
     """The attributes that a record can have."""
-    return list(_FIELDS[type(record)])
+    kind: type = type(record)
+    return list(_fields(kind))
 
 
 def record_item(record: Head | Record) -> Item:
     """The attributes of a record."""
-    kind = type(record)
-    given = zip(_FIELDS[kind].items(), _VALUES[kind](record), strict=True)
+    kind: type = type(record)
+    given = zip(_fields(kind).items(), _getter(kind)(record), strict=True)
     return {name: _value(name, value) for (name, default), value in given if value != default}
 
 
@@ -156,10 +146,20 @@ def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
     return kind(**_values(kind, item))
 
 
-def _values(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
+@cache
+def _fields(kind: type) -> dict[str, object]:
+    """The defaults of a record's fields by their names, but ``key``, which is in the item's own key."""
+    return {one.name: one.default for one in signature(kind).parameters.values() if one.name != "key"}
+
+
+@cache
+def _getter(kind: type) -> attrgetter[tuple[Any, ...]]:
+    return attrgetter(*_fields(kind))
+
+
+def _values(kind: type, item: Mapping[str, Any]) -> dict[str, Any]:
     known = readable(item)
-    values = {name: _read(name, known[name]) for name in _FIELDS[kind] if name in known}
-    return values | {name: read(values[name]) for name, read in _ENUMS.get(kind, {}).items() if name in values}
+    return {name: _read(name, known[name], default) for name, default in _fields(kind).items() if name in known}
 
 
 def _value(name: str, value: str | int) -> dict[str, Any]:
@@ -170,7 +170,9 @@ def _value(name: str, value: str | int) -> dict[str, Any]:
     return {"BOOL": value} if isinstance(value, bool) else {"N": str(value)}
 
 
-def _read(name: str, value: dict[str, str]) -> Any:  # noqa: ANN401 - what the field holds
+def _read(name: str, value: dict[str, str], default: object) -> Any:  # noqa: ANN401 - what the field holds
     if name == "due_at":
         return int(value["S"])
+    if isinstance(default, StrEnum):
+        return type(default)(value["S"])
     return int(value["N"]) if "N" in value else value.get("S", value.get("BOOL"))

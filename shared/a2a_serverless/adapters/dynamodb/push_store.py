@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.push import Attempt, Cursor, PushConfig, close_cursor
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, close_cursor
 
 if TYPE_CHECKING:
+    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
@@ -108,13 +109,19 @@ class DynamoPushStore:
         return [(key, config_id) for key, config_id in rows if config_id is not None]
 
 
+def cursor_item(shard: int, cursor: Cursor) -> Item:
+    """The attributes of a cursor."""
+    held = keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else str(shard)
+    return items.record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": held}})
+
+
 def config_actions(
     table: Table, head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
 ) -> list[Action]:
     """The actions that write a configuration and its cursor."""
     keys.check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
-    new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, items.cursor_item(shard, cursor))
+    new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, cursor_item(shard, cursor))
     return [
         table.put_new(
             items.make_item(pk, keys.push(config.config_id), head.expires, items.record_item(config)), "incarnation"
@@ -126,5 +133,5 @@ def config_actions(
 def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> Action:
     """An action: the cursor becomes ``after``, if every field is still as in ``before``."""
     place, shard = items.make_place(keys.task(key), keys.cursor(before.config_id)), keys.shard(key)
-    old, new = items.cursor_item(shard, before), items.cursor_item(shard, after)
+    old, new = cursor_item(shard, before), cursor_item(shard, after)
     return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.adapters.dynamodb.payloads import dump_json
-from a2a_serverless.domain.circuit_breaker import FORGET_MS, OpenBreaker
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.adapters.dynamodb.table import Table
+    from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.ports.tasks import TaskEntry
 
@@ -133,10 +133,14 @@ class DynamoBreakerStore:
         self._table = table
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
+        from a2a_serverless.domain.circuit_breaker import OpenBreaker
+
         item = self._table.get(keys.host(host), keys.TRIP)
         return items.record_of(OpenBreaker, item) if item else None
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        from a2a_serverless.domain.circuit_breaker import FORGET_MS
+
         expires = (open_breaker.until + FORGET_MS) // 1000
         self._table.write(
             self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker)))

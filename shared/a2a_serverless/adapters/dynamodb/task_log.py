@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
-from a2a_serverless.adapters.dynamodb.push_store import config_actions
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous
 from a2a_serverless.domain.head import Head, HeadSnapshot
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push import Cursor, PushConfig
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.ports.tasks import DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
@@ -48,11 +48,7 @@ class DynamoTaskLog:
             self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
             self._table.put_new(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
             *self._idempotency_actions(head, receipt),
-            *(
-                action
-                for config, cursor in opening.pushes
-                for action in config_actions(self._table, head, config, cursor)
-            ),
+            *self._config_actions(head, opening.pushes),
         ]
         refusal = self._table.write(*actions)
         if refusal is None or self._is_own(head.key, opening.event, refusal):
@@ -197,6 +193,13 @@ class DynamoTaskLog:
             return []
         pk = keys.receipt(head.key, receipt.agent, receipt.message_id)
         return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(receipt)))]
+
+    def _config_actions(self, head: Head, pushes: Iterable[tuple[PushConfig, Cursor]]) -> list[Action]:
+        if not pushes:
+            return []
+        from a2a_serverless.adapters.dynamodb.push_store import config_actions
+
+        return [action for config, cursor in pushes for action in config_actions(self._table, head, config, cursor)]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
