@@ -10,7 +10,7 @@ import asyncio
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,7 +186,7 @@ def delivered(of: Database) -> float:
     ring, task = create_ring(made.make(0), made.make(0), now=0), new_task(WHO, 0, 1, clock.now())
     config = PushConfig("c", "https://client.example.com/a2a", "1.0", ids.new(), clock.now())
     cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
-    service.log.create(replace(task, head=replace(task.head, push=True), pushes=((config, cursor),)))
+    service.log.create(task._replace(head=task.head._replace(push=True), pushes=((config, cursor),)))
     of.meter.reset()
     context = DeliveryContext(
         log=service.log,

@@ -7,10 +7,10 @@ agent's module is imported only when its work begins, in the function that runs 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from a2a_serverless.domain.access import READ
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
@@ -34,8 +34,7 @@ class NotBuilt(ValueError):
     """The function was not built by ``a2a-serverless build``. The text says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedWork:
+class ImportedWork(NamedTuple):
     """An agent's function, imported when it is first called."""
 
     path: str

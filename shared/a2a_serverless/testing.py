@@ -390,7 +390,7 @@ class AgentTestHarness(SimulatedDeployment):
             on_error=lambda key, error: self._errors.update({key.task: error}),
         )
         inline_runner = EngineInlineRunner(self.engine, self.play)
-        self.service = replace(self.service, blocking_ms=0, inline_runner=inline_runner)
+        self.service = self.service._replace(blocking_ms=0, inline_runner=inline_runner)
 
     def deploy(self, *agents: Agent) -> None:
         """Replaces agents by their new versions, as a deployment does: the next run of a task uses the new code."""

@@ -67,7 +67,7 @@ def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
 
 
 def test_a_head_is_in_the_due_index_only_while_it_is_due() -> None:
-    due = items.head_item(replace(HEAD, due_at=5))
+    due = items.head_item(HEAD._replace(due_at=5))
     assert due["due_at"] == {"S": "000000000000005"}
     assert due["due_shard"] == {"S": str(keys.shard(KEY))}
     assert not {"due_at", "due_shard"} & set(items.head_item(HEAD))
@@ -79,7 +79,7 @@ def test_a_cursor_is_in_the_due_index_only_while_it_is_due() -> None:
 
 
 def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:
-    leased = items.head_item(replace(HEAD, lease_until=99, fence=2, wake=1, rings=1, rev=9))
+    leased = items.head_item(HEAD._replace(lease_until=99, fence=2, wake=1, rings=1, rev=9))
     plain = items.head_item(HEAD)
     for name in ("own", "own_ctx", "st", "state", "agent", "expires", "due_shard", "due_at"):
         assert leased.get(name) == plain.get(name)

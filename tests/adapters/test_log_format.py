@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,5 +116,5 @@ def test_a_number_that_json_does_not_have_is_refused(value: float) -> None:
         dump_event(event)
     with pytest.raises(ValueError, match="JSON"):
         dump_event(
-            replace(event, message=Message(message_id="m", role=Role.AGENT, parts=(Part(data=["\ud800", value]),)))
+            event._replace(message=Message(message_id="m", role=Role.AGENT, parts=(Part(data=["\ud800", value]),)))
         )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,8 +73,8 @@ def test_all_messages_of_an_owner_are_of_one_group_and_those_of_another_of_anoth
     queues = SqsQueues(client, "work", "deliveries")
     for message in (
         WorkMessage(KEY),
-        DeliveryMessage(replace(KEY, task="another"), "hook"),
-        WorkMessage(replace(KEY, owner="b")),
+        DeliveryMessage(KEY._replace(task="another"), "hook"),
+        WorkMessage(KEY._replace(owner="b")),
     ):
         queues.enqueue(message)
     mine, too, other = (one["MessageGroupId"] for one in sent)
@@ -113,7 +112,7 @@ class Recorded:
 
 def test_many_messages_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner_s_group() -> None:
     client: Any = Recorded()
-    work = [WorkMessage(replace(KEY, task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
+    work = [WorkMessage(KEY._replace(task=f"task-{number}", owner=f"owner-{number % 3}")) for number in range(25)]
     webhooks: list[QueueMessage] = [DeliveryMessage(KEY, "one"), DeliveryMessage(KEY, "two")]
     SqsQueues(client, "work", "deliveries").enqueue_many([webhooks[0], *work, webhooks[1]])
     assert [(url, len(entries)) for url, entries in client.calls] == [
@@ -130,7 +129,7 @@ def test_many_messages_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner
 
 def test_many_messages_arrive(queues: Queues) -> None:
     queues.queues.enqueue_many(
-        [WorkMessage(KEY), DeliveryMessage(KEY, "hook"), WorkMessage(replace(KEY, task="other"))]
+        [WorkMessage(KEY), DeliveryMessage(KEY, "hook"), WorkMessage(KEY._replace(task="other"))]
     )
     found = [from_json(json.loads(body)) for body in queues.payloads(queues.work)]
     assert sorted(message.key.task for message in found) == ["other", "task"]
@@ -141,5 +140,5 @@ def test_a_batch_of_which_the_queue_took_a_part_only_is_an_error_that_says_why()
     client: Any = Recorded(refused="task-3")
     with pytest.raises(RuntimeError, match="1 of 5 messages: Throttled"):
         SqsQueues(client, "work", "").enqueue_many(
-            [WorkMessage(replace(KEY, task=f"task-{number}")) for number in range(5)]
+            [WorkMessage(KEY._replace(task=f"task-{number}")) for number in range(5)]
         )

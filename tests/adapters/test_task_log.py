@@ -149,7 +149,7 @@ def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnaps
 
 def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
     after = _other_runner(store, snapshot)
-    event = replace(chunk(after.last + 1), fence=after.head.fence)
+    event = chunk(after.last + 1)._replace(fence=after.head.fence)
     assert store.log.append_chunk(KEY, event, EXPIRES)
     return heads.HeadSnapshot(after.head, event.n)
 
@@ -356,8 +356,8 @@ def test_a_foreign_write_is_not_taken_for_ones_own_although_the_refusal_does_not
     assert not silent.log.append(progress(snapshot))
     assert not silent.log.append_chunk(KEY, chunk(3), EXPIRES)
     assert not silent.log.update_head(snapshot.head, moved(snapshot.head))
-    created(store.log, replace(KEY, task="task-2"), sent="message")
-    again = opening(replace(KEY, task="task-3"), sent="message")
+    created(store.log, KEY._replace(task="task-2"), sent="message")
+    again = opening(KEY._replace(task="task-3"), sent="message")
     assert silent.log.create(again) == store.log.find_idempotency(KEY, "echo", "message")
 
 

@@ -458,7 +458,7 @@ def test_an_upload_that_the_agent_does_not_offer_is_told(tmp_path: Path) -> None
     path = tmp_path / "big.bin"
     path.write_bytes(bytes(5 * 1024 * 1024))
     deployment = Deployment(Writer().agent)
-    deployment.world.service = replace(deployment.world.service, contents=None)
+    deployment.world.service = deployment.world.service._replace(contents=None)
     deployment.edge = replace(deployment.edge, service=deployment.world.service)
     done = Shell(deployment).run("send", "echo", "--file", str(path))
     assert done.code == 1

@@ -59,7 +59,7 @@ class Live(LocalDeployment):
         policy = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*"))
         super().__init__(agents, base_url, policy=policy, ownership=False, others=others, service_tokens=issuer.headers)
         webhooks = replace(self.service.webhooks(), resolver=self.resolver)
-        self.service = replace(self.service, blocking_ms=blocking_ms, idempotent=idempotent, webhooks=lambda: webhooks)
+        self.service = self.service._replace(blocking_ms=blocking_ms, idempotent=idempotent, webhooks=lambda: webhooks)
         self.edge = self.make_api()
 
     def make_api(self) -> Edge:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -94,4 +93,4 @@ def attempt(config_id: str = "hook", n: int = 1, k: int = 1) -> Attempt:
 
 def moved(head: Head, **changes: int | None) -> Head:
     """The head as the next writer leaves it."""
-    return replace(head, rev=head.rev + 1, **changes)  # type: ignore[arg-type]
+    return head._replace(rev=head.rev + 1, **changes)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def _run(store: Store) -> HeadSnapshot:
     taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     artifact = Artifact(artifact_id="document", parts=(Part(text=TEXT),), name="document.md")
-    assert store.log.append_chunk(KEY, replace(chunk(3), artifact=artifact), taken.after.expires)
+    assert store.log.append_chunk(KEY, chunk(3)._replace(artifact=artifact), taken.after.expires)
     done = heads.report_status(heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
     assert store.log.append(done)
     return heads.HeadSnapshot(done.after, 4)
@@ -104,7 +104,7 @@ def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Mete
     store, meter = metered
     snapshot = _run(store)
     for n in range(5, 500):
-        event = replace(chunk(n), artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
+        event = chunk(n)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
         store.log.append_chunk(KEY, event, snapshot.head.expires)
     meter.reset()
     loaded = store.log.read_log(KEY)
@@ -119,10 +119,10 @@ def test_a_page_of_tasks_is_one_query_of_an_index_and_one_of_each_task_that_is_s
     store, meter = metered
     for number in range(5):
         opening = _opening()
-        key = replace(KEY, task=f"{TASK}-{number}")
-        head = replace(opening.head, key=key)
+        key = KEY._replace(task=f"{TASK}-{number}")
+        head = opening.head._replace(key=key)
         receipt = IdempotencyRecord("document", f"m-{number}", "d" * 64, key.task)
-        assert store.log.create(replace(opening, head=head, idempotency=receipt)) is None
+        assert store.log.create(opening._replace(head=head, idempotency=receipt)) is None
     lister, query = (
         TaskLister(store.log, store.index, MemorySealer()),
         ListTasksRequest(context_id=CONTEXT, page_size=2),
@@ -162,7 +162,7 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
     store, meter = metered
     store.log.create(_opening())
     meter.reset()
-    event = replace(chunk(2), artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1500),)))
+    event = chunk(2)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1500),)))
     store.log.append_chunk(KEY, event, _opening().head.expires)
     assert (meter.calls, meter.units) == (["PutItem"], 2.0)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
 
 T = TypeVar("T")
-TASKS = [replace(KEY, task=f"task-{number}") for number in range(2)]
+TASKS = [KEY._replace(task=f"task-{number}") for number in range(2)]
 ME = Principal(KEY.tenant, KEY.owner)
 _tables = (f"equivalence-{number}" for number in count())
 
@@ -88,10 +88,10 @@ class Twins(RuleBasedStateMachine):
             return
         incoming = Incoming(message(message_id=message_id)) if message_id else None
         event = StatusEvent(snapshot.last + 1, NOW + more, by(), state, incoming=incoming, fence=more)
-        after = replace(
-            snapshot.head, state=state, n=event.n, status_at=event.at, rev=snapshot.head.rev + 1, fence=more
+        after = snapshot.head._replace(
+            state=state, n=event.n, status_at=event.at, rev=snapshot.head.rev + 1, fence=more
         )
-        self._append(Change(snapshot.head, replace(after, due_at=NOW + more if more else None), event), message_id)
+        self._append(Change(snapshot.head, after._replace(due_at=NOW + more if more else None), event), message_id)
 
     @rule(ago=past, message_id=st.none() | ids)
     def append_again(self, ago: int, message_id: str | None) -> None:
@@ -108,7 +108,7 @@ class Twins(RuleBasedStateMachine):
         """The next number, or one that is taken, under the head's fence: nobody writes behind a gap."""
         snapshot = self.both(lambda store: store.log.read_head(key))
         if snapshot:
-            event = replace(chunk(max(snapshot.last + 1 - back, 1)), fence=snapshot.head.fence)
+            event = chunk(max(snapshot.last + 1 - back, 1))._replace(fence=snapshot.head.fence)
             self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
 
     @rule(key=tasks, ago=past, number=small)
@@ -117,7 +117,7 @@ class Twins(RuleBasedStateMachine):
         if self.heads:
             before = _ago(self.heads, ago)
             after = heads.reschedule(
-                replace(before, lease_until=number), at=NOW + number or None, enqueued=bool(number)
+                before._replace(lease_until=number), at=NOW + number or None, enqueued=bool(number)
             )
             self.both(lambda store: store.log.update_head(before, after))
 
@@ -129,7 +129,7 @@ class Twins(RuleBasedStateMachine):
             head = self.both(lambda store: store.log.read_head(key))
             if head:
                 self.both(
-                    lambda store: store.log.update_head(head.head, replace(head.head, fold=name, rev=head.head.rev + 1))
+                    lambda store: store.log.update_head(head.head, head.head._replace(fold=name, rev=head.head.rev + 1))
                 )
 
     @rule(key=tasks, name=ids, value=small)

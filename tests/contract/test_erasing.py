@@ -90,8 +90,8 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     made = opening(key, sent=sent, push="hook", parts=(BIG,))
     assert made.event.incoming
     message = made.event.incoming.message.model_copy(update={"message_id": sent})
-    event = replace(made.event, incoming=replace(made.event.incoming, message=message))
-    assert store.log.create(replace(made, event=event)) is None
+    event = made.event._replace(incoming=replace(made.event.incoming, message=message))
+    assert store.log.create(made._replace(event=event)) is None
     snapshot = seen(store.log, key)
     assert store.log.append(start_run(snapshot, now=NOW + 1, by=by()))
     store.log.append_chunk(key, chunk(3, BIG), EXPIRES)
@@ -138,7 +138,7 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
 @NEARBY
 def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
     full(store)
-    full(store, replace(KEY, task="task-2"))
+    full(store, KEY._replace(task="task-2"))
     store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"task-1", "task-2"})))
     done = erase_all(erasure(store), wanted(ALICE, task="task-1"))
     of_tasks = [name for name in store.blobs.content if "/%40" not in name]  # the conversation's values stay
@@ -149,7 +149,7 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     assert store.owners.get_unfinished(ALICE) is None
     assert store.log.find_callback("call-owner-task-1") is None
     assert store.push.list_configs(KEY) == []
-    assert seen(store.log, replace(KEY, task="task-2")).last == 3
+    assert seen(store.log, KEY._replace(task="task-2")).last == 3
 
 
 @NEARBY
@@ -166,8 +166,8 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
 @NEARBY
 def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     full(store)
-    elsewhere = opening(replace(KEY, task="task-2"))
-    other = replace(elsewhere, head=replace(elsewhere.head, context_id="another"))
+    elsewhere = opening(KEY._replace(task="task-2"))
+    other = elsewhere._replace(head=elsewhere.head._replace(context_id="another"))
     store.log.create(other)
     assert count(erasure(store), wanted(ALICE, context="context")).tasks == 1
     elsewhere_too = ValueScope(KEY, "another")
@@ -177,7 +177,7 @@ def test_a_context_is_erased_and_other_contexts_stay(store: Store) -> None:
     assert store.values.get_value(ValueScope(KEY, "context"), "key") is None
     assert store.values.get_value(elsewhere_too, "key") == StoredText("key", "stays", "v1")
     assert store.blobs.content == {}
-    assert seen(store.log, replace(KEY, task="task-2")).head.context_id == "another"
+    assert seen(store.log, KEY._replace(task="task-2")).head.context_id == "another"
 
 
 @NEARBY
@@ -368,7 +368,7 @@ class Slow:
 @NEARBY
 def test_an_owner_whose_list_takes_longer_than_a_request_is_erased_bit_by_bit(store: Store) -> None:
     for number in range(3):
-        store.log.create(opening(replace(KEY, task=f"task-{number}")))
+        store.log.create(opening(KEY._replace(task=f"task-{number}")))
     slow = replace(erasure(store), erasure_store=cast("ErasureStore", Slow(store, ERASE_LIMIT_MS * 2 // 3)))
     done = [run_request(slow, wanted(ALICE)) for _ in range(3)]
     assert [(one.tasks, one.later) for one in done] == [(1, 2), (1, 1), (1, 0)]

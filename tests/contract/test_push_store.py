@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from tests.contract.backends import Store
 
-OTHER = replace(KEY, owner="other")
+OTHER = KEY._replace(owner="other")
 AT_LIMIT = {4, 2}  # two: where every request is sent twice, it is counted twice
 TODAY = NOW // 86_400_000
 
@@ -307,7 +307,7 @@ def test_an_attempt_that_is_recorded_twice_is_there_once(store: Store) -> None:
 
 
 def test_an_owner_is_counted_up_to_the_limit_each_day_for_itself(store: Store) -> None:
-    admitted = [store.push.count_webhook(replace(KEY, task=f"task-{number}"), TODAY, 4) for number in range(6)]
+    admitted = [store.push.count_webhook(KEY._replace(task=f"task-{number}"), TODAY, 4) for number in range(6)]
     assert sorted(admitted, reverse=True) == admitted
     assert admitted.count(True) in AT_LIMIT
     assert store.push.count_webhook(OTHER, TODAY, 2)
@@ -335,7 +335,7 @@ def test_what_was_asked_of_a_host_is_kept_for_each_owner_and_host(store: Store) 
     before = ChallengeState()
     for after in ASKED:
         assert store.push.store_challenge_state(KEY, HOST, before, after, EXPIRES)
-        assert store.push.get_challenge_state(replace(KEY, task="another"), HOST) == after
+        assert store.push.get_challenge_state(KEY._replace(task="another"), HOST) == after
         before = after
     assert (store.push.get_challenge_state(OTHER, HOST), store.push.get_challenge_state(KEY, "hooks.example.com")) == (
         ChallengeState(),
@@ -375,7 +375,7 @@ def test_what_was_asked_is_forgotten_in_time_and_by_a_new_answer_kept_longer(sto
 
 
 def _given_up(store: Store, task: str, at: int) -> tuple[TaskKey, str]:
-    key = replace(KEY, task=task)
+    key = KEY._replace(task=task)
     cursor = Cursor("hook", "first")
     created(store.log, key, push="hook")
     assert store.push.move_cursor(key, cursor, replace(cursor, state=CursorState.EXHAUSTED, due_at=at))

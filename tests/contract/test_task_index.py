@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +22,8 @@ ME = Principal("tenant", "owner")
 def _made(store: Store, task: str, at: int = NOW, *, context: str = "context", principal: Principal = ME) -> TaskKey:
     """A task whose status changed at ``at``."""
     new = opening(principal.key(task))
-    head = replace(new.head, status_at=at, context_id=context)
-    assert store.log.create(replace(new, head=head, event=replace(new.event, at=at))) is None
+    head = new.head._replace(status_at=at, context_id=context)
+    assert store.log.create(new._replace(head=head, event=new.event._replace(at=at))) is None
     return new.head.key
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,7 +139,7 @@ def test_a_task_id_that_is_taken_is_an_error_and_changes_nothing(store: Store) -
 
 def test_a_message_that_was_sent_before_gives_its_receipt_and_makes_no_task(store: Store) -> None:
     first = opening(sent="message")
-    second = opening(replace(KEY, task="task-2"), sent="message", push="hook")
+    second = opening(KEY._replace(task="task-2"), sent="message", push="hook")
     assert store.log.create(first) is None
     assert store.log.create(second) == first.idempotency
     assert store.log.read_head(second.head.key) is None
@@ -180,7 +180,7 @@ def test_the_webhooks_of_an_opening_are_there_with_the_task(store: Store) -> Non
 
 
 def test_fifty_parallel_duplicates_make_one_task(store: Store) -> None:
-    openings = [opening(replace(KEY, task=f"task-{number}"), sent="message") for number in range(50)]
+    openings = [opening(KEY._replace(task=f"task-{number}"), sent="message") for number in range(50)]
     with ThreadPoolExecutor(10) as threads:
         standing = list(threads.map(store.log.create, openings))
     made = [new for new, receipt in zip(openings, standing, strict=True) if receipt is None]
@@ -204,7 +204,7 @@ def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
         assert store.log.read_log(stranger) is None
         assert store.log.read(stranger, 0) == []
         assert store.log.read_steps(stranger) == {}
-        assert not store.log.append(progress(heads.HeadSnapshot(replace(snapshot.head, key=stranger), snapshot.last)))
+        assert not store.log.append(progress(heads.HeadSnapshot(snapshot.head._replace(key=stranger), snapshot.last)))
     assert seen(store.log) == snapshot
 
 
@@ -325,7 +325,7 @@ def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) ->
     late = progress(snapshot, TaskState.COMPLETED)
     assert store.log.append(heads.cancel(snapshot, now=NOW, by=by()))
     assert not store.log.append(late)
-    assert not store.log.append(replace(late, event=replace(late.event, n=4)))
+    assert not store.log.append(late._replace(event=late.event._replace(n=4)))
     assert head_of(store.log).state is TaskState.CANCELED
     assert seen(store.log).last == 3
 
@@ -379,7 +379,7 @@ def _another(value: Any) -> Any:
 def test_every_field_of_a_head_is_kept(store: Store) -> None:
     head = created(store.log).head
     fixed = {"key", "agent", "context_id", "state", "created_at", "expires", "rev"}
-    plain = {field.name: getattr(head, field.name) for field in fields(head) if field.name not in fixed}
+    plain = {name: value for name, value in head._asdict().items() if name not in fixed}
     others = {name: _another(value) for name, value in plain.items()}
     full = moved(head, **others)
     assert store.log.update_head(head, full)
@@ -472,8 +472,8 @@ def test_an_expired_task_cannot_be_changed(store: Store) -> None:
 def test_a_message_is_new_again_once_its_receipt_has_expired(store: Store) -> None:
     created(store.log, sent="message")
     store.now.ms = EXPIRES * 1000
-    later = opening(replace(KEY, task="task-2"), sent="message")
-    later = replace(later, head=replace(later.head, expires=EXPIRES + 100))
+    later = opening(KEY._replace(task="task-2"), sent="message")
+    later = later._replace(head=later.head._replace(expires=EXPIRES + 100))
     assert store.log.create(later) is None
     assert store.log.find_idempotency(KEY, "echo", "message") == later.idempotency
 
@@ -507,7 +507,7 @@ def test_a_cursor_is_due_apart_from_its_task(store: Store) -> None:
 
 
 def test_what_is_due_comes_oldest_first(store: Store) -> None:
-    tasks = [replace(KEY, task=f"task-{number}") for number in range(40)]
+    tasks = [KEY._replace(task=f"task-{number}") for number in range(40)]
     for number, key in enumerate(tasks):
         head = created(store.log, key).head
         store.log.update_head(head, moved(head, due_at=NOW + 1000 - number))
@@ -520,7 +520,7 @@ def test_what_is_due_comes_oldest_first(store: Store) -> None:
 def _lasting(store: Store, push: str | None = None) -> heads.HeadSnapshot:
     """A task that does not expire on this day."""
     new = opening(push=push)
-    assert store.log.create(replace(new, head=replace(new.head, expires=EXPIRES + 86_400))) is None
+    assert store.log.create(new._replace(head=new.head._replace(expires=EXPIRES + 86_400))) is None
     return seen(store.log)
 
 
@@ -539,7 +539,7 @@ def test_a_head_that_is_put_off_is_due_later_each_time_up_to_an_hour_and_else_as
     store.now.ms = NOW + 100_000
     _assert_put_off(store, 1, 2, 4, 8, 16, 32, 60, 60, 60)
     after = head_of(store.log)
-    assert after == replace(head, due_at=after.due_at)
+    assert after == head._replace(due_at=after.due_at)
 
 
 def test_what_was_read_again_in_between_is_put_off_for_a_minute_only(store: Store) -> None:
@@ -599,7 +599,7 @@ def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_n
     store.log.store_step(KEY, "think", result, EXPIRES)
     store.log.store_step(KEY, "be quiet", quiet, EXPIRES)
     assert store.log.read_steps(KEY) == {"think": result, "be quiet": quiet}
-    event = replace(chunk(3), step="think")
+    event = chunk(3)._replace(step="think")
     assert store.log.append_chunk(KEY, event, EXPIRES)
     assert store.log.read(KEY, 2) == [event]
 
@@ -670,15 +670,15 @@ def test_every_field_of_an_event_is_kept(store: Store) -> None:
     artifact = full.artifact.model_copy(
         update={"description": "d", "metadata": {}, "extensions": ("https://x.example", "")}
     )
-    first = replace(full, artifact=artifact, last_chunk=True, emits=(3, 9), fence=7)
-    bare = replace(chunk(4), artifact=artifact.model_copy(update={"name": None, "parts": ()}), emits=(0, 0), fence=0)
+    first = full._replace(artifact=artifact, last_chunk=True, emits=(3, 9), fence=7)
+    bare = chunk(4)._replace(artifact=artifact.model_copy(update={"name": None, "parts": ()}), emits=(0, 0), fence=0)
     incoming = Incoming(
         message().model_copy(update={"reference_task_ids": ("t",), "extensions": ("e",)}), ("text/plain", ""), {}
     )
     incoming = replace(
         incoming, message=incoming.message.model_copy(update={"context_id": "c", "task_id": "x", "metadata": {}})
     )
-    status = heads.follow_up(replace(snapshot, last=4), incoming, now=NOW, by=by())
+    status = heads.follow_up(snapshot._replace(last=4), incoming, now=NOW, by=by())
     assert store.log.append_chunk(KEY, first, EXPIRES)
     assert store.log.append_chunk(KEY, bare, EXPIRES)
     assert store.log.append(status)

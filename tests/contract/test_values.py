@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,7 +98,7 @@ def test_values_are_listed_by_prefix_in_pages_that_miss_nothing(store: Store, sc
 
 
 def test_rule_03_a_value_is_seen_in_its_own_scope_only(store: Store) -> None:
-    others = [replace(KEY, task="task-2"), replace(KEY, owner="bob"), replace(KEY, tenant="elsewhere")]
+    others = [KEY._replace(task="task-2"), KEY._replace(owner="bob"), KEY._replace(tenant="elsewhere")]
     scopes = [*SCOPES, *map(ValueScope, others), ValueScope(KEY, "context/x"), ValueScope(KEY, "")]
     scopes += [ValueScope(key, "context") for key in others[1:]]
     head = taken(store.log).head
@@ -123,7 +122,7 @@ def test_the_next_task_of_a_conversation_prolongs_the_life_of_a_value_that_it_re
     later = TaskKey(KEY.tenant, KEY.owner, "task-2")
     snapshot = created(store.log, later)
     assert store.log.append(start_run(snapshot, now=NOW + 1, by=by()))
-    head = replace(seen(store.log, later).head, expires=EXPIRES + 60)
+    head = seen(store.log, later).head._replace(expires=EXPIRES + 60)
     put(store, head, ValueScope(later, "context"), "key", "2")
     store.now.ms = EXPIRES * 1000 + 1
     assert texts(store, scope) == [("key", "2")]

@@ -70,7 +70,7 @@ class Counted(World):
         owners: Any = Frail(MemoryOwnerStore(lambda: self.now), "table", self.noted)
         self.limiter = RateLimiter(owners, self.table, self.clock, self.ids, QUOTA, LIFE.max_life_ms)
         metrics = EmfMetrics("A2AServerless", "a2a-serverless", self.lines.append)
-        self.service = replace(self.service, metrics=metrics)
+        self.service = self.service._replace(metrics=metrics)
         self.trace = new_trace("a")
         self.engine = replace(self.engine, metrics=metrics)
         self.post = replace(self.post, metrics=metrics, hosts=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]

@@ -357,9 +357,9 @@ def test_a_challenge_names_no_task() -> None:
 def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> None:
     others = [
         (KEY, CONFIG, 8),
-        (replace(KEY, task="other"), CONFIG, 7),
-        (replace(KEY, owner="other"), CONFIG, 7),
-        (replace(KEY, tenant="other"), CONFIG, 7),
+        (KEY._replace(task="other"), CONFIG, 7),
+        (KEY._replace(owner="other"), CONFIG, 7),
+        (KEY._replace(tenant="other"), CONFIG, 7),
         (KEY, replace(CONFIG, config_id="other"), 7),
         (KEY, replace(CONFIG, incarnation="second"), 7),
     ]

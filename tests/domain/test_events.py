@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,7 +121,7 @@ def seen(replayed: TaskReplay) -> Task | None:
 def test_rule_01_an_event_follows_the_rules_or_is_refused_and_changes_nothing(proposals: list[Event]) -> None:
     replayed, reference = TaskReplay("task", "context"), Reference()
     for proposal in proposals:
-        event, before = replace(proposal, n=replayed.n + proposal.n), seen(replayed)
+        event, before = proposal._replace(n=replayed.n + proposal.n), seen(replayed)
         if reference.allows(event):
             replayed.apply(event)
             reference.accepted.append(event)
@@ -137,7 +137,7 @@ def test_rule_01_an_event_follows_the_rules_or_is_refused_and_changes_nothing(pr
 def test_folding_a_whole_log_gives_what_applying_it_step_by_step_gave(proposals: list[Event]) -> None:
     replayed, log = TaskReplay("task", "context"), list[Event]()
     for proposal in proposals:
-        event = replace(proposal, n=replayed.n + proposal.n)
+        event = proposal._replace(n=replayed.n + proposal.n)
         if Reference(log).allows(event):
             replayed.apply(event)
             log.append(event)
@@ -152,7 +152,7 @@ def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_do
 ) -> None:
     log = list[Event]()
     for proposal in proposals:
-        event = replace(proposal, n=len(log) + proposal.n)
+        event = proposal._replace(n=len(log) + proposal.n)
         if Reference(log).allows(event):
             log.append(event)
     for n in {1, min(pause, len(log))} - {0} if log else ():
@@ -166,7 +166,7 @@ def test_what_a_reader_was_given_does_not_change_behind_its_back(proposals: list
     replayed, log = TaskReplay("task", "context"), list[Event]()
     given_out: tuple[Task, int] | None = None
     for proposal in proposals:
-        event = replace(proposal, n=replayed.n + proposal.n)
+        event = proposal._replace(n=replayed.n + proposal.n)
         if Reference(log).allows(event):
             replayed.apply(event)
             log.append(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
@@ -100,8 +100,7 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
     snapshot = HeadSnapshot(submitted().head, 7)
     change = start_run(snapshot, now=NOW + 100, by="runner")
     assert change.event == StatusEvent(8, NOW + 100, "runner", TaskState.WORKING, fence=1)
-    assert change.after == replace(
-        snapshot.head,
+    assert change.after == snapshot.head._replace(
         state=TaskState.WORKING,
         n=8,
         status_at=NOW + 100,
@@ -157,7 +156,7 @@ def test_progress_keeps_the_lease_and_the_due_time() -> None:
     snapshot = taken()
     change = report_status(snapshot, 1, TaskState.WORKING, QUESTION, now=NOW + 50, by="runner")
     assert change.event == StatusEvent(3, NOW + 50, "runner", TaskState.WORKING, message=QUESTION, fence=1)
-    assert change.after == replace(snapshot.head, n=3, status_at=NOW + 50, rev=snapshot.head.rev + 1)
+    assert change.after == snapshot.head._replace(n=3, status_at=NOW + 50, rev=snapshot.head.rev + 1)
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
@@ -200,14 +199,14 @@ def test_a_runner_cannot_say_what_the_table_does_not_allow() -> None:
 
 def test_renewing_moves_only_the_lease() -> None:
     head = taken().head
-    assert renew_lease(head, 1, now=NOW + 10_000) == replace(
-        head, lease_until=NOW + 10_000 + RUN_LEASE_MS, rev=head.rev + 1
+    assert renew_lease(head, 1, now=NOW + 10_000) == head._replace(
+        lease_until=NOW + 10_000 + RUN_LEASE_MS, rev=head.rev + 1
     )
 
 
 def test_handing_on_lets_go_with_the_task_due_at_once() -> None:
     head = taken().head
-    assert hand_over(head, 1, now=NOW + 99) == replace(head, lease_until=0, due_at=NOW + 99, rev=head.rev + 1)
+    assert hand_over(head, 1, now=NOW + 99) == head._replace(lease_until=0, due_at=NOW + 99, rev=head.rev + 1)
 
 
 # ---- What a client says
@@ -217,8 +216,7 @@ def test_a_follow_up_wakes_a_task_that_waited() -> None:
     snapshot = reported(TaskState.INPUT_REQUIRED)
     change = follow_up(snapshot, ANSWER, now=NOW + 5, by="client")
     assert change.event == StatusEvent(4, NOW + 5, "client", TaskState.WORKING, incoming=ANSWER)
-    assert change.after == replace(
-        snapshot.head,
+    assert change.after == snapshot.head._replace(
         state=TaskState.WORKING,
         n=4,
         status_at=NOW + 5,
@@ -259,7 +257,7 @@ def test_a_cancel_leaves_its_trace_on_the_task_and_without_one_the_trace_before(
     snapshot = taken()
     traced = after(cancel(snapshot, now=NOW, by="client", trace="of the cancel"))
     assert traced.head.trace == "of the cancel"
-    before = replace(snapshot, head=replace(snapshot.head, trace="of the message"))
+    before = snapshot._replace(head=snapshot.head._replace(trace="of the message"))
     assert after(cancel(before, now=NOW, by="client")).head.trace == "of the message"
     assert reported(TaskState.COMPLETED, before).head.trace == "of the message"
 
@@ -273,13 +271,13 @@ def test_giving_up_fails_the_task_whoever_holds_it() -> None:
 
 
 def test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looked() -> None:
-    head = replace(taken().head, wake=3, lost=2)
+    head = taken().head._replace(wake=3, lost=2)
     with pytest.raises(WakeCounterChanged):
         suspend(head, 1, 2, now=NOW)
     with pytest.raises(LeaseLost):
         suspend(head, 2, 3, now=NOW)
-    assert suspend(head, 1, 3, now=NOW + 9) == replace(
-        head, lease_until=0, parked=True, lost=0, due_at=NOW + 9 + SUSPEND_MS, rev=head.rev + 1
+    assert suspend(head, 1, 3, now=NOW + 9) == head._replace(
+        lease_until=0, parked=True, lost=0, due_at=NOW + 9 + SUSPEND_MS, rev=head.rev + 1
     )
 
 
@@ -292,16 +290,16 @@ def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
     waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW), 2)
     with pytest.raises(NotRunnable):
         start_run(waiting, now=NOW + 1, by="runner")
-    awake = HeadSnapshot(wake(replace(waiting.head, rings=3), now=NOW + 1), 2)
-    assert awake.head == replace(
-        waiting.head, wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, rings=0, rev=waiting.head.rev + 1
+    awake = HeadSnapshot(wake(waiting.head._replace(rings=3), now=NOW + 1), 2)
+    assert awake.head == waiting.head._replace(
+        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, rings=0, rev=waiting.head.rev + 1
     )
     assert start_run(awake, now=NOW + 2, by="runner").after.fence == 2
 
 
 def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
-    head = replace(taken().head, rings=2)
-    assert wake(head, now=NOW + 5) == replace(head, wake=1, rings=0, rev=head.rev + 1)
+    head = taken().head._replace(rings=2)
+    assert wake(head, now=NOW + 5) == head._replace(wake=1, rings=0, rev=head.rev + 1)
 
 
 def test_there_is_no_news_for_a_task_that_has_ended() -> None:
@@ -322,20 +320,20 @@ def test_a_cancel_and_a_message_unpark_a_task(ending: str) -> None:
 def test_an_ended_task_stays_due_while_agents_that_it_called_have_to_be_told() -> None:
     head = taken().head
     parent = mark_children(head, 1)
-    assert parent == replace(head, children=True, rev=head.rev + 1)
+    assert parent == head._replace(children=True, rev=head.rev + 1)
     with pytest.raises(LeaseLost):
         mark_children(head, 2)
     ended = reported(TaskState.COMPLETED, HeadSnapshot(parent, 2)).head
     assert ended.due_at == NOW + GRACE_MS
-    assert clear_children(ended, now=NOW) == replace(ended, children=False, due_at=None, rev=ended.rev + 1)
-    hooked = replace(ended, push=True, due_at=NOW - 1)
+    assert clear_children(ended, now=NOW) == ended._replace(children=False, due_at=None, rev=ended.rev + 1)
+    hooked = ended._replace(push=True, due_at=NOW - 1)
     assert clear_children(hooked, now=NOW).due_at == NOW + GRACE_MS
 
 
 def test_a_task_that_a_call_outlives_is_due_again_although_it_has_ended() -> None:
     ended = after(cancel(submitted(), now=NOW, by="client")).head
     assert ended.due_at is None
-    assert mark_orphan(ended, now=NOW) == replace(ended, children=True, due_at=NOW + GRACE_MS, rev=ended.rev + 1)
+    assert mark_orphan(ended, now=NOW) == ended._replace(children=True, due_at=NOW + GRACE_MS, rev=ended.rev + 1)
 
 
 # ---- Due
@@ -362,26 +360,26 @@ def test_a_due_time_that_has_drifted_far_away_is_brought_back() -> None:
     drifted = HeadSnapshot(reschedule(waited.head, at=NOW + 3_600_000, enqueued=True), 1)
     ran = taken(drifted)
     assert ran.head.due_at == NOW + GRACE_MS
-    far = HeadSnapshot(replace(ran.head, due_at=NOW + 3_600_000), ran.last)
+    far = HeadSnapshot(ran.head._replace(due_at=NOW + 3_600_000), ran.last)
     assert reported(TaskState.COMPLETED, far).head.due_at == NOW + GRACE_MS
     assert reported(TaskState.INPUT_REQUIRED, far).head.due_at == NOW + GRACE_MS
 
 
 def test_rescheduling_counts_the_messages_that_were_enqueued() -> None:
     head = submitted().head
-    assert reschedule(head, at=NOW + 9, enqueued=True) == replace(head, due_at=NOW + 9, rings=1, rev=2)
-    assert reschedule(head, at=None, enqueued=False) == replace(head, due_at=None, rings=0, rev=2)
+    assert reschedule(head, at=NOW + 9, enqueued=True) == head._replace(due_at=NOW + 9, rings=1, rev=2)
+    assert reschedule(head, at=None, enqueued=False) == head._replace(due_at=None, rings=0, rev=2)
 
 
 def test_a_run_and_a_follow_up_reset_the_count_of_messages() -> None:
-    enqueued = HeadSnapshot(replace(submitted().head, rings=4), 1)
+    enqueued = HeadSnapshot(submitted().head._replace(rings=4), 1)
     assert taken(enqueued).head.rings == 0
     assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.rings == 0
 
 
 def test_the_first_webhook_is_noted() -> None:
     head = submitted().head
-    assert mark_push(head) == replace(head, push=True, rev=2)
+    assert mark_push(head) == head._replace(push=True, rev=2)
 
 
 # ---- Everything together
@@ -423,7 +421,7 @@ class Heads(RuleBasedStateMachine):
 
     @rule()
     def chunk(self) -> None:
-        self.snapshot = replace(self.snapshot, last=self.snapshot.last + 1)
+        self.snapshot = self.snapshot._replace(last=self.snapshot.last + 1)
 
     @rule()
     def take(self) -> None:

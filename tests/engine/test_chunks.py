@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,8 +84,8 @@ def test_chunks_of_several_artifacts_wait_side_by_side_in_the_order_in_which_the
     assert [(one.artifact.artifact_id, one.emits) for one in waiting.take()] == [("a", (1, 2)), ("b", (1, 2))]
 
 
-described = replace(
-    chunk(2), artifact=Artifact(artifact_id="a", parts=(Part(text="x"),), name="a.txt", description="in other words")
+described = chunk(2)._replace(
+    artifact=Artifact(artifact_id="a", parts=(Part(text="x"),), name="a.txt", description="in other words")
 )
 
 
@@ -96,7 +95,7 @@ described = replace(
         (chunk(1), chunk(2, append=False)),
         (chunk(1, last=True), chunk(2)),
         (chunk(1), described),
-        (chunk(1), replace(chunk(2), step="think")),
+        (chunk(1), chunk(2)._replace(step="think")),
     ],
     ids=[
         "it begins the artifact anew",

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,7 +109,7 @@ class Deployment:
         self._sent += 1
         message = Message(message_id=f"message-{self._sent}", role=Role.USER, parts=(Part(text="hello"),))
         push = TaskPushNotificationConfig(url=f"https://hooks-{self._sent}.example.com/a2a", id="hook")
-        service = replace(self.world.service, clock=self.together)
+        service = self.world.service._replace(clock=self.together)
         task: Any = send(
             service,
             RequestContext(principal, "echo", "1.0"),

@@ -243,7 +243,7 @@ class Trial:
         self.webhooks = replace(
             world.service.webhooks(), log=world.table, store=world.table, queues=world.queue, sealer=MemorySealer()
         )
-        self.service = replace(world.service, log=world.table, queues=world.queue, webhooks=lambda: self.webhooks)
+        self.service = world.service._replace(log=world.table, queues=world.queue, webhooks=lambda: self.webhooks)
 
     def run(self, meddle: Callable[[], None] = lambda: None) -> Trial:
         """Every author writes, the faults happen, then they end and everything settles."""

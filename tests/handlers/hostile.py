@@ -138,10 +138,10 @@ def mutations(draw: st.DrawFn) -> HttpRequest:
         for _ in range(draw(st.integers(1, 2))):
             at = draw(st.sampled_from(list(places(document))))
             document = changed(document, at, draw(VALUES))
-        request = replace(request, body=json.dumps(document).encode())
+        request = request._replace(body=json.dumps(document).encode())
     query = (*request.query, *draw(QUERIES)) if draw(st.booleans()) else request.query
     headers = {**request.headers, **draw(HEADERS)} if draw(st.booleans()) else request.headers
-    return replace(request, query=query, headers=headers)
+    return request._replace(query=query, headers=headers)
 
 
 @st.composite

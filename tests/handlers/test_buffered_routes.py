@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -101,8 +100,8 @@ def check_every_route(handler: Callable[[dict[str, Any]], dict[str, Any]], agent
         sent = handler(asked(_at(agent, BINDINGS["1.0 REST"][Operation.SEND](Names(message=uuid4().hex)))))
         task = None if route.operation in SENDING else json.loads(sent["body"])["task"]["id"]
         names = Names(task=task, message=f"{accepted}-{count}")
-        request = replace(_at(agent, BINDINGS[binding][route.operation](names)), verb=route.verb)
-        for one in (request, replace(request, headers={**request.headers, "a2a-version": "9.0"})):
+        request = _at(agent, BINDINGS[binding][route.operation](names))._replace(verb=route.verb)
+        for one in (request, request._replace(headers={**request.headers, "a2a-version": "9.0"})):
             answer = handler(asked(one, accept=accepted))
             answers.add((answer["statusCode"], read(one, answer)))
     wanted = accepted if accepted in TYPES[:2] else "application/json"
@@ -111,7 +110,7 @@ def check_every_route(handler: Callable[[dict[str, Any]], dict[str, Any]], agent
 
 
 def _at(agent: str, request: HttpRequest) -> HttpRequest:
-    return replace(request, path=request.path.replace(f"/{AGENT}/", f"/{agent}/", 1))
+    return request._replace(path=request.path.replace(f"/{AGENT}/", f"/{agent}/", 1))
 
 
 @pytest.mark.requirement(110)

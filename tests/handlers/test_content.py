@@ -56,7 +56,7 @@ class Place:
 def changed(request: HttpRequest, change: Callable[[Any], None]) -> HttpRequest:
     document = json.loads(request.body)
     change(document.get("params", document))
-    return replace(request, body=json.dumps(document).encode())
+    return request._replace(body=json.dumps(document).encode())
 
 
 def file_of(binding: str, media_type: str | None, content: str = CONTENT) -> Any:

@@ -79,7 +79,7 @@ class GatedClock:
 def wait_for_agent(operation: Operation) -> Callable[[Place, Gate, str], HttpRequest]:
     def make(place: Place, gate: Gate, binding: str) -> HttpRequest:
         agents = {"echo": replace(Writer().agent, runs="inline")}
-        service: Any = replace(place.edge.service, inline_runner=gate)  # type: ignore[arg-type]
+        service = place.edge.service._replace(inline_runner=gate)  # type: ignore[arg-type]
         place.edge = replace(place.edge, agents=agents, service=service)
         return BINDINGS[binding][operation](Names())
 
@@ -88,7 +88,7 @@ def wait_for_agent(operation: Operation) -> Callable[[Place, Gate, str], HttpReq
 
 def wait_for_task(place: Place, gate: Gate, binding: str) -> HttpRequest:
     service = place.edge.service
-    place.edge = replace(place.edge, service=replace(service, clock=GatedClock(service.clock, gate)))
+    place.edge = replace(place.edge, service=service._replace(clock=GatedClock(service.clock, gate)))
     return waiting(binding)
 
 
@@ -103,13 +103,13 @@ def look_name_of_send_up(place: Place, gate: Gate, binding: str) -> HttpRequest:
     body = json.loads(request.body)
     config = "taskPushNotificationConfig" if binding.startswith("1.0") else "pushNotificationConfig"
     body.get("params", body)["configuration"][config] = {"url": "https://hooks.example.com/a2a"}
-    return replace(request, body=json.dumps(body).encode())
+    return request._replace(body=json.dumps(body).encode())
 
 
 def resolve_by(gate: Gate, place: Place) -> None:
     service = place.edge.service
     webhooks = replace(service.webhooks(), resolver=gate)
-    place.edge = replace(place.edge, service=replace(service, webhooks=lambda: webhooks))
+    place.edge = replace(place.edge, service=service._replace(webhooks=lambda: webhooks))
 
 
 def wait_for_attempt(place: Place, gate: Gate, binding: str) -> HttpRequest:
@@ -118,7 +118,7 @@ def wait_for_attempt(place: Place, gate: Gate, binding: str) -> HttpRequest:
     lease_cursor(place, ME.key(str(names.task)))
     service = place.edge.service
     webhooks = replace(service.webhooks(), clock=GatedClock(service.clock, gate))
-    place.edge = replace(place.edge, service=replace(service, webhooks=lambda: webhooks))
+    place.edge = replace(place.edge, service=service._replace(webhooks=lambda: webhooks))
     return BINDINGS[binding][Operation.PUSH_DELETE](names)
 
 

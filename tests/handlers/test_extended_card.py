@@ -52,7 +52,7 @@ def edge_of(*skills: Skill, published: bool = True) -> Edge:
 
 def ask(edge: Edge, make: Make, **headers: str) -> HttpResponse:
     request = make(Names())
-    return edge.answer(replace(request, headers={**request.headers, **headers}))
+    return edge.answer(request._replace(headers={**request.headers, **headers}))
 
 
 def body_of(answer: HttpResponse) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -98,7 +98,7 @@ class Scene:
 
     def sent(self, binding: str, *plans: Plan, **fields: Any) -> tuple[str, AsyncIterator[bytes]]:
         """A message that is streamed: its task, and the stream."""
-        stream = self.opened(replace(BINDINGS[binding][Operation.STREAM](Names()), **fields))
+        stream = self.opened(BINDINGS[binding][Operation.STREAM](Names())._replace(**fields))
         (entry,) = self.world.table.list_page(ME, None, None, 0, 10)[0]
         return self.plan(entry.task, *plans), stream
 
@@ -110,7 +110,7 @@ class Scene:
         snapshot: HeadSnapshot = self.world.table.read_head(key)
         now, by = self.world.now, self.world.ids.new()
         if state is None:
-            event = replace(chunk(snapshot.last + 1), append_id=by, at=now)
+            event = chunk(snapshot.last + 1)._replace(append_id=by, at=now)
             assert self.world.table.append_chunk(key, event, snapshot.head.expires)
         elif state is TaskState.WORKING:
             assert self.world.table.append(start_run(snapshot, now=now, by=by))
@@ -126,7 +126,7 @@ class Scene:
 
     def edge(self) -> Edge:
         """One more instance: nothing is shared with the others but the table."""
-        service, world = replace(self.world.service), self.world
+        service, world = self.world.service, self.world
         return Edge(
             service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, stream_ms=self.stream_ms
         )
@@ -135,7 +135,7 @@ class Scene:
         """Subscribes at an instance of its own, behind event ``after``."""
         request = BINDINGS[binding][Operation.SUBSCRIBE](Names(task=task))
         seen = {} if after is None else {"last-event-id": str(after)}
-        return self.opened(replace(request, headers={**request.headers, **seen}))
+        return self.opened(request._replace(headers={**request.headers, **seen}))
 
     def opened(self, request: Any) -> AsyncIterator[bytes]:
         answer = self.edge().answer(request)
@@ -208,7 +208,7 @@ def test_a_subscription_by_get_tells_what_one_by_post_tells(binding: str) -> Non
     scene = Scene()
     task = scene.made(*TO_THE_END)
     post = BINDINGS[binding][Operation.SUBSCRIBE](Names(task=task))
-    one, other = scene.read(scene.opened(post), scene.opened(replace(post, verb="GET", body=b"")))
+    one, other = scene.read(scene.opened(post), scene.opened(post._replace(verb="GET", body=b"")))
     assert one.frames == other.frames
     assert one.numbers == scene.numbers(task)
 
@@ -218,7 +218,7 @@ def test_an_early_stream_that_is_asked_for_again_begins_with_the_task_whatever_i
     task, stream = scene.sent("legacy", *TO_THE_END)
     scene.read(stream, leave_after={0: 2})
     again = BINDINGS["legacy"][Operation.STREAM](Names())
-    (heard,) = scene.read(scene.opened(replace(again, headers={**again.headers, "last-event-id": "2"})))
+    (heard,) = scene.read(scene.opened(again._replace(headers={**again.headers, "last-event-id": "2"})))
     assert heard.data[0]["task"]["id"] == task
     assert heard.data[-1]["task"]["status"]["state"] == "completed"
 
@@ -226,7 +226,7 @@ def test_an_early_stream_that_is_asked_for_again_begins_with_the_task_whatever_i
 @pytest.mark.parametrize("binding", sorted(BINDINGS))
 def test_a_stream_in_which_something_breaks_says_so_in_its_last_event_and_says_no_more(binding: str) -> None:
     scene = Scene()
-    scene.world.service = replace(scene.world.service, log=cast("Any", Breaking(scene.world, scene.world.now + 5_000)))
+    scene.world.service = scene.world.service._replace(log=cast("Any", Breaking(scene.world, scene.world.now + 5_000)))
     _, stream = scene.sent(binding, *WORK)
     (heard,) = scene.read(stream)
     *told, (_, last) = heard.frames
@@ -312,7 +312,7 @@ def test_waiting_reads_ten_times_a_second_while_there_is_news_and_four_times_whe
     scene = Scene(stream_ms=MINUTE_MS)
     task, began = scene.made(), scene.world.now
     counting = Counting(scene.world)
-    scene.world.service = replace(scene.world.service, log=cast("Any", counting))
+    scene.world.service = scene.world.service._replace(log=cast("Any", counting))
     scene.read(scene.subscribe("1.0 REST", task))
     seconds = Counter((at - began) // 1000 for at in counting.looked)
     assert max(seconds[second] for second in range(5)) <= 10

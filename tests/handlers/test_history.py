@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,12 +67,12 @@ def wanting(request: HttpRequest, operation: Operation, most: int | None) -> Htt
     if most is None:
         return request
     if not request.body:
-        return replace(request, query=(("historyLength", str(most)),))
+        return request._replace(query=(("historyLength", str(most)),))
     document = json.loads(request.body)
     params = document.get("params", document)
     place = params if operation is Operation.GET else params["configuration"]
     place["historyLength"] = most
-    return replace(request, body=json.dumps(document).encode())
+    return request._replace(body=json.dumps(document).encode())
 
 
 def texts(task: Any) -> list[str]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
@@ -30,7 +29,7 @@ class Place:
         assert self.world.send("hello").id == TASK
         self.world.settle()
         self.metrics = MemoryMetrics()
-        service = replace(self.world.service, metrics=self.metrics)
+        service = self.world.service._replace(metrics=self.metrics)
         self.edge = Edge(service, self.world.table, self.world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
 
     def answer(self, request: HttpRequest) -> HttpResponse:

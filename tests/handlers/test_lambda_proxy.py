@@ -240,7 +240,7 @@ class Down:
 def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFixture) -> None:
     api = Api()
     down: Any = Down()
-    handler = make_gateway_handler(replace(api.edge, service=replace(api.edge.service, log=down)).app)
+    handler = make_gateway_handler(replace(api.edge, service=api.edge.service._replace(log=down)).app)
     answer = handler(SENT | {"path": "/echo", "body": json.dumps(SEND)}, Clock())
     error = json.loads(answer["body"])["error"]
     assert (answer["statusCode"], error["code"]) == (200, -32603)

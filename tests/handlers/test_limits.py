@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -92,7 +91,7 @@ class Place:
         edge: Edge | None = None,
     ) -> HttpResponse:
         request = BINDINGS[binding][operation](names)
-        return (edge or self.edge).answer(replace(request, headers={**request.headers, "x-me": me}))
+        return (edge or self.edge).answer(request._replace(headers={**request.headers, "x-me": me}))
 
     def send(self, me: str = ME.owner, *, binding: str = "1.0 REST", edge: Edge | None = None) -> HttpResponse:
         self.sent += 1

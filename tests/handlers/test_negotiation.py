@@ -45,7 +45,7 @@ class Place:
         """The answer to an operation's request with these headers, and what ``other`` says besides."""
         request = BINDINGS[binding][operation](Names(task="task-1" if operation is Operation.SUBSCRIBE else None))
         return self.deployment.edge.answer(
-            replace(request, headers={"content-type": "application/json", **headers}, **other)
+            request._replace(headers={"content-type": "application/json", **headers}, **other)
         )
 
 

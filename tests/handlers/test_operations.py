@@ -57,7 +57,7 @@ class Place:
     def ask(self, binding: str, operation: Operation, names: Names, **headers: str) -> HttpResponse:
         request = BINDINGS[binding][operation](names)
         more = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.edge.answer(replace(request, headers={**request.headers, **more}))
+        return self.edge.answer(request._replace(headers={**request.headers, **more}))
 
     def call(self, method: str, **params: Any) -> Any:
         """What a method of 1.0 gives over JSON-RPC."""
@@ -159,7 +159,7 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
     place = Place(replace(agent_of(greet), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
     )
     (told,) = place.read(place.ask(binding, Operation.STREAM, Names()))
     assert [kind(item) for item in told] == ["message"]
@@ -176,7 +176,7 @@ def test_a_message_that_json_does_not_have_fails_a_task_instead(part: Part) -> N
     place = Place(replace(agent_of(answer), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
     )
     body = json.loads(place.ask("1.0 JSON-RPC", Operation.SEND, Names()).body, parse_constant=pytest.fail)
     assert kind(body["result"]) == "task"
@@ -192,7 +192,7 @@ def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: st
     place = Place(replace(agent_of(greet), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=replace(place.world.service, inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
     )
     said = json.loads(place.ask("1.0 REST", Operation.SEND, Names(context=context)).body)["message"]
     assert said["messageId"] == "mine"
@@ -412,7 +412,7 @@ class Down:
 )
 def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
-    service = replace(place.edge.service, log=down, lister=lambda: down, webhooks=lambda: down)
+    service = place.edge.service._replace(log=down, lister=lambda: down, webhooks=lambda: down)
     place.edge = replace(place.edge, service=service, public=down)
     answer = place.ask(binding, operation, Names(task="task"))
     said = answer.body if answer.stream is None else asyncio.run(first_of(answer))
@@ -562,7 +562,7 @@ def test_a_card_may_be_kept_for_a_while_and_asked_for_again_by_its_etag() -> Non
     assert "max-age=" in headers["cache-control"]
     assert headers["etag"].startswith('"')
     assert headers["last-modified"].endswith(" GMT")
-    again = place.edge.answer(replace(request, headers={"if-none-match": headers["etag"]}))
+    again = place.edge.answer(request._replace(headers={"if-none-match": headers["etag"]}))
     assert (again.status, again.body) == (304, b"")
 
 

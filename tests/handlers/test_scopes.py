@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,7 +39,7 @@ def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> 
     world = world or World([Writer().agent])
     edge = Edge(world.service, world.table, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
     request = make(names)
-    return edge.answer(replace(request, headers={**request.headers, "x-scopes": scopes}))
+    return edge.answer(request._replace(headers={**request.headers, "x-scopes": scopes}))
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ class Traced(Chain):
         world, deployment = self.world, self.deployment
         world.engine = replace(world.engine, tracer=tracer)
         world.post = replace(world.post, tracer=tracer)
-        deployment.edge = replace(deployment.edge, service=replace(world.service, tracer=tracer))
+        deployment.edge = replace(deployment.edge, service=world.service._replace(tracer=tracer))
         self.add(KEY, *(f"a2a:{agent.id}" for agent in agents))
 
     def ask(self, agent: str, text: str, trace: str, task_id: str | None = None) -> str:

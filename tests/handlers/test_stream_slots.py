@@ -98,7 +98,7 @@ class Place:
 
     def ask(self, operation: Operation, names: Names, me: str = ME.owner, binding: str = "1.0 REST") -> HttpResponse:
         request = BINDINGS[binding][operation](names)
-        return self.edge.answer(replace(request, headers={**request.headers, "x-me": me}))
+        return self.edge.answer(request._replace(headers={**request.headers, "x-me": me}))
 
     def subscribe(self, me: str = ME.owner, binding: str = "1.0 REST") -> HttpResponse:
         return self.ask(Operation.SUBSCRIBE, Names(task=self.tasks[me]), me, binding)
@@ -229,7 +229,7 @@ class Hurrying:
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
 def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next_write(after: int) -> None:
     place = Place(streams=2)
-    place.world.service = replace(place.world.service, clock=Hurrying(place.world))
+    place.world.service = place.world.service._replace(clock=Hurrying(place.world))
     edge = place.instance()
     subscribe = json.dumps(event("/{agent}/{proxy+}", f"/echo/tasks/{place.task}:subscribe")).encode()
     streams, _ = served(edge.app, *[subscribe] * 3, cut_after=after)

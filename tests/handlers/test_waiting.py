@@ -48,14 +48,14 @@ def waiting(binding: str) -> HttpRequest:
         return request
     body = json.loads(request.body)
     body.get("params", body)["configuration"] = WAITING[binding]
-    return replace(request, body=json.dumps(body).encode())
+    return request._replace(body=json.dumps(body).encode())
 
 
 def inline(agent: Agent, blocking_ms: int = 20_000) -> Place:
     """A deployment in which requests run the agent themselves."""
     place = Place(replace(agent, runs="inline"))
     here = EngineInlineRunner(place.world.engine, place.world.play)
-    place.edge = replace(place.edge, service=replace(place.world.service, inline_runner=here, blocking_ms=blocking_ms))
+    place.edge = replace(place.edge, service=place.world.service._replace(inline_runner=here, blocking_ms=blocking_ms))
     return place
 
 
@@ -73,7 +73,7 @@ def answered(place: Place, request: HttpRequest) -> tuple[Any, int]:
 def test_a_blocking_send_is_answered_with_the_task_as_it_is_before_the_platform_ends_the_request(binding: str) -> None:
     place = Place()
     place.world.busy = True  # no worker is free
-    task, took = answered(place, replace(waiting(binding), time_left_ms=12_000))
+    task, took = answered(place, waiting(binding)._replace(time_left_ms=12_000))
     assert 4_000 < took < 12_000
     assert task["id"] == place.call("ListTasks")["tasks"][0]["id"]
     assert state({"task": task}) == "submitted"
@@ -84,7 +84,7 @@ def test_a_blocking_send_is_answered_with_the_task_as_it_is_before_the_platform_
 def test_a_blocking_send_waits_for_as_long_as_the_deployment_says_and_no_longer(binding: str) -> None:
     place = Place()
     place.world.busy = True  # no worker is free
-    place.edge = replace(place.edge, service=replace(place.edge.service, blocking_ms=7_000))
+    place.edge = replace(place.edge, service=place.edge.service._replace(blocking_ms=7_000))
     assert 6_500 < answered(place, waiting(binding))[1] < 7_500
 
 
@@ -109,6 +109,6 @@ def test_an_agent_that_is_long_about_stopping_does_not_take_the_request_with_it(
             await asyncio.sleep(60)
 
     place = inline(agent_of(stubborn), blocking_ms=25_000)
-    task, took = answered(place, replace(waiting("1.0 REST"), time_left_ms=BUFFERED_MS))
+    task, took = answered(place, waiting("1.0 REST")._replace(time_left_ms=BUFFERED_MS))
     assert took < BUFFERED_MS
     assert state({"task": task}) == "working"

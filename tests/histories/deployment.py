@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from threading import Lock
@@ -134,7 +134,7 @@ class RacingDeployment(InProcessDeployment):
             wrap=lambda port, name: Frail(wrap(port, name), name, self.faults),
         )
         super().__init__([agent_of(count_aloud)], adapters, ownership=False)
-        self.service = replace(self.service, off_loop=_at_once)
+        self.service = self.service._replace(off_loop=_at_once)
 
     def play(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in virtual time."""

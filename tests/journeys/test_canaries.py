@@ -65,7 +65,7 @@ class Everywhere:
         self.errors: list[str] = []
         self.world = world = World([agent_of(talkative)])
         counting = EmfMetrics("A2AServerless", "stack", self.metrics.append)
-        world.service = replace(world.service, metrics=counting)
+        world.service = world.service._replace(metrics=counting)
         world.engine = replace(world.engine, metrics=counting)
         world.post = replace(world.post, metrics=counting, hosts=CircuitBreakers(world.table, metrics=counting))
         world.sweeper = replace(world.sweeper, metrics=counting)
@@ -76,7 +76,7 @@ class Everywhere:
         )
 
     def ask(self, request: HttpRequest, **headers: str) -> HttpResponse:
-        answer = self.edge.answer(replace(request, headers={"x-api-key": KEY, **request.headers, **headers}))
+        answer = self.edge.answer(request._replace(headers={"x-api-key": KEY, **request.headers, **headers}))
         body = answer.body if answer.stream is None else asyncio.run(_first(answer))
         if answer.status >= 400 or b'"error"' in body:
             self.errors.append(body.decode() + str(answer.headers))
@@ -159,7 +159,7 @@ def _say_it_wrongly(here: Everywhere) -> None:
         f'{{"a": "{WORD}", "a": "{WORD}"}}'.encode(),
         b"\xff" + WORD.encode(),
     ):
-        here.ask(replace(make(Names()), body=text))
+        here.ask(make(Names())._replace(body=text))
 
 
 def _let_things_fail(here: Everywhere) -> None:
@@ -170,7 +170,7 @@ def _let_things_fail(here: Everywhere) -> None:
             raise ConnectionError(f"{name} of {WORD}")
 
     broken: Any = Broken()
-    service = replace(here.world.service, log=broken)
+    service = here.world.service._replace(log=broken)
     whole, here.edge = here.edge, replace(here.edge, service=service)
     for made in BINDINGS.values():
         for make in made.values():

@@ -27,7 +27,7 @@ class Door:
         deployment = Deployment(*AGENTS)
         world = deployment.world
         self.edge = replace(
-            deployment.edge, service=replace(world.service, inline_runner=EngineInlineRunner(world.engine, world.play))
+            deployment.edge, service=world.service._replace(inline_runner=EngineInlineRunner(world.engine, world.play))
         )
         self.sent = 0
 

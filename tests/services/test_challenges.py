@@ -130,7 +130,7 @@ def test_a_deployment_that_only_warns_of_owners_holds_nobody_back() -> None:
     stranger = Stranger()
     world = stranger.world
     hooks = replace(world.service.webhooks(), enforce_ownership=False)
-    world.service = replace(world.service, webhooks=lambda: hooks)
+    world.service = world.service._replace(webhooks=lambda: hooks)
     world.post = replace(world.post, enforce_ownership=False)
     stranger.register(40)
     world.settle()

@@ -481,7 +481,7 @@ def test_a_message_without_a_pending_event_does_nothing() -> None:
 
 def test_a_message_for_what_is_not_there_does_nothing() -> None:
     scene = Scene()
-    for message in (replace(scene.message, config_id="other"), replace(scene.message, key=ME.key("other"))):
+    for message in (scene.message._replace(config_id="other"), scene.message._replace(key=ME.key("other"))):
         assert deliver(scene.world.post, message, lambda: 60_000) is DeliveryOutcome.NOTHING
 
 

@@ -272,6 +272,6 @@ def test_the_owner_sees_verification_position_and_attempts_and_no_secret() -> No
 def test_deliveries_of_somebody_elses_task_do_not_exist() -> None:
     world, key = world_of()
     with pytest.raises(TaskNotFound):
-        list_deliveries(world.table, world.table, replace(key, owner="other"), "echo")
+        list_deliveries(world.table, world.table, key._replace(owner="other"), "echo")
     with pytest.raises(TaskNotFound):
         list_deliveries(world.table, world.table, key, "another-agent")

@@ -35,8 +35,8 @@ class Tasks:
     def add(self, task: str, at: int = NOW, *, agent: str = "echo", context: str = "c") -> TaskKey:
         """A task whose status changed at ``at``."""
         new = opening(ME.key(task))
-        head = replace(new.head, status_at=at, context_id=context, agent=agent)
-        assert self.table.create(replace(new, head=head, event=replace(new.event, at=at))) is None
+        head = new.head._replace(status_at=at, context_id=context, agent=agent)
+        assert self.table.create(new._replace(head=head, event=new.event._replace(at=at))) is None
         return new.head.key
 
     def work(self, task: str, at: int) -> None:

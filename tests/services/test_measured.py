@@ -44,7 +44,7 @@ class Watched:
         self.world = World([agent_of(work)])
         self.lines: list[str] = []
         metrics = EmfMetrics("A2AServerless", "stack", self.lines.append)
-        self.world.service = replace(self.world.service, metrics=metrics)
+        self.world.service = self.world.service._replace(metrics=metrics)
         self.world.engine = replace(self.world.engine, metrics=metrics)
         hosts = CircuitBreakers(self.world.table, metrics=metrics)
         self.world.post = replace(self.world.post, metrics=metrics, hosts=hosts)
@@ -138,7 +138,7 @@ def test_a_sweep_is_counted_and_says_how_late_the_latest_delivery_is() -> None:
 
 def test_a_failure_of_ours_is_counted_although_json_rpc_answers_with_status_200() -> None:
     watched = Watched()
-    watched.world.service = replace(watched.world.service, log=None)  # type: ignore[arg-type]
+    watched.world.service = watched.world.service._replace(log=None)  # type: ignore[arg-type]
     answer = watched.call("GetTask", {"id": "t"})
     assert answer["error"]["code"] == -32603
     assert len(watched.seen("ServerErrors")) == 1

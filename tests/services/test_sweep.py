@@ -100,7 +100,7 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
     scene = Scene()
     scene.world.now += GRACE_MS
     scene.take()
-    scene.world.table.update_head(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
+    scene.world.table.update_head(scene.head, scene.head._replace(due_at=scene.world.now, rev=scene.head.rev + 1))
     assert scene.sweep() == []
     assert (scene.head.due_at, scene.head.rings) == (scene.world.now + RUN_LEASE_MS, 0)
 
@@ -153,7 +153,7 @@ def test_a_task_that_reaches_its_maximum_life_fails_also_while_it_is_running() -
     scene = Scene()
     scene.world.now += LIFE.max_life_ms
     scene.take()
-    scene.world.table.update_head(scene.head, replace(scene.head, due_at=scene.world.now, rev=scene.head.rev + 1))
+    scene.world.table.update_head(scene.head, scene.head._replace(due_at=scene.world.now, rev=scene.head.rev + 1))
     scene.sweep()
     assert (scene.head.state, scene.head.lease_until) == (TaskState.FAILED, 0)
 
@@ -278,7 +278,7 @@ class Crowd:
     def __init__(self, count: int) -> None:
         self.noted = Count(frozenset({"table", "queue"}))
         self.world = World([Writer().agent], faults=self.noted)
-        self.keys = [replace(ME.key("x"), task=f"task-{number}") for number in range(count)]
+        self.keys = [ME.key("x")._replace(task=f"task-{number}") for number in range(count)]
         for number, key in enumerate(self.keys):
             message = Message(
                 message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context"

@@ -127,7 +127,7 @@ def test_a_message_id_belongs_to_its_agent() -> None:
 
 def test_without_idempotency_every_message_makes_a_task() -> None:
     world = world_of()
-    world.service = replace(world.service, idempotent=False)
+    world.service = world.service._replace(idempotent=False)
     assert sent(world, said()).id != sent(world, said()).id
 
 
@@ -195,7 +195,7 @@ def test_a_blocking_send_answers_when_the_task_waits_for_its_client() -> None:
 def test_a_blocking_send_does_not_wait_longer_than_the_platform_lets_it() -> None:
     world = world_of()
     world.queue.clear()
-    silent = replace(world.service, queues=Deaf())
+    silent = world.service._replace(queues=Deaf())
     task = send(silent, RequestContext(ME, "echo", "1.0"), blocking(said()))
     assert isinstance(task, Task)
     assert task.status.state is TaskState.SUBMITTED

@@ -118,7 +118,7 @@ def test_rule_10_secrets_are_bound_to_their_task_and_configuration() -> None:
     for context in (
         webhooks.sealing_context(key, "other"),
         webhooks.sealing_context(ME.key("other"), "hook"),
-        webhooks.sealing_context(replace(key, owner="other"), "hook"),
+        webhooks.sealing_context(key._replace(owner="other"), "hook"),
     ):
         with pytest.raises(ValueError, match="another context"):
             sealer.open(str(config.token), context)
@@ -253,7 +253,7 @@ def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(
 def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back() -> None:
     world, task_id = world_with_task()
     hooks = replace(world.service.webhooks(), per_day=3)
-    world.service = replace(world.service, webhooks=lambda: hooks)
+    world.service = world.service._replace(webhooks=lambda: hooks)
     for number in range(3):
         add(world, task_id, TaskPushNotificationConfig(url=HOOK, id=f"hook-{number}"))
     before = list(world.table.feed)
@@ -282,7 +282,7 @@ def test_rule_09_the_deployment_s_own_host_is_refused_but_for_the_address_of_a_c
     world, task_id = world_with_task(policy=TRUSTING)
     own = ("https://api.example.com",)
     hooks = replace(world.service.webhooks(), own_urls=lambda: own)
-    world.service = replace(world.service, webhooks=lambda: hooks)
+    world.service = world.service._replace(webhooks=lambda: hooks)
     assert refusal(world, task_id, TaskPushNotificationConfig(url="https://api.example.com/echo")) == ["url"]
     request = world.request("hello", push=False)
     with pytest.raises(InvalidParams):

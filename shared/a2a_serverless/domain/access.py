@@ -12,9 +12,8 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.errors import InsufficientScope
 from a2a_serverless.domain.model import Principal
@@ -39,8 +38,7 @@ class InvalidToken(Exception):
     """The token is not valid. The sender does not learn the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """An authenticated caller and its scopes. ``prefix`` is what its issuer writes before our scopes.
 
     ``key`` is the digest of the API key of the caller, or of the first caller in a chain of agents; may be empty.
@@ -57,8 +55,7 @@ class Caller:
             raise InsufficientScope(self.prefix + scope_of(agent, access))
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedIssuer:
+class TrustedIssuer(NamedTuple):
     """An issuer of OpenID Connect tokens, and the names of the claims that we use.
 
     ``owner_claim`` and ``tenant_claim`` name the caller's owner and tenant; without a tenant claim all share one.
@@ -80,8 +77,7 @@ class TrustedIssuer:
         return (self.scope_prefix + scope_of(agent, "operate"),) if self.scope_claims else ()
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(NamedTuple):
     """An API key of ``principal``; with ``operator`` it also opens the operator API.
 
     ``digest`` is the SHA-256 (hex) of the key; a plain hash is enough for 256 random bits.
@@ -100,8 +96,7 @@ class ApiKey:
         return Caller(self.principal, self.scopes, key=self.digest)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceToken:
+class ServiceToken(NamedTuple):
     """The claims of a service token: its caller, scopes and expiry (ms).
 
     ``api_key`` is the digest of the caller's API key, which must still exist; empty for a caller with an OIDC token.

@@ -8,8 +8,7 @@ owner, so the address of another owner's content is not found.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Part
@@ -24,8 +23,7 @@ class ContentNotFound(Exception):
     """The content does not exist, or does not match its address."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(NamedTuple):
     """Stored content: its place, SHA-256 (hex) and size (bytes)."""
 
     place: str
@@ -38,8 +36,7 @@ class StoredFile:
         return f"{SCHEME}{self.place}/{self.sha256}/{self.size}"
 
 
-@dataclass(frozen=True, slots=True)
-class UploadSlot:
+class UploadSlot(NamedTuple):
     """The URL to PUT an upload to, and the headers that the request must have."""
 
     url: str

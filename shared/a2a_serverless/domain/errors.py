@@ -6,15 +6,13 @@ other exception is our own fault; the response is an internal error without deta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 VIOLATIONS_NAMED: Final = 3
 LONGEST: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class FieldViolation:
+class FieldViolation(NamedTuple):
     """One bad field: its path as the client wrote it (``message.parts``), and what would be valid."""
 
     field: str

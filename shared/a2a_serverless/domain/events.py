@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.states import check, check_chunk
@@ -49,8 +49,7 @@ class Incoming:
     extensions: Names = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StatusEvent:
+class StatusEvent(NamedTuple):
     """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message.
 
     ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``).
@@ -66,8 +65,7 @@ class StatusEvent:
     usage: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactEvent:
+class ArtifactEvent(NamedTuple):
     """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1.
 
     ``step`` is the name of the step that emitted it, or empty.

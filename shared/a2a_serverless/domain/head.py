@@ -10,8 +10,7 @@ end of its life. The sweeper enqueues due tasks. A due time is changed only when
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
@@ -28,16 +27,14 @@ SOON_MS: Final = 60_000
 LOST_LIMIT: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLifetime:
+class TaskLifetime(NamedTuple):
     """How long tasks live. A task that has not ended after ``max_life_ms`` fails; ``retention_ms`` is added to that."""
 
     max_life_ms: int
     retention_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The current state of a task. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
     ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message;
@@ -96,16 +93,14 @@ class Head:
         return self.lease_until > now
 
 
-@dataclass(frozen=True, slots=True)
-class HeadSnapshot:
+class HeadSnapshot(NamedTuple):
     """A head and the number of the last event of any kind, read together."""
 
     head: Head
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One status event and the head that it leads to. Valid only while the stored head is ``before``."""
 
     before: Head
@@ -260,12 +255,12 @@ def check_fence(head: Head, fence: int) -> Head:
 
 def renew_lease(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease extended."""
-    return replace(check_fence(head, fence), lease_until=now + RUN_LEASE_MS, rev=head.rev + 1)
+    return check_fence(head, fence)._replace(lease_until=now + RUN_LEASE_MS, rev=head.rev + 1)
 
 
 def hand_over(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease released and the task due at once, for the next run."""
-    return replace(check_fence(head, fence), lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
+    return check_fence(head, fence)._replace(lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
 
 
 class WakeCounterChanged(Exception):
@@ -280,8 +275,7 @@ def suspend(head: Head, fence: int, seen: int, *, now: int, until: int | None = 
     """
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
-    return replace(
-        head,
+    return head._replace(
         lease_until=0,
         parked=True,
         lost=0,
@@ -295,38 +289,38 @@ def wake(head: Head, *, now: int) -> Head:
     if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
-    return replace(head, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, rev=head.rev + 1)
+    return head._replace(wake=head.wake + 1, parked=False, due_at=due_at, rings=0, rev=head.rev + 1)
 
 
 def mark_children(head: Head, fence: int) -> Head:
     """The head of a task that calls other agents: when it ends, unfinished calls are canceled."""
-    return replace(check_fence(head, fence), children=True, rev=head.rev + 1)
+    return check_fence(head, fence)._replace(children=True, rev=head.rev + 1)
 
 
 def set_snapshot(head: Head, fence: int, replay: str) -> Head:
     """The head of a task with a new snapshot; ``replay`` is the reference that the store returned."""
-    return replace(check_fence(head, fence), fold=replay, rev=head.rev + 1)
+    return check_fence(head, fence)._replace(fold=replay, rev=head.rev + 1)
 
 
 def mark_orphan(head: Head, *, now: int) -> Head:
     """The head of an ended task one of whose calls still runs: that call has to be canceled."""
-    return replace(head, children=True, due_at=_due_soon(head, now), rev=head.rev + 1)
+    return head._replace(children=True, due_at=_due_soon(head, now), rev=head.rev + 1)
 
 
 def clear_children(head: Head, *, now: int) -> Head:
     """The head of an ended task without running calls."""
     due_at = _due_soon(head, now) if head.push else None
-    return replace(head, children=False, due_at=due_at, rev=head.rev + 1)
+    return head._replace(children=False, due_at=due_at, rev=head.rev + 1)
 
 
 def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
     """The head after the sweeper has handled it; ``at`` (ms) is the next due time, None for never."""
-    return replace(head, due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
+    return head._replace(due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
 
 
 def mark_push(head: Head) -> Head:
     """The head of a task that has a webhook."""
-    return replace(head, push=True, rev=head.rev + 1)
+    return head._replace(push=True, rev=head.rev + 1)
 
 
 def _sender(caller: Caller | None) -> _Sender:
@@ -348,8 +342,7 @@ def _due_soon(head: Head, now: int) -> int:
 
 def _change(before: Head, event: StatusEvent, **changed: int | str | None) -> Change:
     check(before.state, event.state)
-    after = replace(
-        before,
+    after = before._replace(
         state=event.state,
         n=event.n,
         status_at=event.at,

@@ -7,14 +7,12 @@ metric, where they cost nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(NamedTuple):
     """A metric. ``dimension`` is the one besides the stack, or "". ``description`` is for operators.
 
     A ``fault`` is counted only when something goes wrong, so every deployment has it as a metric; it costs nothing

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskKey:
+class TaskKey(NamedTuple):
     """A task's tenant, owner and id. Callers cannot reach tasks of other owners: every key starts with both."""
 
     tenant: str

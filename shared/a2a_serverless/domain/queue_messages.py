@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.model import Json, TaskKey
 
 
-@dataclass(frozen=True, slots=True)
-class WorkMessage:
+class WorkMessage(NamedTuple):
     """Task ``key`` may have work.
 
     With a ``fence`` it is the message of the run with that fence that detects whether the run has died.
@@ -19,8 +17,7 @@ class WorkMessage:
     fence: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryMessage:
+class DeliveryMessage(NamedTuple):
     """Webhook ``config_id`` of task ``key`` may have something to deliver."""
 
     key: TaskKey

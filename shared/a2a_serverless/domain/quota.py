@@ -6,8 +6,7 @@ last count of the owner's unfinished tasks, plus the sends that were taken since
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 MINUTE_MS: Final = 60_000
 CHUNKS: Final = 60
@@ -16,8 +15,7 @@ COUNT_AGAIN_MS: Final = 5_000
 _MILLI: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(NamedTuple):
     """The limits for each owner. Zero means no limit.
 
     ``requests`` is per second and instance, for all operations, with bursts of up to ten seconds' requests; ``sends``
@@ -34,8 +32,7 @@ class Quota:
     streams_in_all: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SendBucket:
+class SendBucket(NamedTuple):
     """The sends that an owner has left: ``level`` thousandths as of ``at`` (ms). ``made``: see above."""
 
     level: int
@@ -43,8 +40,7 @@ class SendBucket:
     made: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedTasks:
+class UnfinishedTasks(NamedTuple):
     """The ids of an owner's unfinished tasks as of ``at`` (ms). ``more``: there are others that are not included."""
 
     at: int
@@ -52,8 +48,7 @@ class UnfinishedTasks:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBucket:
+class RequestBucket(NamedTuple):
     """The requests that an owner has left at one instance, in thousandths, as of ``at`` (ms)."""
 
     level: int
@@ -68,7 +63,7 @@ def new_bucket(quota: Quota, now: int) -> SendBucket:
 def refill(share: SendBucket, quota: Quota, now: int) -> SendBucket:
     """The bucket as of ``now`` (ms)."""
     gained = max(0, now - share.at) * quota.sends * _MILLI // MINUTE_MS
-    return replace(share, level=min(share.level + gained, quota.sends * _MILLI), at=max(now, share.at))
+    return share._replace(level=min(share.level + gained, quota.sends * _MILLI), at=max(now, share.at))
 
 
 def take_sends(share: SendBucket, quota: Quota) -> tuple[SendBucket, int]:
@@ -78,7 +73,7 @@ def take_sends(share: SendBucket, quota: Quota) -> tuple[SendBucket, int]:
     room = quota.tasks - share.made if quota.tasks else wanted
     count = max(0, min(wanted, here, room))
     level = share.level - count * _MILLI if quota.sends else share.level
-    return replace(share, level=level, made=share.made + count), count
+    return share._replace(level=level, made=share.made + count), count
 
 
 def seconds_until_send(share: SendBucket, quota: Quota) -> int:

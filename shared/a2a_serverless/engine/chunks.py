@@ -7,7 +7,6 @@ an artifact, part by part, and the range of their emit numbers. The resulting ta
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import event_size
@@ -58,7 +57,7 @@ def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
         return first
     parts = tuple(part for chunk in chunks for part in chunk.artifact.parts)
     artifact = first.artifact.model_copy(update={"parts": parts})
-    return replace(first, artifact=artifact, emits=(first.emits[0], last.emits[1]), last_chunk=last.last_chunk)
+    return first._replace(artifact=artifact, emits=(first.emits[0], last.emits[1]), last_chunk=last.last_chunk)
 
 
 def _can_join(before: ArtifactEvent, after: ArtifactEvent) -> bool:

@@ -159,7 +159,7 @@ def _record_spans(
     for span in wait_spans(begun.head, statuses, session.fence):
         engine.tracer.record(span)
     times = (begun.head.status_at, engine.now())
-    span = run_span(replace(head, trace=begun.head.trace), session.trace, *times, agent, ending.value)
+    span = run_span(head._replace(trace=begun.head.trace), session.trace, *times, agent, ending.value)
     engine.tracer.record(span)
 
 

@@ -238,9 +238,9 @@ class RunSession:
         by = self._ids.new()
 
         def attempt() -> None:
-            event = replace(chunk, n=self._snapshot.last + 1, at=self.now(), append_id=by)
+            event = chunk._replace(n=self._snapshot.last + 1, at=self.now(), append_id=by)
             self._check_written(self._log.append_chunk(self.key, event, self.head.expires))
-            self._snapshot = replace(self._snapshot, last=event.n)
+            self._snapshot = self._snapshot._replace(last=event.n)
             self._bytes_since_snapshot += event_size(event)
 
         _retry(attempt)
@@ -346,7 +346,7 @@ class RunSession:
         def attempt() -> None:
             after = move(self.head)
             self._check_written(self._log.update_head(self.head, after))
-            self._snapshot = replace(self._snapshot, head=after)
+            self._snapshot = self._snapshot._replace(head=after)
 
         _retry(attempt)
 

@@ -52,7 +52,6 @@ class Authenticator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class AllowAnonymous:
     """Every caller is the same principal, in any tenant that it names. For local runs only."""
 
@@ -68,7 +67,7 @@ class AllowAnonymous:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OidcOrApiKey:
     """Accepts API keys (``X-API-Key``, or as a bearer token), service tokens, and an issuer's bearer tokens if set.
 
@@ -143,7 +142,7 @@ STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disc
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Api:
     """The dependencies of the endpoints.
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from anyio import CancelScope
@@ -37,8 +37,7 @@ TIME_LEFT: Final = "a2a.time_left_ms"
 ASGI: Final = {"version": "3.0", "spec_version": "2.4"}  # by which an application knows that an exchange runs it
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """A request. ``path`` is percent-encoded and without the query; header names are in lower case.
 
     ``params`` are the path's parameters, decoded. ``time_left_ms`` is how long the platform waits for the answer; None
@@ -47,11 +46,11 @@ class HttpRequest:
 
     verb: str
     path: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     query: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     time_left_ms: int | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = MappingProxyType({})
 
     @property
     def answer_type(self) -> str:

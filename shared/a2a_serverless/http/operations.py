@@ -10,9 +10,9 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
@@ -58,8 +58,7 @@ _EXTENSION_HEADERS: Final = [name.lower() for name in EXTENSION_HEADERS.values()
 MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """How a binding wraps results and errors. With ``streams_errors`` it is refused within a stream.
 
     With ``resumes`` a stream continues after ``Last-Event-ID``; streams of the legacy form always begin with the task.
@@ -97,8 +96,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OperationHandler:
+class OperationHandler(NamedTuple):
     """Handles one request to an agent in one version and one binding.
 
     ``since`` is when it began (ms), and the parent of its span.
@@ -121,7 +119,7 @@ class OperationHandler:
             asked = self.codec.read(operation, params, self.api.limits)
             context = self.context
             if asked.tenant:
-                context = replace(context, principal=self.api.principal(self.caller, asked.tenant))
+                context = context._replace(principal=self.api.principal(self.caller, asked.tenant))
             if self.api.limiter and operation in SENDING:
                 self.api.limiter.admit_send(context.principal)
             if self.api.run_waiting and may_wait(self.agent, asked, streams=operation in STREAMING):

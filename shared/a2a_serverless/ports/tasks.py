@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 SHARDS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class IdempotencyRecord:
+class IdempotencyRecord(NamedTuple):
     """Makes a send idempotent: it records which ``task`` a (tenant, owner, agent, message id) created.
 
     ``digest`` is the SHA-256 of the message's canonical form; it shows when the same id comes with another body.
@@ -33,8 +32,7 @@ class IdempotencyRecord:
     task: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewTask:
+class NewTask(NamedTuple):
     """All items of a new task; they are written in one transaction."""
 
     head: Head
@@ -61,8 +59,7 @@ class StepResult:
     ended_at: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class DueItem:
+class DueItem(NamedTuple):
     """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
 
     ``item_key`` is its key in the store. ``key`` is None when this release cannot interpret the item key.
@@ -73,8 +70,7 @@ class DueItem:
     config_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEntry:
+class TaskEntry(NamedTuple):
     """A task in the index, which is eventually consistent. ``position`` is the page token for what follows it."""
 
     task: str

@@ -8,8 +8,7 @@ binding names no statuses, so they are those of the official 0.3 SDK. An error t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, InvalidRequest, MethodNotFound
@@ -36,8 +35,7 @@ DOMAIN: Final = "a2a-protocol.org"
 TYPE: Final = "type.googleapis.com/google.rpc."
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
 
     ``by_http``: HTTP's own status and headers say it in every binding, JSON-RPC and streams included.

@@ -7,8 +7,7 @@ Parameters are by name only; anything but an object is -32602, absent or null is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictInt, StrictStr, ValidationError
 from pydantic_core import to_json
@@ -50,8 +49,7 @@ METHODS: Final[dict[str, tuple[Operation, WireVersion]]] = (
 _NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
-@dataclass(frozen=True, slots=True)
-class RpcRefusal:
+class RpcRefusal(NamedTuple):
     """What is wrong with an envelope, and the id to answer it with as far as it could be read."""
 
     id: RpcId

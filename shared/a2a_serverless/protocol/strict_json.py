@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.protocol.errors import BodyTooLarge
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Lengths are characters; those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) are UTF-8 bytes.
 
     A model that is validated with limits as its context was sent by somebody else. Without a context it is our own:

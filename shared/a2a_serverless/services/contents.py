@@ -82,7 +82,7 @@ def _holders(answer: object) -> Iterator[Message | Artifact]:
             yield from answer.history
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class _Resolution:
     """The state while one answer is made. ``left`` is how many bytes may still go inline; ``task`` the current task.
 

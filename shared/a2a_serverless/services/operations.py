@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.contents import StoredFile, file_of
 from a2a_serverless.domain.errors import (
@@ -106,8 +105,7 @@ def _run_push_operation(
             raise UnsupportedOperation
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStream:
+class OpenStream(NamedTuple):
     """A stream that has begun; ``task_id`` is "" if its only item is a message."""
 
     task_id: str
@@ -142,7 +140,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     if isinstance(begun, Message):
         return OpenStream("", begun.context_id or "", _single_item(StreamItem(None, begun)))
     beginning = _start_from_message(service, agent, begun, after, until)
-    beginning = replace(beginning, task=beginning.task.limited(request.configuration.history_length))
+    beginning = beginning._replace(task=beginning.task.limited(request.configuration.history_length))
     if beginning.told and beginning.task.status.state in TURN_ENDS:
         return OpenStream(
             beginning.task.id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +42,7 @@ STREAM_LEASE_MS: Final = 90_000
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class _OwnerState:
     """What an instance knows of an owner: its request bucket, and the sends taken and not used, valid until ``until``.
 
@@ -205,7 +205,7 @@ class RateLimiter:
         if found >= self._quota.tasks:
             text = f"At most {self._quota.tasks} unfinished tasks at a time. Wait for some, or cancel them."
             raise TooManyRequests(text, COUNT_AGAIN_MS // 1000)
-        return replace(share, made=found)
+        return share._replace(made=found)
 
     def _unfinished(self, principal: Principal) -> int:
         """Counts the owner's unfinished tasks, up to the limit: those of the last count and what has changed since.

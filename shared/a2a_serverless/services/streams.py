@@ -8,8 +8,7 @@ an empty range (half a read unit) every ``QUIET_S`` seconds, and sends a new eve
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Event, StatusEvent
@@ -52,8 +51,7 @@ async def at_once(call: Callable[[], T]) -> T:
     return call()
 
 
-@dataclass(frozen=True, slots=True)
-class StreamItem:
+class StreamItem(NamedTuple):
     """One item of a stream: a message, a task or an event. ``n`` is the last event in it; None for a message."""
 
     n: int | None
@@ -64,8 +62,7 @@ Heartbeat: TypeAlias = None
 """No event for ``HEARTBEAT_MS``; the connection should send something, to stay open."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamContext:
+class StreamContext(NamedTuple):
     """The dependencies of a stream. ``until`` (ms) is when it has to end in any case; the client can reconnect."""
 
     log: TaskLog
@@ -74,8 +71,7 @@ class StreamContext:
     off_loop: OffLoop = in_thread
 
 
-@dataclass(frozen=True, slots=True)
-class StreamStart:
+class StreamStart(NamedTuple):
     """Where a stream begins: the current task, whether it is sent (``told``), and the event to continue after."""
 
     task: Task

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.digest import digest
@@ -35,8 +34,7 @@ POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class TaskService:
+class TaskService(NamedTuple):
     """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
     ``webhooks`` and ``lister`` are functions, because most requests need neither: what they use is imported at their
@@ -59,8 +57,7 @@ class TaskService:
     tracer: Tracer = NULL_TRACER
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """Who sends a request to which agent, in which version.
 
     ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
@@ -80,8 +77,7 @@ class RequestContext:
         return self.principal.key(task_id)
 
 
-@dataclass(frozen=True, slots=True)
-class StartedTask:
+class StartedTask(NamedTuple):
     """The result of storing a message: the task's head, and the task itself if it is new."""
 
     head: Head

@@ -108,8 +108,8 @@ class LocalDeployment(InProcessDeployment):
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
         self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
         webhooks = replace(self.service.webhooks(), resolver=SystemResolver())
-        self.service = replace(
-            self.service, blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer, off_loop=at_once
+        self.service = self.service._replace(
+            blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer, off_loop=at_once
         )
         self.deploy(*agents)
 
@@ -120,7 +120,7 @@ class LocalDeployment(InProcessDeployment):
         self._version += 1
         is_replaced = partial(self._is_newer_than, self._version)
         self.engine = replace(self.engine, agents=self.agents, registry=self.registry, is_replaced=is_replaced)
-        self.service = replace(self.service, inline_runner=EngineInlineRunner(self.engine))
+        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine))
         ensure_ring(self.rotation)
         self.app = self._make_app(self.make_api())
 

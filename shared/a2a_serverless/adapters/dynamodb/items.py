@@ -9,12 +9,11 @@ version is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from inspect import signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.head import Head
@@ -38,8 +37,7 @@ PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class WriteConflict:
+class WriteConflict(NamedTuple):
     """Nothing was written, because a condition did not hold. ``found`` has, for each action, the conflicting item.
 
     It is None where there was none, and where the table (an emulator's) did not return it.

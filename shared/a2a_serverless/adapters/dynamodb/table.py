@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -45,8 +45,7 @@ PASSING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """How calls are retried: ``chance`` returns numbers in [0, 1), ``sleep`` waits that many seconds."""
 
     sleep: Callable[[float], None]
@@ -293,7 +292,7 @@ class Table:
             start = {"ExclusiveStartKey": last} if last else None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Placeholders:
     """Placeholders of an expression, needed because many attribute names are reserved words."""
 
