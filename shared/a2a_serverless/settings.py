@@ -5,8 +5,6 @@ name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this
 cannot open a real deployment.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, get_args
@@ -150,7 +148,7 @@ class Settings(BaseModel):
         )
 
     @property
-    def trusted_issuer(self) -> TrustedIssuer | None:
+    def trusted_issuer(self) -> "TrustedIssuer | None":
         """The trusted issuer of OIDC tokens; None without one."""
         from a2a_serverless.domain.access import TrustedIssuer
 
@@ -162,7 +160,7 @@ class Settings(BaseModel):
         return TrustedIssuer(self.oidc_issuer, self.oidc_audience, **found)
 
     @property
-    def schemes(self) -> Mapping[str, SecurityScheme]:
+    def schemes(self) -> "Mapping[str, SecurityScheme]":
         """The security schemes for agent cards, from the same settings that the API uses to authenticate callers."""
         from a2a_serverless.protocol import v1_card
 

@@ -61,7 +61,7 @@ def traced(trace: str) -> tuple[World, TaskKey, KeptSpans]:
     key = ME.key(world.send("hello", push=False).id)
     webhooks.add(world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK, id="hook"), "1.0")
     head = world.table.read_head(key).head
-    assert world.table.update_head(head, replace(head, trace=trace, rev=head.rev + 1))
+    assert world.table.update_head(head, head._replace(trace=trace, rev=head.rev + 1))
     world.engine = replace(world.engine, tracer=tracer, metrics=world.metrics)
     world.post = replace(world.post, tracer=tracer)
     world.settle()

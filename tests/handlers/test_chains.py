@@ -266,7 +266,7 @@ def test_a_task_of_an_earlier_release_has_its_agents_read_and_call_nobody() -> N
     chain.add(KEY, "a2a")
     chain.send("first")
     head: Any = chain.heads()["first"]
-    assert chain.world.table.update_head(head, replace(head, scopes="", api_key="", rev=head.rev + 1))
+    assert chain.world.table.update_head(head, head._replace(scopes="", api_key="", rev=head.rev + 1))
     chain.world.settle()
     assert chain.said("first")[0] is TaskState.FAILED
     assert {one.scopes for one in chain.service_tokens()} == {frozenset({"a2a:read", "a2a:first"})}

@@ -64,7 +64,7 @@ def doubled_chunks(table: Any, random: Random) -> Mapping[str, Any]:
     def append_chunk(key: Any, event: Any, expires: int) -> bool:
         written = table.append_chunk(key, event, expires)
         if random.random() < 1 / 4:
-            table.append_chunk(key, replace(event, n=event.n + 1, append_id=f"{event.append_id}-2"), expires)
+            table.append_chunk(key, event._replace(n=event.n + 1, append_id=f"{event.append_id}-2"), expires)
         return bool(written)
 
     return {"append_chunk": append_chunk}
@@ -87,7 +87,7 @@ def late_chunks(table: Any, random: Random) -> Mapping[str, Any]:
 def second_tasks(table: Any, random: Random) -> Mapping[str, Any]:
     """A message that is sent again makes a second task."""
     del random
-    return {"create": lambda opening: table.create(replace(opening, idempotency=None))}
+    return {"create": lambda opening: table.create(opening._replace(idempotency=None))}
 
 
 def second_answers(table: Any, random: Random) -> Mapping[str, Any]:

@@ -122,7 +122,7 @@ def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
     task = watched.world.send(push=False)
     snapshot = watched.world.table.read_head(ME.key(task.id))
     assert snapshot is not None
-    dead = replace(snapshot.head, fence=1, lease_until=watched.world.now + 1, rev=snapshot.head.rev + 1)
+    dead = snapshot.head._replace(fence=1, lease_until=watched.world.now + 1, rev=snapshot.head.rev + 1)
     assert watched.world.table.update_head(snapshot.head, dead)
     watched.world.wait(10)
     watched.world.settle()

@@ -8,8 +8,6 @@ A webhook's configuration is printed without its secrets: the schema has no plac
 ``authentication`` names the scheme only.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
@@ -114,7 +112,7 @@ class Part(ProtoModel, defer_build=False):
         return "raw" if self.raw is not None else "url" if self.url is not None else "data"
 
     @property
-    def value(self) -> Json:
+    def value(self) -> "Json":
         """What that member holds."""
         content: Json = getattr(self, self.kind)
         return content
@@ -138,12 +136,12 @@ PARTS: Final = items("parts", if_empty="must hold at least one part")
 Parts: TypeAlias = Annotated[tuple[Part, ...], PARTS]
 
 
-def text_of(parts: Iterable[Part], between: str = "\n\n") -> str:
+def text_of(parts: "Iterable[Part]", between: str = "\n\n") -> str:
     """The text parts and the text files among ``parts``, joined."""
     return between.join(text for text in (part.readable for part in parts) if text)
 
 
-def data_of(parts: Iterable[Part]) -> Json:
+def data_of(parts: "Iterable[Part]") -> "Json":
     """The first data part's value; None when there is none."""
     return next((part.data for part in parts if part.data is not MISSING), None)
 
@@ -164,7 +162,7 @@ class Message(ProtoModel, defer_build=False):
         """Its text parts and text files, joined by blank lines."""
         return text_of(self.parts)
 
-    def data(self) -> Json:
+    def data(self) -> "Json":
         """Its first data part; None when there is none."""
         return data_of(self.parts)
 
@@ -183,7 +181,7 @@ class Artifact(ProtoModel):
         """Its text parts and text files, joined."""
         return text_of(self.parts, "")
 
-    def data(self) -> Json:
+    def data(self) -> "Json":
         """Its first data part; None when there is none."""
         return data_of(self.parts)
 
