@@ -39,8 +39,8 @@ from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_sto
 from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, no_secret
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
-from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
-from a2a_serverless.services.task_changes import check_written, retry_on_conflict
+from a2a_serverless.protocol.v1 import Message, TaskState
+from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -240,9 +240,8 @@ def _give_up(engine: Engine, snapshot: HeadSnapshot) -> None:
     """Ends a task whose runs were lost too often; raises Conflict."""
     head = snapshot.head
     engine.send_to_dead_letters(WorkMessage(head.key))
-    message = _agent_message(engine, head, "The task was given up: its workers died.")
-    check_written(engine.log.append(heads.fail_task(snapshot, message, now=engine.now(), by=engine.ids.new())))
-    engine.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
+    said = "The task was given up: its workers died."
+    check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now()))
     logger.error("task given up", extra={"task": head.key.task, "fence": head.fence})
 
 
@@ -285,16 +284,13 @@ async def _outcome(
     """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
     try:
-        return TaskState.COMPLETED, _final_message(session, context.outcome(done))
+        answer = context.outcome(done)
+        return TaskState.COMPLETED, None if answer is None else session.make_message(answer)
     except IllegalTransition:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - any error of the agent
         engine.on_error(session.key, error)
         return _state_of_error(error, agent, session)
-
-
-def _final_message(session: RunSession, answer: Answer) -> Message | None:
-    return None if answer is None else session.make_message(answer)
 
 
 def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> tuple[TaskState, Message]:
@@ -375,7 +371,7 @@ async def _supervise(
             await asyncio.sleep(CLEAN_UP_S)
             return
         with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
-            session.check_lease()
+            session.reload_head()
             context.calls.notify_waiting()
             if context.is_idle:
                 if context.calls.suspend():
@@ -395,16 +391,6 @@ async def _supervise(
 def _end_run(session: RunSession, state: TaskState, last_word: Message | None) -> RunOutcome:
     session.report_status(state, last_word)
     return RunOutcome.ENDED
-
-
-def _agent_message(engine: Engine, head: Head, text: str) -> Message:
-    return Message(
-        message_id=engine.ids.new(),
-        role=Role.AGENT,
-        parts=(Part(text=text),),
-        context_id=head.context_id,
-        task_id=head.key.task,
-    )
 
 
 def _seconds_until(until: int, now: int) -> int:

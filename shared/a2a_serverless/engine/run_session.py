@@ -295,10 +295,6 @@ class RunSession:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
         self._log.store_callback(callback, self.key, call, self.head.expires)
 
-    def check_lease(self) -> None:
-        """Raises LeaseLost when the task has ended (a cancel) or another run has taken it."""
-        self.reload_head()
-
     def renew_when_due(self) -> bool:
         """Extends the lease when a third of it is over; returns whether it did."""
         if self.now() - self._renewed_at < RUN_RENEWAL_MS:
@@ -331,7 +327,10 @@ class RunSession:
         self._touch(lambda head: mark_children(head, self.fence))
 
     def reload_head(self) -> None:
-        """Reads the head and the last event number; raises LeaseLost when the lease is lost."""
+        """Reads the head and the last event number.
+
+        Raises LeaseLost when the task has ended (a cancel) or another run has taken it.
+        """
         snapshot = self._log.read_head(self.key)
         if snapshot is None:
             raise LeaseLost

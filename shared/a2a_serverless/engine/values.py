@@ -39,7 +39,9 @@ class RunValues:
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
         most = max(1, min(limit, LIST_LIMIT))
-        return [_loaded(one) for one in await self.perform(lambda: self._list(prefix, after, most))]
+        return [
+            _loaded(one) for one in await self.perform(lambda: self.store.list_values(self.scope, prefix, after, most))
+        ]
 
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
@@ -55,9 +57,6 @@ class RunValues:
         """See ``KeyValueStore.delete``."""
         encode_key(key)
         await self._write(key, lambda head, by: self.store.delete_value(head, self.scope, key, by, version))
-
-    def _list(self, prefix: str, after: str, limit: int) -> Any:  # noqa: ANN401 - what the store returns
-        return self.store.list_values(self.scope, prefix, after, limit)
 
     async def _write(self, key: str, write: Callable[[Head, str], str | None]) -> str:
         by, stored = await self.perform(lambda: self.session.write_value(write))

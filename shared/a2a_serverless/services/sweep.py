@@ -22,12 +22,12 @@ from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.states import RUNNABLE
 from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
-from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
+from a2a_serverless.services.task_changes import fail_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
@@ -162,7 +162,8 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         return _SweepResult(due)
     head = snapshot.head
     if not head.is_terminal and now >= head.deadline:
-        _fail_task(sweeper, snapshot, now)
+        said = "The task reached its maximum life."
+        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, snapshot, said, now)
         return _SweepResult(due)
     cursors = sweeper.store.list_cursors(key) if head.push else []
     pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < snapshot.last]
@@ -204,16 +205,6 @@ def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) 
     messages = (DeliveryMessage(key, config_id),) if active else ()
     late_ms = now - cursor.next_at if active and cursor.next_at else 0
     return _SweepResult(due, messages, lambda: sweeper.store.move_cursor(key, cursor, after), late_ms)
-
-
-def _fail_task(sweeper: Sweeper, snapshot: HeadSnapshot, now: int) -> None:
-    head = snapshot.head
-    text = Part(text="The task reached its maximum life.")
-    message = Message(
-        message_id=sweeper.ids.new(), role=Role.AGENT, parts=(text,), context_id=head.context_id, task_id=head.key.task
-    )
-    if sweeper.log.append(heads.fail_task(snapshot, message, now=now, by=sweeper.ids.new())):
-        sweeper.metrics.count("TaskStates", state=TaskState.FAILED, task=head.key.task)
 
 
 def _wait(head: Head) -> int:

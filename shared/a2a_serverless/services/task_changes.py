@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
+from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tasks import IdempotencyRecord, TaskLog
 
 T = TypeVar("T")
@@ -85,6 +88,17 @@ def update_head(log: TaskLog, key: TaskKey, decide: Callable[[Head], Head | None
         return after is not None
 
     return retry_on_conflict(attempt)
+
+
+def fail_task(log: TaskLog, ids: Ids, metrics: Metrics, snapshot: HeadSnapshot, text: str, now: int) -> bool:
+    """Ends a task as failed, with the text as the agent's message. False, without a change, if the head has changed."""
+    key = snapshot.head.key
+    about = {"context_id": snapshot.head.context_id, "task_id": key.task}
+    message = Message(message_id=ids.new(), role=Role.AGENT, parts=(Part(text=text),), **about)
+    written = log.append(heads.fail_task(snapshot, message, now=now, by=ids.new()))
+    if written:
+        metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
+    return written
 
 
 def read_existing_head(log: TaskLog, key: TaskKey, agent: str) -> HeadSnapshot:
