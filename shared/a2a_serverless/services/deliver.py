@@ -109,10 +109,9 @@ class _DeliverySession:
 
 @dataclass(frozen=True, slots=True)
 class _Notification:
-    """What is signed and sent. ``n`` is the event's number, or ``CHALLENGE``; ``typ`` the token's type."""
+    """What is signed and sent. ``n`` is the event's number, or ``CHALLENGE``."""
 
     n: int
-    typ: str
     body: NotificationBody
 
 
@@ -330,7 +329,7 @@ def _notify(
         return _move_or_raise(
             context, session, cursor, delivery.record_success(cursor, upcoming.n, now=context.clock.now())
         )
-    notification = _Notification(upcoming.n, NOTIFICATION_TYP, _body(context, session, upcoming, events))
+    notification = _Notification(upcoming.n, _body(context, session, upcoming, events))
     if upcoming.event and not cursor.failing_since:
         waited = context.clock.now() - upcoming.event.at
         context.metrics.record({"QueueAge": waited}, queue="delivery", task=session.key.task, config=cursor.config_id)
@@ -504,13 +503,13 @@ def _body(
 def _sign(context: DeliveryContext, session: _DeliverySession, notification: _Notification, jti: str) -> Signed:
     """Signs a new token, for one attempt."""
     now, content = context.clock.now(), notification.body.content
-    if notification.typ == CHALLENGE_TYP:
+    if notification.n == CHALLENGE:
         said = delivery.challenge_claims(session.config, content, issuer=context.issuer, now=now, jti=jti)
-    else:
-        said = delivery.notification_claims(
-            session.key, session.config, notification.n, content, issuer=context.issuer, now=now, jti=jti
-        )
-    return context.signer.sign(notification.typ, said)
+        return context.signer.sign(CHALLENGE_TYP, said)
+    said = delivery.notification_claims(
+        session.key, session.config, notification.n, content, issuer=context.issuer, now=now, jti=jti
+    )
+    return context.signer.sign(NOTIFICATION_TYP, said)
 
 
 def _headers(
@@ -594,9 +593,7 @@ def _send_challenge(
             return _retry_when_closed(context, session, cursor, at)
     challenge = context.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
-    notification = _Notification(
-        CHALLENGE, CHALLENGE_TYP, NotificationBody("application/json", session.config.wire, content)
-    )
+    notification = _Notification(CHALLENGE, NotificationBody("application/json", session.config.wire, content))
     sent = _send(context, session, cursor, notification)
     if isinstance(sent, DeliveryOutcome):
         return sent
@@ -611,20 +608,10 @@ def _send_challenge(
     if not context.enforce_ownership:
         _record(context, session, cursor, CHALLENGE, result, None)
         return replace(session, warned=True), cursor
-    return _refuse(context, session, cursor, result)
-
-
-def _refuse(
-    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, result: _AttemptResult
-) -> DeliveryOutcome:
-    """Records a failed challenge. A 2xx without the echo is a permanent failure, like most 4xx.
-
-    When no attempt is left, the webhook's verification state becomes REFUSED.
-    """
     verdict = delivery.classify_outcome(result.outcome)
-    return _record_failed(
-        context, session, cursor, CHALLENGE, result, Verdict.PERMANENT if verdict is Verdict.DELIVERED else verdict
-    )
+    if verdict is Verdict.DELIVERED:  # a 2xx without the echo is a permanent failure, like most 4xx
+        verdict = Verdict.PERMANENT
+    return _record_failed(context, session, cursor, CHALLENGE, result, verdict)
 
 
 def _is_echo(body: bytes, challenge: str) -> bool:
