@@ -161,19 +161,14 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
         if snapshot:
             values = [step.value for name, step in erasure.log.read_steps(key).items() if name.startswith(PREFIX)]
             urls = [value.get("url") for value in values if isinstance(value, dict)]
-            incoming = [event.incoming for event in _statuses(erasure, key, snapshot.last) if event.incoming]
+            events = erasure.log.read(key, 0, snapshot.last)
+            incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
             receipts = [(snapshot.head.agent, one.message.message_id) for one in incoming]
             uploads = erasure.place(key.tenant, key.owner, UPLOADS)
             files = [file_of(part) for one in incoming for part in one.message.parts]
             named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
             return receipts, [url.rpartition("/")[2] for url in urls if isinstance(url, str)], named
     return [], [], []
-
-
-def _statuses(erasure: ErasureService, key: TaskKey, last: int) -> Iterator[StatusEvent]:
-    for event in erasure.log.read(key, 0, last):
-        if isinstance(event, StatusEvent):
-            yield event
 
 
 def _erase_blobs(erasure: ErasureService, place: str) -> int:

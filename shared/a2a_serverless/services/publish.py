@@ -55,18 +55,12 @@ class CardPublisher:
     scopes: Callable[[str], tuple[str, ...]] = without_scopes
 
 
-def no_metadata(before: Json) -> JsonObject:
-    """The default for ``more`` in ``publish``: nothing."""
-    del before
-    return {}
-
-
 def publish(
     publisher: CardPublisher,
     name: str,
     document: Json,
     basis: Json = None,
-    more: Callable[[Json], JsonObject] = no_metadata,
+    more: Callable[[Json], JsonObject] = lambda _: {},
 ) -> None:
     """Publishes a document under ``name``, unless ``basis`` (by default the document) is the same as before.
 
