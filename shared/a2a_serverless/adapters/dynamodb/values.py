@@ -6,7 +6,7 @@ writes an item that has expired, so that writers need no right to delete; the ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.values import encode_key
@@ -42,21 +42,17 @@ class DynamoValueStore:
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
         body = self._payloads.store(scope.blobs, value.text)
-        return self._write(head, scope, value.key, value.version, expected, {"expires": head.expires, **body})
+        return self._write(head, _item(scope, value.key, value.version, head.expires) | body, expected)
 
     def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:
-        stored = self._write(head, scope, key, version, expected, {"expires": head.created_at // 1000 - MINUTE_S})
+        stored = self._write(head, _item(scope, key, version, head.created_at // 1000 - MINUTE_S), expected)
         return version if stored == "" else stored
 
-    def _write(
-        self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None, body: dict[str, Any]
-    ) -> str | None:
-        place = _place(scope, encode_key(key))
-        expires = body.pop("expires")
-        item = items.make_item(*place, expires, {"key": {"S": key}, "version": {"S": version}, **body})
+    def _write(self, head: Head, item: Item, expected: str | None) -> str | None:
+        version = str(item["version"]["S"])
         if self._table.write(self._replacing(item, expected), self._fenced(head)) is None:
             return version
-        standing = self._table.get(*place)
+        standing = self._table.get(item["pk"]["S"], item["sk"]["S"])
         stored = standing["version"]["S"] if standing else ""
         if stored == version or (expected is not None and stored != expected):
             return str(stored)
@@ -82,6 +78,11 @@ def _place(scope: ValueScope, name: str) -> tuple[str, str]:
     if scope.context_id is None:
         return keys.task(scope.key), f"{keys.VALUES}{name}"
     return keys.owner(scope.key), f"{keys.context(scope.context_id)}{name}"
+
+
+def _item(scope: ValueScope, key: str, version: str, expires: int) -> Item:
+    place = _place(scope, encode_key(key))
+    return items.make_item(*place, expires, {"key": {"S": key}, "version": {"S": version}})
 
 
 def _attributes(item: Item) -> Item:
