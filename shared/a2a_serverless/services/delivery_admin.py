@@ -97,7 +97,7 @@ def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[
 
 def redrive(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
     """Delivers again at once, with the full number of attempts. A refused URL gets a new challenge."""
-    return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _redrive_cursor(admin, cursor)))
+    return _restart(admin, key, config_id, paused=False)
 
 
 def pause(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
@@ -107,7 +107,7 @@ def pause(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
 
 def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
     """Continues deliveries where they were paused."""
-    return _enqueue(admin, key, _change(admin, key, config_id, lambda cursor: _resume_cursor(admin, cursor)))
+    return _restart(admin, key, config_id, paused=True)
 
 
 def _given_up(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
@@ -119,22 +119,23 @@ def _given_up(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tu
             yield key, config_id
 
 
-def _redrive_cursor(admin: DeliveryAdmin, cursor: Cursor) -> Cursor:
-    if cursor.state is CursorState.PAUSED:
-        raise UnsupportedOperation("It is paused. Resume it.")
-    return delivery.redrive(cursor, now=admin.clock.now())
-
-
 def _pause_cursor(cursor: Cursor) -> Cursor:
     if cursor.state not in {CursorState.ACTIVE, CursorState.PAUSED}:
         raise UnsupportedOperation(f"It is {cursor.state} and sends nothing.")
     return replace(cursor, state=CursorState.PAUSED, due_at=None)
 
 
-def _resume_cursor(admin: DeliveryAdmin, cursor: Cursor) -> Cursor:
-    if cursor.state is not CursorState.PAUSED:
-        raise UnsupportedOperation(f"It is {cursor.state}, not paused.")
-    return delivery.redrive(cursor, now=admin.clock.now())
+def _restart(admin: DeliveryAdmin, key: TaskKey, config_id: str, *, paused: bool) -> Cursor:
+    """Makes a cursor due at once. ``paused`` is what it must be, or else UnsupportedOperation is raised."""
+
+    def restart(cursor: Cursor) -> Cursor:
+        if paused is not (cursor.state is CursorState.PAUSED):
+            raise UnsupportedOperation(f"It is {cursor.state}, not paused." if paused else "It is paused. Resume it.")
+        return delivery.redrive(cursor, now=admin.clock.now())
+
+    after = _change(admin, key, config_id, restart)
+    admin.queues.enqueue(DeliveryMessage(key, config_id))
+    return after
 
 
 def _change(admin: DeliveryAdmin, key: TaskKey, config_id: str, change: Callable[[Cursor], Cursor]) -> Cursor:
@@ -147,8 +148,3 @@ def _change(admin: DeliveryAdmin, key: TaskKey, config_id: str, change: Callable
         return after
 
     return retry_on_conflict(attempt)
-
-
-def _enqueue(admin: DeliveryAdmin, key: TaskKey, cursor: Cursor) -> Cursor:
-    admin.queues.enqueue(DeliveryMessage(key, cursor.config_id))
-    return cursor

@@ -50,18 +50,12 @@ def retry_on_conflict(attempt: Callable[[], T], exhausted: Callable[[], T] = _ra
     return exhausted()
 
 
-def change_task(
-    log: TaskLog,
-    key: TaskKey,
-    agent: str,
-    decide: Callable[[HeadSnapshot], Change],
-    receipt: IdempotencyRecord | None = None,
-) -> Change:
+def change_task(log: TaskLog, key: TaskKey, agent: str, decide: Callable[[HeadSnapshot], Change]) -> Change:
     """Appends the change that ``decide`` makes from the current head, and returns it. Raises what ``decide`` raises.
 
     Raises TaskNotFound if there is no such task of this agent, Overloaded if the head changed at every attempt.
     """
-    return retry_on_conflict(lambda: try_change(log, key, agent, decide, receipt))
+    return retry_on_conflict(lambda: try_change(log, key, agent, decide))
 
 
 def try_change(
