@@ -23,6 +23,7 @@ from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPu
 from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
 from a2a_serverless.domain.contents import UploadSlot
+from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S
 from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
 
-LONGEST_DELAY_S: Final = 900
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 

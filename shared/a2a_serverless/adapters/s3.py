@@ -95,7 +95,7 @@ class BlobContentStore:
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:
         kept = StoredFile(key.task, sha256(content).hexdigest(), len(content))
-        self._blobs.put(keys.path(key.tenant, key.owner, key.task) + f"/{kept.sha256}", content)
+        self._blobs.put(_name(key, kept), content)
         return kept
 
     def read(self, principal: Principal, content: StoredFile) -> bytes:
@@ -117,5 +117,5 @@ class BlobContentStore:
         return self._blobs.presign_put(_name(principal, content), content.sha256, content.size, SLOT_S)
 
 
-def _name(principal: Principal, content: StoredFile) -> str:
-    return keys.path(principal.tenant, principal.owner, content.place) + f"/{content.sha256}"
+def _name(owner: Principal | TaskKey, content: StoredFile) -> str:
+    return keys.path(owner.tenant, owner.owner, content.place) + f"/{content.sha256}"

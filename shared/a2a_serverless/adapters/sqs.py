@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb.keys import path
-from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage, to_json
+from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage, QueueMessage, WorkMessage, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import TaskKey
 
-LONGEST_DELAY_S: Final = 900
 BATCH: Final = 10  # SQS accepts no more in one call
 
 

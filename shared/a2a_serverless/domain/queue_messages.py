@@ -26,6 +26,7 @@ class DeliveryMessage(NamedTuple):
 
 VERSION: Final = 1
 LONGEST: Final = 1024
+LONGEST_DELAY_S: Final = 900
 
 QueueMessage: TypeAlias = WorkMessage | DeliveryMessage
 

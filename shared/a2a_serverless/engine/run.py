@@ -30,7 +30,7 @@ from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, WorkMessage
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
@@ -394,5 +394,5 @@ def _end_run(session: RunSession, state: TaskState, last_word: Message | None) -
 
 
 def _seconds_until(until: int, now: int) -> int:
-    """Whole seconds until just after ``until`` (ms), as a queue delay (1 to 900)."""
-    return min(900, max(1, (until - now) // 1000 + 1))
+    """Whole seconds until just after ``until`` (ms), as a queue delay (at least 1)."""
+    return min(LONGEST_DELAY_S, max(1, (until - now) // 1000 + 1))

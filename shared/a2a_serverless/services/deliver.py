@@ -22,7 +22,7 @@ from a2a_serverless.domain.events import Event, TaskReplay, update_of
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
@@ -48,7 +48,6 @@ NOTIFICATION_TYP: Final = "a2a-notification+jwt"
 CHALLENGE_TYP: Final = "a2a-challenge+jwt"
 JWT_HEADER: Final = "X-A2A-Notification-JWT"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
-DELAY_LIMIT_S: Final = 900
 CHALLENGE: Final = 0  # in place of an event's number
 PAGE: Final = 200
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
@@ -635,7 +634,7 @@ def _enqueue_next(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> Non
 def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> None:
     """Enqueues the message for ``at`` (ms) if a queue can delay it that long; the sweeper enqueues later ones."""
     delay_s = max(0, -(-(at - context.clock.now()) // 1000))
-    if delay_s <= DELAY_LIMIT_S:
+    if delay_s <= LONGEST_DELAY_S:
         context.queues.enqueue(message, delay_s)
 
 
