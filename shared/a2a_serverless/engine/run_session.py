@@ -86,8 +86,7 @@ class _GuardedStore:
 
 def guard_store(port: P) -> P:
     """The port, wrapped so that failed calls raise StoreFailed."""
-    stand_in: Any = _GuardedStore(port)
-    return cast("P", stand_in)
+    return cast("P", _GuardedStore(port))
 
 
 def make_message(
