@@ -1,4 +1,4 @@
-"""Invalid settings of the rotator, and of traces."""
+"""Invalid settings of the rotator and of traces, and what is imported when."""
 
 from __future__ import annotations
 
@@ -96,6 +96,30 @@ print(len(world.receiver.posts) > 1, "a2a_serverless.domain.spans" in sys.module
 def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
     done = subprocess.run([sys.executable, "-c", TOLD_TASK], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
     assert done.stdout.split() == ["True", "False"]
+
+
+NEEDED = """
+import sys
+import a2a_serverless.adapters.dynamodb.task_log
+import a2a_serverless.wiring.api
+
+print(*(name for name in sys.argv[1:] if f"a2a_serverless.{name}" in sys.modules))
+"""
+SELDOM_NEEDED = (
+    "adapters.egress",
+    "adapters.kms",
+    "domain.push",
+    "protocol.error_bodies",
+    "services.callbacks",
+    "services.listing",
+    "services.webhooks",
+)
+
+
+def test_a_cold_start_of_the_api_imports_nothing_that_most_sends_do_not_need() -> None:
+    command = [sys.executable, "-c", NEEDED, *SELDOM_NEEDED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    assert done.stdout.split() == []
 
 
 def test_without_the_exporter_tests_of_spans_are_skipped_and_fail_in_ci() -> None:

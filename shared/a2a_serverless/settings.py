@@ -2,7 +2,7 @@
 
 Each function gets only the variables that it needs. Reading a required one that is not set raises an error with its
 name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten variable
-cannot open a real deployment.
+cannot open a real deployment. Annotations are not postponed, as in ``protocol/v1.py``.
 """
 
 import re

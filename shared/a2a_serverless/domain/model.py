@@ -19,7 +19,10 @@ class TaskKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The tenant and owner of a caller; every key that the caller can reach starts with them."""
+    """The tenant and owner of a caller; every key that the caller can reach starts with them.
+
+    A dataclass, because agents get it (``TaskContext.caller``) and may pass it to a step: see ``domain/digest.py``.
+    """
 
     tenant: str
     owner: str

@@ -6,6 +6,8 @@ that is not there: null is data too.
 
 A webhook's configuration is printed without its secrets: the schema has no place to say "it is set", so that its
 ``authentication`` names the scheme only.
+
+Annotations are not postponed here: pydantic would have to compile each of them when a function starts.
 """
 
 from base64 import b64decode

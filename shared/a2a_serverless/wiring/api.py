@@ -146,9 +146,6 @@ def _task_service(
     )
 
 
-# What follows is imported and made when a request first needs it.
-
-
 def _sealer(aws: Aws, key_id: str) -> Sealer:
     """The sealer of clients' secrets and page tokens."""
     from a2a_serverless.adapters.kms import KmsSealer
