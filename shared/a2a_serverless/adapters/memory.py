@@ -181,7 +181,8 @@ class MemoryItems:
         return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
 
     def _live(self, rows: Iterable[Item]) -> Iterator[Item]:
-        return (item for item in rows if is_live(item, self._now()))
+        now = self._now()
+        return (item for item in rows if is_live(item, now))
 
 
 @dataclass(frozen=True, slots=True)
