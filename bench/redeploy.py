@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.protocol.v1 import Message
 
 COPIED: Final = ("template.yaml", "observability.yaml", "functions")
@@ -159,7 +159,7 @@ def message() -> Message:
     return text_message("go", context_id=CONTEXT)
 
 
-def begin(stack: local_stack.RunningStack, version: WireVersion = "1.0") -> str:
+def begin(stack: local_stack.RunningStack, version: ProtocolVersion = "1.0") -> str:
     """Starts a task with a webhook."""
     config = fetched(f"{stack.receiver.url}/expectations", {})["pushNotificationConfig"]
     push = TaskPushNotificationConfig(url=config["url"], token=config["token"])
@@ -187,7 +187,7 @@ def wait_for(reached: Callable[[], bool]) -> None:
         time.sleep(0.5)
 
 
-def slow_agent(stack: local_stack.RunningStack, version: WireVersion = "1.0") -> Client:
+def slow_agent(stack: local_stack.RunningStack, version: ProtocolVersion = "1.0") -> Client:
     """Makes a client of the agent through the emulator's REST API, so that the deployed function answers."""
     return Client(f"{stack.deployment.rest_url}/slow", over_urllib, version=version)
 

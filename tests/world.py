@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
@@ -291,7 +291,7 @@ class World(SimulatedDeployment):
         """Sends a message with ``return_immediately``; returns its task."""
         return self.sent(self.request(text, push=push, **fields), agent)
 
-    def sent(self, request: SendMessageRequest, agent: str = "echo", wire: WireVersion = "1.0") -> Task:
+    def sent(self, request: SendMessageRequest, agent: str = "echo", wire: ProtocolVersion = "1.0") -> Task:
         """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
         task = self.client(lambda: send(self.service, RequestContext(ME, agent, wire, trace=self.trace), request))
         assert isinstance(task, Task)

@@ -43,7 +43,7 @@ def test_a_key_is_never_longer_than_dynamodb_and_s3_allow() -> None:
     most = "é" * 1000
     key = TaskKey(most, most, most)
     assert len(keys.task(key)) <= 1024
-    assert len(keys.receipt(key, most, most)) <= 2048
+    assert len(keys.idempotency(key, most, most)) <= 2048
     assert len(keys.attempt(most, keys.LAST, 99_999, keys.LAST)) <= 1024
     assert len(keys.path("x" * 300, "x" * 300, "x" * 300)) + 65 <= 1024
 

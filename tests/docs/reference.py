@@ -18,7 +18,7 @@ from a2a_serverless.cli.app import COMMANDS, app
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidParams
 from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
-from a2a_serverless.protocol.errors import CODES, BodyTooLarge, VerbNotAllowed
+from a2a_serverless.protocol.errors import CODES, BodyTooLarge, HttpMethodNotAllowed
 
 WIDTH: Final = 100
 FIX: Final[dict[type[A2AError], str]] = {
@@ -26,7 +26,7 @@ FIX: Final[dict[type[A2AError], str]] = {
     errors.InvalidRequest: 'Send one object with `"jsonrpc": "2.0"`, `method` and `params`; no batch.',
     BodyTooLarge: "Send a smaller body. [Upload](content.md) big files.",
     errors.MethodNotFound: "Compare the method or path with [api.md](api.md); `/agents` lists the agents.",
-    VerbNotAllowed: "Use a verb of the header `Allow`.",
+    HttpMethodNotAllowed: "Use a method that the header `Allow` lists.",
     errors.InvalidParams: "The message and `fieldViolations` name each wrong field. Correct them.",
     errors.InternalError: "Send the same request again, with the same `messageId`. If it stays, ask the operator.",
     errors.TaskNotFound: "Check the id, and sign in as the caller who started the task. Old tasks are deleted.",

@@ -29,7 +29,7 @@ from a2a_serverless.domain.delivery import (
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
+from a2a_serverless.domain.push import Cursor, CursorState, ProtocolVersion, PushConfig, Verification
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
@@ -237,10 +237,10 @@ def event_of(kind: str, n: int) -> Event:
 
 
 LOGS = st.lists(KINDS, max_size=14).map(lambda kinds: [event_of(kind, n) for n, kind in enumerate(kinds, 1)])
-WIRES: list[WireVersion] = ["1.0", "0.3"]
+WIRES: list[ProtocolVersion] = ["1.0", "0.3"]
 
 
-def walked(wire: WireVersion, log: list[Event], page: int) -> list[NextNotification]:
+def walked(wire: ProtocolVersion, log: list[Event], page: int) -> list[NextNotification]:
     """Every step of a cursor over the log, page by page, as a notifier makes them."""
     cursor, steps = replace(CURSOR, position=0, start=1), list[NextNotification]()
     while upcoming := find_next(cursor, log[cursor.position : cursor.position + page], whole_tasks=wire == "0.3"):
@@ -250,7 +250,7 @@ def walked(wire: WireVersion, log: list[Event], page: int) -> list[NextNotificat
     return steps
 
 
-def may_be_skipped(event: Event, wire: WireVersion, log: list[Event]) -> bool:
+def may_be_skipped(event: Event, wire: ProtocolVersion, log: list[Event]) -> bool:
     """The allowance of section 6, over the whole log."""
     if isinstance(event, ArtifactEvent):
         return wire == "0.3" and not event.last_chunk
@@ -261,7 +261,7 @@ def may_be_skipped(event: Event, wire: WireVersion, log: list[Event]) -> bool:
 @MANY
 @given(LOGS, st.sampled_from(WIRES))
 def test_rule_08_a_webhook_hears_everything_in_order_but_for_what_may_be_skipped(
-    log: list[Event], wire: WireVersion
+    log: list[Event], wire: ProtocolVersion
 ) -> None:
     steps = walked(wire, log, page=200)
     told = [step.event.n for step in steps if step.event]
@@ -273,7 +273,7 @@ def test_rule_08_a_webhook_hears_everything_in_order_but_for_what_may_be_skipped
 @MANY
 @given(LOGS, st.sampled_from(WIRES), st.integers(1, 4))
 def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
-    log: list[Event], wire: WireVersion, page: int
+    log: list[Event], wire: ProtocolVersion, page: int
 ) -> None:
     told = [step.event.n for step in walked(wire, log, page) if step.event]
     assert told == sorted(set(told))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.push import PushConfig, WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion, PushConfig
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
 TEXTS: Final = ["one: hello. ", "two: hello. ", "three: hello. "]
@@ -45,7 +45,7 @@ class Story:
     task_id: str
     ends: frozenset[TaskState] = frozenset({TaskState.COMPLETED})
     texts: list[str] = field(default_factory=lambda: TEXTS)
-    hooks: list[tuple[str, WireVersion]] = field(default_factory=lambda: [(HOOK, "1.0")])
+    hooks: list[tuple[str, ProtocolVersion]] = field(default_factory=lambda: [(HOOK, "1.0")])
 
     def events(self) -> list[Any]:
         return self.world.events(self.task_id)
@@ -176,7 +176,7 @@ def assert_whole(story: Story) -> None:
     assert (snapshot.head.due_at, snapshot.head.lease_until) == (None, 0)
 
 
-def assert_told(story: Story, events: list[Any], url: str, wire: WireVersion) -> None:
+def assert_told(story: Story, events: list[Any], url: str, wire: ProtocolVersion) -> None:
     """One webhook: a snapshot first, then each event once and in log order, the last one included."""
     key = ME.key(story.task_id)
     (config,) = [config for config in story.world.table.list_configs(key) if config.url == url]
@@ -188,7 +188,7 @@ def assert_told(story: Story, events: list[Any], url: str, wire: WireVersion) ->
     assert heard[-1] == events[-1].n
 
 
-def may_be_left_out(events: list[Any], wire: WireVersion) -> set[int]:
+def may_be_left_out(events: list[Any], wire: ProtocolVersion) -> set[int]:
     """A ``working`` that says nothing and has a later status behind it; for 0.3 also unfinished chunks."""
     chunks = [event for event in events if isinstance(event, ArtifactEvent)]
     plain = {

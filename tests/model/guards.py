@@ -117,8 +117,8 @@ GUARDS = (
         "a send makes its idempotency record only once",
         SEND,
         TASK_LOG,
-        "return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(receipt)))]",
-        "return [self._table.put(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(receipt)))]",
+        "return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]",
+        "return [self._table.put(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]",
     ),
     Guard(
         "a leased task is not taken",

@@ -22,7 +22,7 @@ ROWS: list[Row] = [
     (errors.InvalidRequest(), -32600, -32600, 400, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     (table.BodyTooLarge(), -32600, -32600, 413, 413, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     (errors.MethodNotFound(), -32601, -32601, 404, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
-    (table.VerbNotAllowed(["GET"]), -32601, -32601, 405, 405, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
+    (table.HttpMethodNotAllowed(["GET"]), -32601, -32601, 405, 405, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
     (errors.InvalidParams(), -32602, -32602, 400, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
     (errors.InternalError(), -32603, -32603, 500, 500, "INTERNAL", "INTERNAL"),
     (errors.TaskNotFound(), -32001, -32001, 404, 404, "NOT_FOUND", "TASK_NOT_FOUND"),

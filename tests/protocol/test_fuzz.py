@@ -28,15 +28,15 @@ from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
-FORMS: "list[tuple[Binding, WireVersion]]" = [
+FORMS: "list[tuple[Binding, ProtocolVersion]]" = [
     ("jsonrpc", "1.0"),
     ("jsonrpc", "0.3"),
     ("rest", "0.3"),
     ("legacy", "0.3"),
 ]
-VERSIONS: "tuple[WireVersion, ...]" = ("1.0", "0.3")
+VERSIONS: "tuple[ProtocolVersion, ...]" = ("1.0", "0.3")
 
 # Names that mean something, so that random values get past the first check.
 NAMES = st.sampled_from(
@@ -129,7 +129,7 @@ HOSTILE: st.SearchStrategy[Json] = st.recursive(
 @given(operation=st.sampled_from(Operation), params=HOSTILE)
 @SOME
 def test_any_params_are_read_or_refused(
-    binding: "Binding", version: "WireVersion", operation: Operation, params: Json
+    binding: "Binding", version: "ProtocolVersion", operation: Operation, params: Json
 ) -> None:
     with suppress(A2AError):
         codec(binding, version, 0).read(operation, params)

@@ -1,7 +1,7 @@
 import pytest
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
-from a2a_serverless.domain.push import WireVersion
+from a2a_serverless.domain.push import ProtocolVersion
 from a2a_serverless.protocol.codecs import activated_extensions, asked_version, check_version, requested_extensions
 
 
@@ -29,14 +29,14 @@ def test_the_header_goes_before_the_parameter_and_a_patch_does_not_matter(
 
 
 @pytest.mark.parametrize(("written_in", "version"), [("1.0", "1.0"), ("0.3", "0.3"), ("0.3", "1.0")])
-def test_a_supported_version_is_served(written_in: WireVersion, version: str) -> None:
+def test_a_supported_version_is_served(written_in: ProtocolVersion, version: str) -> None:
     check_version(written_in, version)
 
 
 @pytest.mark.requirement(63)
 @pytest.mark.parametrize("written_in", ["1.0", "0.3"])
 @pytest.mark.parametrize("version", ["99.0", "1.1", "0.2", "1", "latest", "1.0, 0.3", "v1.0", "１.0"])
-def test_an_unknown_version_is_refused_with_those_that_are_known(written_in: WireVersion, version: str) -> None:
+def test_an_unknown_version_is_refused_with_those_that_are_known(written_in: ProtocolVersion, version: str) -> None:
     with pytest.raises(VersionNotSupported, match=r"Supported are 1\.0 and 0\.3"):
         check_version(written_in, version)
 

@@ -49,7 +49,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 KEY = ME.key("task-1")
 ADVICE = "Ask for less: one task, a shorter history."
@@ -173,7 +173,7 @@ def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
     ).as_of(1)
 
 
-def answered(task: Task, version: WireVersion) -> int:
+def answered(task: Task, version: ProtocolVersion) -> int:
     """How many bytes the function answers with: the body in JSON, once more in JSON."""
     scene = Scene()
     shown = resolve_contents(scene.contents, ME, task, INLINE)
@@ -184,7 +184,7 @@ def answered(task: Task, version: WireVersion) -> int:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("chunks", [48, 80, 320])
 def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
-    version: WireVersion, text: str, chunks: int
+    version: ProtocolVersion, text: str, chunks: int
 ) -> None:
     one = novel(text, chunks)
     said = Message(message_id="m", role=Role.AGENT, parts=(Part(text=text * 100_000),))
@@ -207,7 +207,7 @@ def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
     ],
     ids=["1.0", "0.3"],
 )
-def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(version: WireVersion, printed: Any) -> None:
+def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(version: ProtocolVersion, printed: Any) -> None:
     scene, task = Scene(), novel("It was a dark night.\n")
     told = resolve_contents(scene.contents, ME, task, INLINE)
     (part,) = told.artifacts[0].parts

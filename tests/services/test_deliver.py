@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
+    from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.ports.keys import Signed, Signer
     from tests.faults.plans import Faults
 
@@ -47,7 +47,7 @@ class Scene:
 
     def __init__(
         self,
-        wire: WireVersion = "1.0",
+        wire: ProtocolVersion = "1.0",
         policy: EgressPolicy = TRUSTING,
         *,
         ran: bool = True,
@@ -152,7 +152,7 @@ def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() ->
 
 
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire: WireVersion) -> None:
+def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire: ProtocolVersion) -> None:
     scene = Scene(wire, ran=False)
     assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     scene.take()
@@ -188,7 +188,7 @@ def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts()
 
 
 @pytest.mark.parametrize(("wire", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])
-def test_a_notification_says_which_version_it_is(wire: WireVersion, kind: str) -> None:
+def test_a_notification_says_which_version_it_is(wire: ProtocolVersion, kind: str) -> None:
     scene = Scene(wire=wire)
     scene.deliver()
     headers = scene.world.receiver.posts[0].headers

@@ -23,7 +23,7 @@ from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 MESSAGE: JsonObject = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 OLD_MESSAGE: JsonObject = {
@@ -82,7 +82,7 @@ OLD_SEND: JsonObject = {"message": OLD_MESSAGE, "configuration": {"pushNotificat
     ],
 )
 def test_a_wrong_field_is_named_as_the_client_wrote_it(
-    version: WireVersion, operation: Operation, params: JsonObject, field: str
+    version: ProtocolVersion, operation: Operation, params: JsonObject, field: str
 ) -> None:
     request = codec("jsonrpc", version, 0).read(operation, params)
     config = request if operation is Operation.PUSH_CREATE else request.configuration.task_push_notification_config

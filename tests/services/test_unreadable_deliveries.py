@@ -21,7 +21,7 @@ from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import Cursor, WireVersion
+    from a2a_serverless.domain.push import Cursor, ProtocolVersion
 
 HOURS = 100 * HOUR_MS
 UNREADABLE = {
@@ -49,7 +49,7 @@ class Scene:
     """A task that has run and whose webhook has heard nothing of it yet."""
 
     def __init__(
-        self, wire: WireVersion = "1.0", error: type[Exception] = PayloadCorrupted, *, ran: bool = True
+        self, wire: ProtocolVersion = "1.0", error: type[Exception] = PayloadCorrupted, *, ran: bool = True
     ) -> None:
         self.faults = Raising(error)
         trusting = EgressPolicy(trusted_domains=("example.com",))
@@ -77,7 +77,7 @@ class Scene:
 
 
 @pytest.mark.parametrize(("call", "wire"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_delivery_that_can_never_be_read_is_given_up_after_twelve_attempts(call: str, wire: WireVersion) -> None:
+def test_a_delivery_that_can_never_be_read_is_given_up_after_twelve_attempts(call: str, wire: ProtocolVersion) -> None:
     scene = Scene(wire)
     scene.faults.resolver = {call}
     scene.world.settle(HOURS)

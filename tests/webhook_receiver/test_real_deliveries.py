@@ -38,7 +38,7 @@ from tests.webhook_receiver.serving import serving
 from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import Attempt, WireVersion
+    from a2a_serverless.domain.push import Attempt, ProtocolVersion
 
 pytestmark = pytest.mark.enable_socket
 
@@ -77,7 +77,7 @@ def answering(answer: Answer) -> Iterator[int]:
 
 
 def deliver_a_task(
-    ring: KeyRing, issuer: str, url: str, wire: WireVersion, token: str = TOKEN
+    ring: KeyRing, issuer: str, url: str, wire: ProtocolVersion, token: str = TOKEN
 ) -> tuple[list[Attempt], int]:
     """Runs a task whose webhook is the URL: its attempts, and its last event."""
     world = World([Writer(seconds=0).agent], policy=HERE)
@@ -137,7 +137,7 @@ def documented(document: Path, issuer: str, token: str) -> Iterator[tuple[Module
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 @pytest.mark.parametrize("token", [TOKEN, ""], ids=["static token", "registered token"])
 def test_the_documented_application_accepts_every_post_of_a_task(
-    ring: KeyRing, issuer: str, document: Path, wire: WireVersion, token: str, capsys: pytest.CaptureFixture[str]
+    ring: KeyRing, issuer: str, document: Path, wire: ProtocolVersion, token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with documented(document, issuer, token) as (module, url):
         attempts, last = deliver_a_task(ring, issuer, url, wire, token or module.push_config["token"])
@@ -170,7 +170,7 @@ def refused_by(url: str) -> int:
 
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
 def test_lambda_s_receiver_accepts_every_post_of_a_task(
-    ring: KeyRing, issuer: str, wire: WireVersion, capsys: pytest.CaptureFixture[str]
+    ring: KeyRing, issuer: str, wire: ProtocolVersion, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def invoke(_path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         answer = handler({"headers": headers, "body": body.decode()}, None)
@@ -191,7 +191,7 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
 
 @pytest.mark.skipif(NODE is None, reason="NODE RECEIVER NOT TESTED: no node")
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, wire: WireVersion) -> None:
+def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, wire: ProtocolVersion) -> None:
     port = processes.claim_port("node", 0)
     url = f"http://127.0.0.1:{port}/webhook"
     environment = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "PORT": str(port)}

@@ -9,7 +9,7 @@ from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.delivery import challenge_claims, notification_claims
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, rotate
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.push import PushConfig, WireVersion
+from a2a_serverless.domain.push import ProtocolVersion, PushConfig
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.protocol.webhooks import notification
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
@@ -23,7 +23,7 @@ DAY = 86_400_000
 WAITS = RotationTimes(publish_ms=360_000, retire_ms=420_000)
 
 
-def config(wire: WireVersion) -> PushConfig:
+def config(wire: ProtocolVersion) -> PushConfig:
     return PushConfig("my phone 手机", AUDIENCE, wire, incarnation="i-1", created_at=NOW)
 
 
@@ -57,7 +57,7 @@ def accept(
 
 @pytest.mark.parametrize("own", [{}, {"Authorization": "Basic dXNlcjpzZWNyZXQ="}], ids=["ours", "the client's"])
 @pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_a_notification_of_either_version_is_accepted(wire: WireVersion, own: Mapping[str, str]) -> None:
+def test_a_notification_of_either_version_is_accepted(wire: ProtocolVersion, own: Mapping[str, str]) -> None:
     keys, body = ring(), notification(wire, task())
     said = notification_claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version, **own}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
@@ -104,7 +104,7 @@ class Client:
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenant: str | None = None
-    version: WireVersion = "1.0"
+    version: ProtocolVersion = "1.0"
 
     def send(self, request: SendMessageRequest) -> Task | Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
@@ -65,7 +65,7 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
 
 def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
     """Makes the client for an interface that ``interface_of`` has chosen."""
-    version: WireVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
+    version: ProtocolVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
     return Client(interface.url, transport, headers, interface.tenant or None, version)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
 
-WireVersion: TypeAlias = Literal["1.0", "0.3"]
+ProtocolVersion: TypeAlias = Literal["1.0", "0.3"]
 
 
 class Verification(StrEnum):
@@ -41,7 +41,7 @@ class PushConfig:
 
     config_id: str
     url: str
-    wire: WireVersion
+    wire: ProtocolVersion
     incarnation: str
     created_at: int
     scheme: str | None = None

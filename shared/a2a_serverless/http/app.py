@@ -37,7 +37,7 @@ from a2a_serverless.http.operations import Envelope, make_handler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
-from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.errors import HttpMethodNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
@@ -62,7 +62,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     if api.console and request.verb in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", ""):
         return Response(status_code=303, headers={"location": f"./?agent={agent.id}", "vary": "accept"} | UNCACHED)
     if request.verb != "POST":
-        raise VerbNotAllowed(("POST",))
+        raise HttpMethodNotAllowed(("POST",))
     try:
         caller = api.sign_in(request)
     except (Unauthenticated, TooManyRequests, Overloaded) as error:
@@ -85,12 +85,12 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     return make_handler(api, agent, caller, request, "jsonrpc", version, envelope).handle(operation, call.params)
 
 
-def _call_refusal(call_id: RpcId, error: Exception, version: WireVersion = "1.0", status: int = 200) -> Response:
+def _call_refusal(call_id: RpcId, error: Exception, version: ProtocolVersion = "1.0", status: int = 200) -> Response:
     """The answer to a call whose operation is not known. HTTP's own status goes before ``status``."""
     return error_answer(error, _rpc_failure(call_id, version, status))
 
 
-def _rpc_failure(call_id: RpcId, version: WireVersion, status: int = 200) -> Failure:
+def _rpc_failure(call_id: RpcId, version: ProtocolVersion, status: int = 200) -> Failure:
     """Makes the answers to a call that fails, with that status."""
 
     def failure(error: Exception) -> tuple[int, bytes]:
@@ -127,7 +127,7 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     if "agent" in request.params and agent not in api.agents:
         raise no_such_path()
     if request.verb not in {"GET", "HEAD"}:
-        raise VerbNotAllowed(("GET", "HEAD"))
+        raise HttpMethodNotAllowed(("GET", "HEAD"))
     name = name_of(agent)
     document = api.public.get_document(name)
     if not isinstance(document, dict):
@@ -178,7 +178,7 @@ def show_console(api: Api, request: HttpRequest) -> Response:
     if not api.console:
         raise no_such_path()
     if request.verb not in {"GET", "HEAD"}:
-        raise VerbNotAllowed(("GET", "HEAD"))
+        raise HttpMethodNotAllowed(("GET", "HEAD"))
     from a2a_serverless.http.console import serve_file, show_page
 
     return serve_file(request.params["file"]) if "file" in request.params else show_page(api.agents)
@@ -186,7 +186,7 @@ def show_console(api: Api, request: HttpRequest) -> Response:
 
 def make_asgi_app(api: Api) -> ASGIApp:
     """The application."""
-    rest = Late(api)
+    rest = LazyRest(api)
     routes = [
         Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
         Route("/docs", rest),
@@ -198,7 +198,7 @@ def make_asgi_app(api: Api) -> ASGIApp:
         *(Route(path, Responder(api, partial(serve_document, name))) for path, name in DOCUMENTS.items()),
         Mount("/", rest),
     ]
-    guarded = Guard(Router(routes, redirect_slashes=False), api)
+    guarded = ErrorMiddleware(Router(routes, redirect_slashes=False), api)
     if not api.origins:
         return guarded
     from a2a_serverless.http.cors import Cors
@@ -206,7 +206,7 @@ def make_asgi_app(api: Api) -> ASGIApp:
     return Cors(guarded, api.origins)
 
 
-class Guard:
+class ErrorMiddleware:
     """Middleware: every request gets an answer. A server error is logged; its text does not leave the application.
 
     The routes below see the path as in the request line: percent-encoded, so that a name may have a slash in it.
@@ -241,11 +241,11 @@ def _refusal(scope: Scope, error: Exception) -> Response:
     from a2a_serverless.protocol.error_bodies import http_failure
 
     words = scope["path"].strip("/").split("/")
-    version: WireVersion = "0.3" if words[0] == "legacy" or words[1:2] == ["v1"] else "1.0"
+    version: ProtocolVersion = "0.3" if words[0] == "legacy" or words[1:2] == ["v1"] else "1.0"
     return error_answer(error, lambda error: http_failure(error, version), read_request(scope).answer_type)
 
 
-class Late:
+class LazyRest:
     """The routes that FastAPI serves, made when the first request for one comes."""
 
     def __init__(self, api: Api) -> None:

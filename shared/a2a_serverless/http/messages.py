@@ -20,7 +20,7 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.errors import VerbNotAllowed, code_of, headers_of, status_of
+from a2a_serverless.protocol.errors import HttpMethodNotAllowed, code_of, headers_of, status_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -159,7 +159,7 @@ def error_answer(error: Exception, failure: Failure, content_type: str = JSON, *
     if in_stream and not code_of(error).by_http:
         return EventStream(_single_frame(sse.frame(body)), headers_of(error))
     headers = UNCACHED | {"content-type": content_type} | headers_of(error)
-    if isinstance(error, VerbNotAllowed):
+    if isinstance(error, HttpMethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
     return Response(body, status_of(error, status), headers)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, JsonObject, Principal
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding, Codec
@@ -77,7 +77,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     caller: Caller,
     request: HttpRequest,
     binding: Binding,
-    version: WireVersion,
+    version: ProtocolVersion,
     envelope: Envelope,
 ) -> OperationHandler:
     """The handler of a request, in the time that is left for it."""

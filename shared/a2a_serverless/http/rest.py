@@ -35,7 +35,7 @@ from a2a_serverless.protocol.additions import (
     UploadTarget,
 )
 from a2a_serverless.protocol.error_bodies import http_failure
-from a2a_serverless.protocol.errors import VerbNotAllowed
+from a2a_serverless.protocol.errors import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.services.delivery_admin import list_deliveries
@@ -183,7 +183,7 @@ def _refuse(known: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpR
     scope = {"type": "http", "path": request.path, "method": request.verb}
     found = [route for route in known if route.matches(scope)[0] is not Match.NONE]
     verbs = {verb for route in found if isinstance(route, Route) for verb in route.methods or ()}
-    raise VerbNotAllowed(verbs) if verbs else no_such_path()
+    raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
 
 
 def _sign_in(api: Api, request: HttpRequest) -> None:

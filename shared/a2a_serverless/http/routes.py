@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.protojson import ProtoModel
@@ -84,7 +84,7 @@ class Description:
     answer: type[ProtoModel] | None = None
     body: type[ProtoModel] | None = None
     query: type[ProtoModel] | None = None
-    version: WireVersion | None = None
+    version: ProtocolVersion | None = None
     streams: bool = False
     example: object = None
 
@@ -96,7 +96,7 @@ class OperationRoute:
     verb: str
     template: str
     operation: Operation
-    version: WireVersion
+    version: ProtocolVersion
 
     @property
     def name(self) -> str:
@@ -184,7 +184,7 @@ _WITH_QUERY: Final = frozenset({Operation.GET, Operation.LIST})
 _HOOK: Final = {"url": "https://hooks.example.com/a2a", "token": "a-secret-of-yours"}
 _SENT: Final = {"message": {"messageId": "b9a0b0c4", "role": "ROLE_USER", "parts": [{"text": "Write about tides."}]}}
 _OLD_SENT: Final = {"message": {**_SENT["message"], "role": "user", "parts": [{"kind": "text", "text": "Write."}]}}
-_EXAMPLES: Final[Mapping[tuple[Operation, WireVersion], object]] = {
+_EXAMPLES: Final[Mapping[tuple[Operation, ProtocolVersion], object]] = {
     (Operation.SEND, "1.0"): _SENT,
     (Operation.STREAM, "1.0"): _SENT,
     (Operation.PUSH_CREATE, "1.0"): _HOOK,

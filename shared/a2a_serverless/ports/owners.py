@@ -50,7 +50,7 @@ class ErasureStore(Protocol):
     def count_items(self, key: TaskKey) -> int:
         """How many items a task has, without idempotency records and callback addresses."""
 
-    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+    def erase_related(self, key: TaskKey, records: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
         """Erases a task's idempotency records, callbacks and its owner's count of unfinished tasks."""
 
     def erase_task(self, key: TaskKey) -> int:

@@ -106,7 +106,7 @@ class TaskLog(Protocol):
     def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
         """The events after number ``after``, without a gap, at most ``limit``."""
 
-    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
+    def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
         """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
 
     def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:

@@ -23,14 +23,14 @@ from a2a_serverless.protocol.strict_json import LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
 
 VERSION_HEADER: Final = "A2A-Version"
-EXTENSION_HEADERS: Final[dict[WireVersion, str]] = {"1.0": "A2A-Extensions", "0.3": "X-A2A-Extensions"}
+EXTENSION_HEADERS: Final[dict[ProtocolVersion, str]] = {"1.0": "A2A-Extensions", "0.3": "X-A2A-Extensions"}
 EXTENSIONS_READ: Final = 32
 
-_ACCEPTED: Final[dict[WireVersion, frozenset[str]]] = {"1.0": frozenset({"1.0"}), "0.3": frozenset({"0.3", "1.0"})}
+_ACCEPTED: Final[dict[ProtocolVersion, frozenset[str]]] = {"1.0": frozenset({"1.0"}), "0.3": frozenset({"0.3", "1.0"})}
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
@@ -41,7 +41,7 @@ def asked_version(header: str | None, query: str | None = None) -> str:
     return found[1] if found else said
 
 
-def check_version(written_in: WireVersion, version: str) -> None:
+def check_version(written_in: ProtocolVersion, version: str) -> None:
     """Returns when a request written in one version may ask for ``version``; raises VersionNotSupported otherwise."""
     if version in _ACCEPTED[written_in]:
         return
@@ -139,7 +139,7 @@ class V1Codec:
 V1: Final = V1Codec()
 
 
-def codec(binding: Binding, version: WireVersion, at: int) -> Codec:
+def codec(binding: Binding, version: ProtocolVersion, at: int) -> Codec:
     """The codec for a request of ``version`` over ``binding`` that came in at ``at`` (ms)."""
     if version == "1.0":
         return V1

@@ -14,7 +14,7 @@ from a2a_serverless.protocol.errors import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 
 class Detail(ProtoModel):
@@ -111,13 +111,13 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
     return ErrorInfo(type_url=TYPE + "ErrorInfo", reason=reason, domain=DOMAIN, metadata=metadata)
 
 
-def json_rpc_failure(call_id: str | int | None, error: Exception, version: WireVersion) -> bytes:
+def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
     """An error response of JSON-RPC. ``version`` is that of the method."""
     said = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
     return JsonRpcErrorResponse(jsonrpc="2.0", id=call_id, error=said).json_bytes()
 
 
-def http_failure(error: Exception, version: WireVersion) -> tuple[int, bytes]:
+def http_failure(error: Exception, version: ProtocolVersion) -> tuple[int, bytes]:
     """HTTP status and body of an error."""
     code = code_of(error)
     status, text, more = code.http_for(version), text_of(error), details(error)

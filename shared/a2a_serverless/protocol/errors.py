@@ -16,15 +16,15 @@ from a2a_serverless.domain.errors import A2AError, InvalidRequest, MethodNotFoun
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 
 class BodyTooLarge(InvalidRequest):
     """The body is over the limit (-32600, HTTP 413)."""
 
 
-class VerbNotAllowed(MethodNotFound):
-    """The path exists, but not with this verb (HTTP 405); ``allowed`` belongs into the ``Allow`` header."""
+class HttpMethodNotAllowed(MethodNotFound):
+    """The path exists, but not for this HTTP method (405); ``allowed`` belongs into the ``Allow`` header."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self.allowed = tuple(sorted(set(allowed)))
@@ -36,7 +36,7 @@ TYPE: Final = "type.googleapis.com/google.rpc."
 
 
 class Code(NamedTuple):
-    """One error. ``old`` and ``old_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
+    """One error. ``v0_3_rpc`` and ``v0_3_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
 
     ``by_http``: HTTP's own status and headers say it in every binding, JSON-RPC and streams included.
     """
@@ -45,8 +45,8 @@ class Code(NamedTuple):
     rpc: int
     http: int
     grpc: str
-    old_http: int
-    old: int | None = None
+    v0_3_http: int
+    v0_3_rpc: int | None = None
     by_http: bool = False
 
     @property
@@ -54,13 +54,13 @@ class Code(NamedTuple):
         """The name as ErrorInfo wants it: without ``Error``, in UPPER_SNAKE."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name.removesuffix("Error")).upper()
 
-    def rpc_for(self, version: WireVersion) -> int:
+    def rpc_for(self, version: ProtocolVersion) -> int:
         """The JSON-RPC code for a caller of ``version``."""
-        return self.rpc if version == "1.0" or self.old is None else self.old
+        return self.rpc if version == "1.0" or self.v0_3_rpc is None else self.v0_3_rpc
 
-    def http_for(self, version: WireVersion) -> int:
+    def http_for(self, version: ProtocolVersion) -> int:
         """The HTTP status for a REST caller of ``version``."""
-        return self.http if version == "1.0" else self.old_http
+        return self.http if version == "1.0" else self.v0_3_http
 
 
 INTERNAL: Final = Code("InternalError", -32603, 500, "INTERNAL", 500)
@@ -70,7 +70,7 @@ CODES: Final[dict[type[A2AError], Code]] = {
     errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
     BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
     errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
-    VerbNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),
+    HttpMethodNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),
     errors.InvalidParams: Code("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT", 400),
     errors.InternalError: INTERNAL,
     errors.TaskNotFound: Code("TaskNotFoundError", -32001, 404, "NOT_FOUND", 404),
@@ -83,10 +83,12 @@ CODES: Final[dict[type[A2AError], Code]] = {
         "ExtendedAgentCardNotConfiguredError", -32007, 400, "FAILED_PRECONDITION", 404
     ),
     errors.ExtensionRequired: Code(
-        "ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, old=-32603
+        "ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, v0_3_rpc=-32603
     ),
-    errors.VersionNotSupported: Code("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, old=-32603),
-    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, old=-32603),
+    errors.VersionNotSupported: Code(
+        "VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, v0_3_rpc=-32603
+    ),
+    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, v0_3_rpc=-32603),
     # JSON-RPC leaves what is above -32000 to applications; A2A has the rest.
     errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
     errors.InsufficientScope: Code(

@@ -20,7 +20,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, Limits, loads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 RpcId: TypeAlias = str | int | None
 
@@ -39,7 +39,7 @@ _V0_3: Final = {
     "agent/authenticatedExtendedCard": Operation.CARD,
 }
 
-METHODS: Final[dict[str, tuple[Operation, WireVersion]]] = (
+METHODS: Final[dict[str, tuple[Operation, ProtocolVersion]]] = (
     {name: (operation, "1.0") for name, operation in _V1.items()}
     | {name: (operation, "0.3") for name, operation in _V0_3.items()}
     # Guides of the 0.3 time print "message.send"; it cannot be anything else.
@@ -80,7 +80,7 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
     return call if call.method in METHODS else RpcRefusal(call.id, MethodNotFound())
 
 
-def name_of(operation: Operation, version: WireVersion) -> str:
+def name_of(operation: Operation, version: ProtocolVersion) -> str:
     """What a version calls an operation. Raises KeyError for one that it does not have."""
     return _NAMES[operation, version]
 

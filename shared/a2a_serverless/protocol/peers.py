@@ -30,7 +30,7 @@ from a2a_serverless.protocol.protojson import (
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
 
@@ -148,7 +148,7 @@ class TaskPage(ProtoModel):
     next_page_token: LongText = None
 
 
-def print_params(version: WireVersion, request: ProtoModel) -> bytes:
+def print_params(version: ProtocolVersion, request: ProtoModel) -> bytes:
     """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON does not have (NaN)."""
     if version != "1.0":
         from a2a_serverless.protocol.v0_3 import REQUESTS
@@ -157,7 +157,7 @@ def print_params(version: WireVersion, request: ProtoModel) -> bytes:
     return finite(request.json_bytes())
 
 
-def read_item(version: WireVersion, value: object) -> v1.StreamContent:
+def read_item(version: ProtocolVersion, value: object) -> v1.StreamContent:
     """The answer to a send, or an item of a stream. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.StreamResponse, value).content
@@ -166,7 +166,7 @@ def read_item(version: WireVersion, value: object) -> v1.StreamContent:
     return read_peer(StreamItem, value).to_v1()
 
 
-def read_task(version: WireVersion, value: object) -> v1.Task:
+def read_task(version: ProtocolVersion, value: object) -> v1.Task:
     """A task. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.Task, value)

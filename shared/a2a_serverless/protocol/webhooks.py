@@ -14,7 +14,7 @@ from a2a_serverless.protocol.protojson import ProtoModel
 from a2a_serverless.protocol.strict_json import loads
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class NotificationBody:
     """What is POSTed; ``version`` belongs into the ``A2A-Version`` header."""
 
     content_type: str
-    version: WireVersion
+    version: ProtocolVersion
     content: bytes
 
 
-def tells_whole_task(version: WireVersion) -> bool:
+def tells_whole_task(version: ProtocolVersion) -> bool:
     """Whether each notification of this version is the whole task, and not the event."""
     return version == "0.3"
 
 
-def notification(version: WireVersion, item: v1.StreamContent) -> NotificationBody:
+def notification(version: ProtocolVersion, item: v1.StreamContent) -> NotificationBody:
     """1.0: a StreamResponse with the snapshot or the event. 0.3: the full task, so ``item`` has to be one."""
     if version == "1.0":
         return NotificationBody("application/a2a+json", "1.0", V1.stream_item(item))

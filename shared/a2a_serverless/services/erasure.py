@@ -143,8 +143,8 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
     while cursors := erasure.store.list_cursors(key):  # a client may register others meanwhile
         for cursor in cursors:
             close(erasure.store, erasure.clock, key, cursor.config_id)
-    receipts, callbacks, uploads = _related_names(erasure, key)
-    items = erasure.erasure_store.erase_related(key, receipts, callbacks)
+    records, callbacks, uploads = _related_names(erasure, key)
+    items = erasure.erasure_store.erase_related(key, records, callbacks)
     places = [*uploads, _blobs_of(erasure, key)]
     blobs = sum(_erase_blobs(erasure, place) for place in places)
     own = erasure.erasure_store.erase_task(key)
@@ -163,11 +163,11 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
             urls = [value.get("url") for value in values if isinstance(value, dict)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
-            receipts = [(snapshot.head.agent, one.message.message_id) for one in incoming]
+            records = [(snapshot.head.agent, one.message.message_id) for one in incoming]
             uploads = erasure.place(key.tenant, key.owner, UPLOADS)
             files = [file_of(part) for one in incoming for part in one.message.parts]
             named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
-            return receipts, [url.rpartition("/")[2] for url in urls if isinstance(url, str)], named
+            return records, [url.rpartition("/")[2] for url in urls if isinstance(url, str)], named
     return [], [], []
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent, Skill
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import WireVersion
+    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.ports.keys import Publications
     from a2a_serverless.ports.system import Clock
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
-VERSIONS: Final[tuple[WireVersion, ...]] = ("1.0", "0.3")
+VERSIONS: Final[tuple[ProtocolVersion, ...]] = ("1.0", "0.3")
 _SHAPES: Final = {"both": v0_3_card.union_card, "v1": as_json, "v0_3": v0_3_card.old_card}
 
 

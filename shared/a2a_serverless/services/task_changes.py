@@ -63,11 +63,11 @@ def try_change(
     key: TaskKey,
     agent: str,
     decide: Callable[[HeadSnapshot], Change],
-    receipt: IdempotencyRecord | None = None,
+    record: IdempotencyRecord | None = None,
 ) -> Change:
     """One attempt of ``change_task``; raises Conflict if the head has changed since it was read."""
     change = decide(read_existing_head(log, key, agent))
-    check_written(log.append(change, receipt))
+    check_written(log.append(change, record))
     return change
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.domain.push import Cursor, PushConfig, WireVersion
+    from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
@@ -66,7 +66,7 @@ class RequestContext(NamedTuple):
 
     principal: Principal
     agent: str
-    wire: WireVersion
+    wire: ProtocolVersion
     caller: Caller | None = None
     trace: str = ""
     extensions: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
 
 def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
     key = context.key(service.ids.new())
-    receipt = _idempotency_record(service, context.agent, request.message, key.task)
+    record = _idempotency_record(service, context.agent, request.message, key.task)
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, key, request, context.wire)
     head, event = heads.submit(
@@ -176,9 +176,9 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
         trace=context.trace,
         caller=context.caller,
     )
-    earlier = service.log.create(NewTask(head, event, receipt, pushes))
+    earlier = service.log.create(NewTask(head, event, record, pushes))
     if earlier is not None:
-        return StartedTask(_answer_repeat(service, context, receipt, earlier), None)
+        return StartedTask(_answer_repeat(service, context, record, earlier), None)
     service.metrics.count("TaskStates", state=head.state, task=key.task)
     first = TaskReplay(key.task, context_id)
     first.apply(event)
@@ -186,7 +186,7 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
 
 
 def _first_webhook(
-    service: TaskService, key: TaskKey, request: SendMessageRequest, wire: WireVersion
+    service: TaskService, key: TaskKey, request: SendMessageRequest, wire: ProtocolVersion
 ) -> tuple[tuple[PushConfig, Cursor], ...]:
     wanted = request.configuration.task_push_notification_config
     if wanted is None:
@@ -198,7 +198,7 @@ def _first_webhook(
 
 def _continue(service: TaskService, context: RequestContext, task_id: str, request: SendMessageRequest) -> Head:
     key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
-    receipt = _idempotency_record(service, agent, message, key.task)
+    record = _idempotency_record(service, agent, message, key.task)
 
     def decide(snapshot: HeadSnapshot) -> Change:
         _check_context(message, snapshot.head)
@@ -208,8 +208,8 @@ def _continue(service: TaskService, context: RequestContext, task_id: str, reque
         )
 
     def find_repeat() -> Head | None:
-        earlier = service.log.find_idempotency(key, agent, message.message_id) if receipt else None
-        return None if earlier is None else _answer_repeat(service, context, receipt, earlier)
+        earlier = service.log.find_idempotency(key, agent, message.message_id) if record else None
+        return None if earlier is None else _answer_repeat(service, context, record, earlier)
 
     def store() -> Head:
         wanted = request.configuration.task_push_notification_config
@@ -220,7 +220,7 @@ def _continue(service: TaskService, context: RequestContext, task_id: str, reque
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
             webhooks.add(service.webhooks(), key, agent, _name_webhook(wanted, message), context.wire)
-        return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, receipt).after)
+        return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, record).after)
 
     try:
         return store()

@@ -11,7 +11,7 @@ from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import replace_cursor, same_lease
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, mark_push
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification, WireVersion
+from a2a_serverless.domain.push import Cursor, CursorState, ProtocolVersion, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
@@ -61,7 +61,7 @@ class Webhooks:
 
 
 def add(
-    webhooks: Webhooks, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: WireVersion
+    webhooks: Webhooks, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: ProtocolVersion
 ) -> PushConfig:
     """Creates a configuration, or replaces the one with its id, and enqueues its first delivery."""
     read_existing_head(webhooks.log, key, agent)
@@ -117,7 +117,7 @@ def show(task_id: str, config: PushConfig) -> TaskPushNotificationConfig:
 
 
 def new_config(
-    webhooks: Webhooks, key: TaskKey, request: TaskPushNotificationConfig, wire: WireVersion
+    webhooks: Webhooks, key: TaskKey, request: TaskPushNotificationConfig, wire: ProtocolVersion
 ) -> tuple[PushConfig, Cursor]:
     """Makes a configuration as it is stored, its secrets encrypted, and its cursor.
 

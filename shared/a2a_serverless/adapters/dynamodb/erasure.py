@@ -34,9 +34,9 @@ class DynamoErasureStore:
     def count_items(self, key: TaskKey) -> int:
         return sum(1 for _ in self._table.list_keys(keys.task(key)))
 
-    def erase_related(self, key: TaskKey, receipts: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+    def erase_related(self, key: TaskKey, records: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
         self._table.erase([items.make_place(keys.owner(key), keys.UNFINISHED)])
-        beside = [(keys.receipt(key, agent, message), keys.RECEIPT) for agent, message in receipts]
+        beside = [(keys.idempotency(key, agent, message), keys.RECEIPT) for agent, message in records]
         beside += [(keys.callback(name), keys.CALL) for name in callbacks]
         return self._table.erase(items.make_place(pk, sk) for pk, sk in beside)
 

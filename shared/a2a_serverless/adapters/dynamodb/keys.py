@@ -64,7 +64,7 @@ def key_of_path(text: str) -> TaskKey:
     return task_key(_TASK + text)
 
 
-def receipt(key: TaskKey, agent: str, message_id: str) -> str:
+def idempotency(key: TaskKey, agent: str, message_id: str) -> str:
     """The partition of a message's idempotency record. Only tenant and owner of ``key`` are used."""
     return "SENT#" + path(key.tenant, key.owner, agent, message_id)
 

@@ -42,26 +42,26 @@ class DynamoTaskLog:
         self._snapshots = SnapshotStore(payloads)
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
-        head, receipt = opening.head, opening.idempotency
+        head, record = opening.head, opening.idempotency
         keys.check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
             self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
             self._table.put_new(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
-            *self._idempotency_actions(head, receipt),
+            *self._idempotency_actions(head, record),
             *self._config_actions(head, opening.pushes),
         ]
         refusal = self._table.write(*actions)
         if refusal is None or self._is_own(head.key, opening.event, refusal):
             return None
-        standing = receipt and (
-            _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, receipt.agent, receipt.message_id)
+        standing = record and (
+            _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, record.agent, record.message_id)
         )
         if standing is None:
             raise RuntimeError("there is a task with this id already")
         return standing
 
     def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
-        item = self._table.get(keys.receipt(key, agent, message_id), keys.RECEIPT)
+        item = self._table.get(keys.idempotency(key, agent, message_id), keys.RECEIPT)
         return items.record_of(IdempotencyRecord, item) if item else None
 
     def read_head(self, key: TaskKey) -> HeadSnapshot | None:
@@ -105,12 +105,12 @@ class DynamoTaskLog:
         found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         return contiguous(after, self._events(found))
 
-    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
+    def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
         before, after = items.head_item(change.before), items.head_item(change.after)
         refusal = self._table.write(
             self._table.put_new(self._event_item(change.before.key, change.event, change.after.expires)),
             self._table.update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
-            *self._idempotency_actions(change.after, receipt),
+            *self._idempotency_actions(change.after, record),
         )
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
 
@@ -188,11 +188,11 @@ class DynamoTaskLog:
         attributes = {"by": {"S": event.append_id}, **body, "v": {"N": str(items.EVENT_VERSION)}}
         return items.make_item(keys.task(key), keys.event(event.n), expires, attributes)
 
-    def _idempotency_actions(self, head: Head, receipt: IdempotencyRecord | None) -> list[Action]:
-        if receipt is None:
+    def _idempotency_actions(self, head: Head, record: IdempotencyRecord | None) -> list[Action]:
+        if record is None:
             return []
-        pk = keys.receipt(head.key, receipt.agent, receipt.message_id)
-        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(receipt)))]
+        pk = keys.idempotency(head.key, record.agent, record.message_id)
+        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]
 
     def _config_actions(self, head: Head, pushes: Iterable[tuple[PushConfig, Cursor]]) -> list[Action]:
         if not pushes:
