@@ -16,6 +16,7 @@ from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import Part, TaskState
+from a2a_serverless.services.task_changes import TRIES
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Broken, Frail, Killed
 from tests.workers import Workers
@@ -196,6 +197,40 @@ def test_rule_06_a_chunk_that_is_lost_when_a_task_would_suspend_ends_the_run_at_
     assert (task.status.state, outage.failed > 1) == (TaskState.COMPLETED, True)
     assert [part.value for part in task.artifacts[0].parts] == ["said while it waits"]
     assert task.status.timestamp - outage.began < 2 * MINUTE_MS
+
+
+class Refusing:
+    """A log that refuses the next chunks, although nothing has changed."""
+
+    def __init__(self, log: Any, times: int) -> None:
+        self.log, self.left = log, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.log, name)
+
+    def append_chunk(self, *chunk: Any) -> Any:
+        self.left -= 1
+        return self.left < 0 and self.log.append_chunk(*chunk)
+
+
+def test_a_chunk_that_is_refused_at_every_attempt_is_a_failure_of_the_store_and_not_of_the_agent() -> None:
+    async def work(task: TaskContext) -> str:
+        await task.emit("a.txt", "one")
+        try:
+            await task.step("think", asyncio.sleep, 1)
+        except Exception:  # noqa: BLE001 - what careless agents do
+            return "without the step"
+        return "done"
+
+    world = World([agent_of(work)])
+    log = Refusing(world.engine.log, TRIES)
+    world.engine = replace(world.engine, log=log)
+    task_id = world.send("hello", push=False).id
+    world.settle()
+    task, head = world.get(task_id), head_of(world, task_id)
+    assert (log.left, head.fence, head.lost) == (-1, 2, 0)
+    assert task.status.message is not None
+    assert (task.status.message.text(), task.artifacts[0].text()) == ("done", "one")
 
 
 def test_rule_06_a_run_inside_a_request_waits_no_longer_than_the_request_and_leaves_the_rest_to_a_worker() -> None:
