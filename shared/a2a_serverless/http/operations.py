@@ -117,43 +117,31 @@ class OperationHandler(NamedTuple):
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
             asked = self.codec.read(operation, params, self.api.limits)
-            context = self.context
+            if self.api.run_waiting and may_wait(self.agent, asked, streams=operation in STREAMING):
+                return self._handle_in_thread(operation, params)
+            service, context = self.api.service, self.context
             if asked.tenant:
                 context = context._replace(principal=self.api.principal(self.caller, asked.tenant))
             if self.api.limiter and operation in SENDING:
                 self.api.limiter.admit_send(context.principal)
-            if self.api.run_waiting and may_wait(self.agent, asked, streams=operation in STREAMING):
-                return self.api.wait_for(partial(self._wait, operation, context, asked, headers))
-            return self._answer(operation, context, asked, headers)
+            if operation in STREAMING:
+                return self._stream(operation, context, asked, headers)
+            if operation is Operation.CARD:
+                task, result = None, dumps(self._extended_card())
+            else:
+                answer = run_operation(service, context, self.agent, asked)
+                shown = resolve_contents(service.contents, context.principal, answer, INLINE)
+                task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
+            self._log(operation, task)
+            return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
-            return self._refuse(operation, error)
+            self._log(operation, None, type(error).__name__)
+            told, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
+            return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
 
-    def _wait(
-        self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
-    ) -> Response:
-        try:
-            return self._answer(operation, context, asked, headers)
-        except Exception as error:  # noqa: BLE001 - as above
-            return self._refuse(operation, error)
-
-    def _answer(
-        self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
-    ) -> Response:
-        if operation in STREAMING:
-            return self._stream(operation, context, asked, headers)
-        if operation is Operation.CARD:
-            task, result = None, dumps(self._extended_card())
-        else:
-            answer = run_operation(self.api.service, context, self.agent, asked)
-            shown = resolve_contents(self.api.service.contents, context.principal, answer, INLINE)
-            task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
-        self._log(operation, task)
-        return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
-
-    def _refuse(self, operation: Operation, error: Exception) -> Response:
-        self._log(operation, None, type(error).__name__)
-        told, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
-        return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
+    def _handle_in_thread(self, operation: Operation, params: Json) -> Response:
+        in_thread = self._replace(api=replace(self.api, run_waiting=None))
+        return self.api.wait_for(partial(in_thread.handle, operation, params))
 
     def _stream(
         self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
