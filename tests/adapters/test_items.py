@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from enum import StrEnum
+from inspect import signature
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_serverless.adapters.dynamodb import items, keys, push_store
+from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
@@ -95,3 +99,19 @@ def test_the_names_of_a_cursor_are_all_its_fields() -> None:
     assert items.names_of(CURSOR) == [field.name for field in fields(Cursor)]
     assert "due_at" in items.names_of(CURSOR)
     assert CursorState.ACTIVE is CURSOR.state
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Head, Cursor, PushConfig, Attempt, IdempotencyRecord, OpenBreaker, ChallengeState],
+    ids=lambda kind: kind.__name__,
+)
+def test_a_stored_class_has_what_its_items_are_read_by(kind: type) -> None:
+    fields = {name: one for name, one in signature(kind, eval_str=True).parameters.items() if name != "key"}
+    assert len(fields) > 1, "attrgetter gives no tuple for one name"
+    enums = {
+        name: one
+        for name, one in fields.items()
+        if isinstance(one.annotation, type) and issubclass(one.annotation, StrEnum)
+    }
+    assert all(isinstance(one.default, StrEnum) or (kind, name) == (Head, "state") for name, one in enums.items())

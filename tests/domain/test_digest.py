@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 
+from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.protocol.strategies import JSON, MESSAGES, OBJECTS
@@ -92,3 +93,8 @@ def test_true_is_not_one_and_a_text_is_not_a_number() -> None:
 def test_what_is_no_json_has_no_digest(value: object) -> None:
     with pytest.raises(TypeError, match="is neither a JSON value nor a dataclass nor an object of A2A"):
         digest({"deep": [value]})
+
+
+def test_a_stored_file_keeps_the_digest_that_the_first_release_gave_it() -> None:
+    file = StoredFile("task", "a" * 64, 3)
+    assert digest(file) == digest({"@": "StoredFile", "place": "task", "sha256": "a" * 64, "size": 3})

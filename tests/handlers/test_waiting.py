@@ -112,3 +112,11 @@ def test_an_agent_that_is_long_about_stopping_does_not_take_the_request_with_it(
     task, took = answered(place, waiting("1.0 REST")._replace(time_left_ms=BUFFERED_MS))
     assert took < BUFFERED_MS
     assert state({"task": task}) == "working"
+
+
+def test_a_blocking_send_lasts_no_longer_than_a_stream_where_nothing_else_limits_it() -> None:
+    place = Place()
+    place.world.busy = True  # no worker is free
+    place.edge = replace(place.edge, service=place.world.service._replace(blocking_ms=900_000), stream_ms=60_000)
+    _, took = answered(place, waiting("1.0 JSON-RPC"))
+    assert took == 60_000

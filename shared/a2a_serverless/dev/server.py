@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -101,13 +100,14 @@ class Dev:
         self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url)}
         self.agents = load_project(project)
         self._is_loaded = True
+        agents = [self._watch.watch(agent) for agent in self.agents]
         self.deployment = LocalDeployment(
-            [self._watch.watch(agent) for agent in self.agents],
+            agents,
             self.url,
             others=others,
             tracer=make_tracer(otel_variables(project) | local_otel(project)),
         )
-        self.deployment.engine = replace(self.deployment.engine, prices=project.prices)
+        self.deployment.deploy(*agents, prices=project.prices)
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
     async def serve(self) -> None:
@@ -150,7 +150,7 @@ class Dev:
             self._reporter.not_loaded(error)
             return
         self._is_loaded, self.agents = True, agents
-        self.deployment.deploy(*map(self._watch.watch, agents))
+        self.deployment.deploy(*map(self._watch.watch, agents), prices=self.project.prices)
         self._reporter.reloaded(agents, time.monotonic() - began)
 
     def _on_event(self, key: TaskKey, event: Event) -> None:

@@ -8,6 +8,7 @@ owner, so the address of another owner's content is not found.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ class ContentNotFound(Exception):
     """The content does not exist, or does not match its address."""
 
 
-class StoredFile(NamedTuple):
-    """Stored content: its place, SHA-256 (hex) and size (bytes)."""
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """Stored content: its place, SHA-256 (hex) and size (bytes).
+
+    A dataclass, because an agent may pass it to a step: see ``domain/digest.py``.
+    """
 
     place: str
     sha256: str

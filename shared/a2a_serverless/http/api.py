@@ -200,7 +200,7 @@ Endpoint = Callable[[Api, "HttpRequest"], Response]
 
 
 async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
-    """The answer of an endpoint, which may block."""
+    """The answer of an endpoint. It may block, except where ``run_waiting`` is set: there it calls ``wait_for``."""
     request = read_request(scope, await read_body(receive, api.limits.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
 

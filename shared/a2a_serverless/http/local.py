@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def in_threads(count: int = CALLS) -> Run:
-    """A ``Run`` for a server of up to ``count`` requests at a time."""
+    """A ``Run`` in ``count`` threads."""
     pool = ThreadPoolExecutor(count, thread_name_prefix="api")
 
     async def run(answer: Callable[[], Response]) -> Response:

@@ -81,7 +81,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     envelope: Envelope,
 ) -> OperationHandler:
     """The handler of a request, in the time that is left for it."""
-    left = None if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+    left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     headers, service, seed = request.headers, api.service, api.service.ids.new()
     # The caller's trace; else the one that X-Ray began at API Gateway; else a new one.
     theirs = trace.parse_traceparent(headers.get(trace.HEADER))

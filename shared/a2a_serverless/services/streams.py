@@ -34,7 +34,7 @@ TURN_ENDS: Final = TERMINAL | {TaskState.INPUT_REQUIRED}
 
 
 class OffLoop(Protocol):
-    """Runs a blocking call without blocking the event loop."""
+    """Runs a call of a store so that the event loop is not blocked."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         """The call's result."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.tracing import Tracer
 
 LOOPBACK: Final = "127.0.0.1"
@@ -113,13 +114,22 @@ class LocalDeployment(InProcessDeployment):
         )
         self.deploy(*agents)
 
-    def deploy(self, *agents: Agent) -> None:
-        """Replaces all agents and publishes their cards. Runs under way hand over to the new ones."""
+    def deploy(self, *agents: Agent, prices: Usage | None = None) -> None:
+        """Replaces all agents and publishes their cards. Runs under way hand over to the new ones.
+
+        ``prices`` replace those of the models, if given.
+        """
         self.agents = dict(by_id(agents))
         self.registry = AgentRegistry(self._remote_agents(self.agents), self.ids, self.base_url)
         self._version += 1
         is_replaced = partial(self._is_newer_than, self._version)
-        self.engine = replace(self.engine, agents=self.agents, registry=self.registry, is_replaced=is_replaced)
+        self.engine = replace(
+            self.engine,
+            agents=self.agents,
+            registry=self.registry,
+            is_replaced=is_replaced,
+            prices=self.engine.prices if prices is None else prices,
+        )
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine))
         ensure_ring(self.rotation)
         self.app = self._make_app(self.make_api())
@@ -152,10 +162,17 @@ class LocalDeployment(InProcessDeployment):
             self._news.wait(PAUSE_S)
             time.sleep(BATCH_S)
             self._news.clear()
-            self.relay_changes()
-            while (message := self.queue.pop()) is not None:
-                pool = self._notifiers if isinstance(message, DeliveryMessage) else self._workers
-                pool.submit(self._handle, message)
+            try:
+                self._dispatch_due()
+            except Exception as error:  # noqa: BLE001 - what else is due goes on; a pool that is closed takes nothing
+                if not self._over.is_set():
+                    logger.error("changes not relayed", extra=safe_error_fields(error))
+
+    def _dispatch_due(self) -> None:
+        self.relay_changes()
+        while not self._over.is_set() and (message := self.queue.pop()) is not None:
+            pool = self._notifiers if isinstance(message, DeliveryMessage) else self._workers
+            pool.submit(self._handle, message)
 
     def relay_changes(self) -> bool:
         """Also forgets the changes, after ``on_event``: a local server may run for days."""

@@ -1,0 +1,76 @@
+"""The deployment of ``dev`` in one process: its dispatcher, and what a reload replaces."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any, Final
+
+import pytest
+
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
+from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.wiring.local import LocalDeployment
+from tests.echo import Writer
+from tests.world import ME
+
+BASE: Final = "http://127.0.0.1:8000"
+DEADLINE_S: Final = 60
+
+
+class Enqueued(LocalDeployment):
+    """It is closed just after it has begun to wait for the rest of a burst."""
+
+    def close_in_a_burst(self) -> None:
+        self.queue.enqueue(WorkMessage(ME.key("no-such-task")))
+        while self.news.is_set() is False:
+            time.sleep(0)
+        self.close()
+
+    @property
+    def news(self) -> Event:
+        return self._news
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_closing_while_a_message_is_due_ends_the_dispatcher_without_an_error(number: int) -> None:
+    deployment = Enqueued([Writer().agent], BASE)
+    with ThreadPoolExecutor(1) as pool:
+        dispatching = pool.submit(deployment.dispatch)
+        deployment.close_in_a_burst()
+        assert dispatching.result(DEADLINE_S) is None, number
+
+
+def test_an_observer_that_fails_does_not_end_the_dispatcher() -> None:
+    deployment = LocalDeployment([Writer().agent], BASE)
+    failed, ended = Event(), Event()
+
+    def observe(_: object, event: Any) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("a test's error")
+        if str(getattr(event, "state", "")) == "completed":
+            ended.set()
+
+    deployment.on_event = observe
+    message = Message(message_id="m-1", role=Role.USER, parts=(Part(text="hello"),))
+    request = SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True))
+    with ThreadPoolExecutor(1) as pool:
+        dispatching = pool.submit(deployment.dispatch)
+        assert isinstance(send(deployment.service, RequestContext(ME, "echo", "1.0"), request), Task)
+        assert ended.wait(DEADLINE_S)
+        deployment.close()
+        dispatching.result(DEADLINE_S)
+
+
+def test_new_prices_are_those_of_inline_agents_too() -> None:
+    deployment = LocalDeployment([Writer().agent], BASE)
+    prices = {"model": {"input_tokens": 2.0}}
+    deployment.deploy(Writer().agent, prices=prices)
+    runner: Any = deployment.service.inline_runner
+    assert (deployment.engine.prices, runner.engine.prices) == (prices, prices)
+    deployment.deploy(Writer().agent)
+    assert deployment.engine.prices == prices
+    deployment.close()
