@@ -149,6 +149,8 @@ class Answer:
         else:
             self.body += message.get("body", b"")
             if not message.get("more_body"):
+                if self.headers.get("content-type", "").startswith("text/html"):
+                    assert self.headers["content-security-policy"].startswith("default-src 'none'; "), "any script runs"
                 conforming(self.form(), HttpResponse(self.status, self.body, self.headers))
 
 

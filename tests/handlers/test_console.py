@@ -58,6 +58,13 @@ def test_where_it_is_off_nothing_of_it_is_there(path: str) -> None:
     assert asked(path, console=False).status == 404
 
 
+@pytest.mark.parametrize("console", [True, False])
+@pytest.mark.parametrize("path", ["/docs", "/docs/oauth2-redirect", "/redoc"])
+def test_no_other_page_runs_scripts_in_the_origin_of_the_api(path: str, *, console: bool) -> None:
+    answer = asked(path, console=console, accept=BROWSER)
+    assert (answer.status, answer.headers["content-type"]) == (404, "application/json")
+
+
 @pytest.mark.parametrize("path", ["/", "/-/console.js"])
 def test_it_is_only_read(path: str) -> None:
     answer = asked(path, "POST")

@@ -17,15 +17,22 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
+from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.http.routes import ROUTES
+from a2a_serverless.services.publish import CardPublisher, publish_cards
+from tests.doubles import MemoryApiKeyStore
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
+from tests.world import ME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from schemathesis import Case
+
+    from tests.edge import Edge
 
 NAMES = [f"{route.operation} {route.version} {route.verb}" for route in ROUTES]
 CHECKS = [
@@ -43,8 +50,16 @@ def operations() -> dict[str, Any]:
     return {one.definition.raw["operationId"]: one for one in found}
 
 
+def description(edge: Edge, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The document that a caller with these headers gets."""
+    answer = edge.answer(HttpRequest("GET", "/openapi.json", headers or {}))
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = json.loads(answer.body)
+    return document
+
+
 def test_the_document_has_every_route_and_no_path_under_two_names() -> None:
-    paths: dict[str, Any] = json.loads(Place().edge.answer(HttpRequest("GET", "/openapi.json")).body)["paths"]
+    paths = description(Place().edge)["paths"]
     described = {said["operationId"] for verbs in paths.values() for said in verbs.values()}
     assert described >= set(NAMES)
     assert not [path for path in paths if "/tasks/{id}/" in path]
@@ -57,18 +72,40 @@ def references(value: Any) -> Iterator[str]:
         yield from references(inner)
 
 
-def test_the_document_has_the_models_examples_that_are_read_and_where_it_is_served() -> None:
-    place = replace(Place().edge, base_url="https://agents.example.com")
-    document = json.loads(place.answer(HttpRequest("GET", "/openapi.json")).body)
+def test_the_document_has_the_models_and_examples_that_are_read() -> None:
+    place = Place().edge
+    document = description(place)
     schemas = document["components"]["schemas"]
     assert {ref.removeprefix("#/components/schemas/") for ref in references(document)} <= schemas.keys()
-    assert document["servers"] == [{"url": "https://agents.example.com"}]
     send = document["paths"]["/{agent}/message:send"]["post"]
     assert send["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("SendMessageResponse")
     example = send["requestBody"]["content"]["application/json"]["example"]
     headers = {"a2a-version": "1.0", "content-type": "application/json"}
     answer = place.answer(HttpRequest("POST", "/echo/message:send", headers, body=json.dumps(example).encode()))
     assert answer.status == 200
+
+
+def test_the_document_names_the_published_address_with_its_stage() -> None:
+    place = Place()
+    assert "servers" not in description(place.edge)
+    url = "https://abc123.execute-api.eu-central-1.amazonaws.com/live"
+    publisher = CardPublisher(place.world.table, place.world.clock, place.edge.agents, url)
+    publish_cards(publisher, "kid-1", lambda _: bytes(64))
+    assert description(place.edge)["servers"] == [{"url": url}]
+
+
+def test_the_document_has_the_operators_paths_and_models_for_operators_only() -> None:
+    keys = MemoryApiKeyStore()
+    keys.add(ApiKey(digest_of("a2a_operator"), ME, "", 0, operator=True))
+    keys.add(ApiKey(digest_of("a2a_caller"), ME, "", 0))
+    edge = replace(Place().edge, authenticator=OidcOrApiKey(keys.find))
+    for headers in ({}, {"x-api-key": "a2a_caller"}, {"x-api-key": "a2a_nobody"}):
+        shown = description(edge, headers)
+        assert "/{agent}/tasks/{taskId}/deliveries" in shown["paths"]
+        assert not [path for path in shown["paths"] if "operator" in path]
+        assert not shown["components"]["schemas"].keys() & {"EraseRequest", "RedriveRequest"}
+    everything = description(edge, {"x-api-key": "a2a_operator"})
+    assert {"/operator/erase", "/operator/deliveries"} <= everything["paths"].keys()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -165,7 +165,6 @@ class Api:
     origins: tuple[str, ...] = ()
     run: Run | None = None
     run_waiting: Run | None = None
-    base_url: str = ""
     console: bool = False
 
     def agent(self, request: HttpRequest) -> Agent:

@@ -189,7 +189,6 @@ def make_asgi_app(api: Api) -> ASGIApp:
     rest = LazyRest(api)
     routes = [
         Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
-        Route("/docs", rest),
         Route("/openapi.json", rest),
         Route("/{agent}", Responder(api, answer_call)),
         Route("/", Responder(api, show_console)),

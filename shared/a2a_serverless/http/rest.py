@@ -12,7 +12,7 @@ That ``url`` holds no owner: for other callers it names nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -37,7 +37,7 @@ from a2a_serverless.protocol.additions import (
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.errors import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
-from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.services.delivery_admin import list_deliveries
 from a2a_serverless.services.timeline import read_timeline
 
@@ -110,10 +110,9 @@ EMPTY: Final = b"{}"
 def make_rest(api: Api) -> ASGIApp:
     """The routes. Errors leave them as exceptions, for the middleware of the application."""
     from a2a_serverless.http.operator_api import OPERATIONS, check_operator
-    from a2a_serverless.http.routes import describe
 
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
-    app = FastAPI(title="A2A Serverless", version="1.0", redoc_url=None, redirect_slashes=False, telemetry=own_spans)
+    app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
     def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
         async def answer(request: Request) -> Response:
@@ -129,6 +128,7 @@ def make_rest(api: Api) -> ASGIApp:
         add(path, route.verb, route.name, partial(_answer, route), shown=False)
     for path, verb, name, endpoint, _ in (*ADDED, *OPERATIONS):
         add(path, verb, name, endpoint)
+    add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
     known = tuple(app.routes)
     for path, check in (
         ("/legacy/{agent}/{path:path}", _sign_in),
@@ -137,9 +137,25 @@ def make_rest(api: Api) -> ASGIApp:
         ("/{path:path}", _know_nothing),
     ):
         app.router.routes.append(Route(path, Responder(api, partial(_refuse, known, check))))
-    added = {name: described for _, _, name, _, described in (*ADDED, *OPERATIONS)}
-    app.openapi = partial(describe, app, api, added)  # type: ignore[method-assign] # as FastAPI documents it
     return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
+
+
+def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
+    """The endpoint of the OpenAPI document, which shows the operator's paths to operators only."""
+    from a2a_serverless.http.operator_api import OPERATIONS
+    from a2a_serverless.http.routes import describe
+    from a2a_serverless.services.publish import base_url_in
+
+    @cache
+    def document(agents: tuple[str, ...], base_url: str, *, operator: bool) -> bytes:
+        added = (*ADDED, *OPERATIONS) if operator else ADDED
+        return dumps(describe(routes, {name: told for _, _, name, _, told in added}, agents, base_url))
+
+    def show_document(api: Api, request: HttpRequest) -> Response:
+        operator = api.authenticator.is_operator(request.headers)
+        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.public), operator=operator))
+
+    return show_document
 
 
 def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.convertors import Convertor, register_url_convertor
 
@@ -24,13 +25,12 @@ from a2a_serverless.protocol.operations import STREAMING, Operation
 from a2a_serverless.protocol.sse import CONTENT_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from fastapi import FastAPI
+    from starlette.routing import BaseRoute
 
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import ProtocolVersion
-    from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.protojson import ProtoModel
 
@@ -194,11 +194,14 @@ _EXAMPLES: Final[Mapping[tuple[Operation, ProtocolVersion], object]] = {
 }
 
 
-def describe(app: FastAPI, api: Api, added: Mapping[str, Description]) -> Schema:
-    """The document, as FastAPI serves it."""
-    servers = [{"url": api.base_url}] if api.base_url else None
-    document = get_openapi(title=app.title, version=app.version, routes=app.routes, servers=servers)
+def describe(
+    routes: Sequence[BaseRoute], added: Mapping[str, Description], agents: Sequence[str], base_url: str
+) -> Schema:
+    """The document of the operations of A2A and of those in ``added``, by name; ``base_url`` may be unknown ("")."""
     described = {**added, **{route.name: _description(route) for route in ROUTES}}
+    shown = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in described]
+    servers = [{"url": base_url}] if base_url else None
+    document = get_openapi(title="A2A Serverless", version="1.0", routes=shown, servers=servers)
     read = {(one, "validation") for told in described.values() for one in (told.body, told.query) if one}
     answered = {(told.answer, "serialization") for told in described.values() if told.answer}
     errors = {(ErrorResponse, "serialization"), (OldErrorResponse, "serialization")}
@@ -207,7 +210,7 @@ def describe(app: FastAPI, api: Api, added: Mapping[str, Description]) -> Schema
     for path, verbs in document["paths"].items():
         for said in verbs.values():
             found = described[said["operationId"]]
-            said.update(_operation(path, found, schemas, definitions["$defs"], sorted(api.agents)))
+            said.update(_operation(path, found, schemas, definitions["$defs"], agents))
     document["components"] = {"schemas": definitions["$defs"]}
     return document
 
@@ -225,10 +228,10 @@ def _description(route: OperationRoute) -> Description:
     )
 
 
-def _operation(path: str, told: Description, schemas: Any, definitions: Schema, agents: list[str]) -> Schema:  # noqa: ANN401
+def _operation(path: str, told: Description, schemas: Any, definitions: Schema, agents: Sequence[str]) -> Schema:  # noqa: ANN401
     """The OpenAPI operation object, without its name."""
     named: Schema = {"type": "string", "minLength": 1}
-    in_path = {name: {"enum": agents} if name == "agent" else named for name in re.findall(r"\{(\w+)\}", path)}
+    in_path = {name: {"enum": [*agents]} if name == "agent" else named for name in re.findall(r"\{(\w+)\}", path)}
     parameters = [_parameter("path", name, schema, required=True) for name, schema in in_path.items()]
     if told.query:
         about = definitions[schemas[told.query, "validation"]["$ref"].rpartition("/")[2]]

@@ -89,7 +89,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
 
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
-    api = replace(make_dependencies(environment), run=in_threads(), base_url=base_url)
+    api = replace(make_dependencies(environment), run=in_threads())
     app = flush_after(BodyDeadline(make_asgi_app(api), api.limits.body), api.service.tracer)
     return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
 

@@ -145,7 +145,6 @@ class LocalDeployment(InProcessDeployment):
             verifier,
             JWKS_MAX_AGE_S,
             run_waiting=self._run,
-            base_url=self.base_url,
             console=True,
         )
 
