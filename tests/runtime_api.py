@@ -2,6 +2,7 @@
 
 It enforces the states of an instance: the next event comes only after the answer to the one before, an answer is
 accepted once, and a streamed answer ends its connection. Other requests are refused and recorded in ``refused``.
+``init_errors`` has what an instance reported that could not start: the header with the error's type, and the body.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class RuntimeApiServer(ThreadingHTTPServer):
         self.take = take
         self.cut_after = cut_after
         self.refused: list[tuple[int, str]] = []
+        self.init_errors: list[tuple[str, dict[str, Any]]] = []
         self.current: tuple[str, Invocation] | None = None
         self.count = 0
 
@@ -88,6 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(invocation.event)
 
     def do_POST(self) -> None:
+        if self.path == f"{VERSION}/init/error":
+            return self._note_init_error()
         name, kind = self.path.removeprefix(f"{VERSION}/invocation/").split("/")
         chunked = self.headers.get("Transfer-Encoding") == "chunked"
         if self.server.current is None or self.server.current[0] != name:
@@ -108,6 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(413, "ResponseSizeTooLarge")
         self.close_connection = self.close_connection or invocation.streamed
         return self._say(202, {})
+
+    def _note_init_error(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.init_errors.append((self.headers.get("Lambda-Runtime-Function-Error-Type", ""), body))
+        self._say(202, {"status": "OK"})
 
     def _take_in(self, invocation: Invocation) -> None:
         if not invocation.streamed:

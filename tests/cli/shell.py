@@ -46,6 +46,7 @@ class Shell:
         self.earlier_callers: Callable[[StackName], ApiKeyStore] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
+        self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
 
     def run(self, *arguments: str) -> Done:
         out, err = self._console(), self._console()
@@ -57,7 +58,7 @@ class Shell:
             self._sleep,
             "a2a-serverless",
             clock=lambda: self.deployment.world.clock.now() / 1000,
-            local_url=lambda _: BASE,
+            local_url=self.local_url,
         )
         if self.callers:
             world = replace(world, api_keys=self.callers)

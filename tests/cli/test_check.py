@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless import settings
+from a2a_serverless import Agent, TaskContext, settings
 from a2a_serverless.adapters.key_ring import Es256Keys
+from a2a_serverless.cli.check import STREAMED
+from a2a_serverless.cli.options import find_local_url
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Unauthenticated
@@ -20,8 +22,8 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.services.publish import CardPublisher, publish, publish_cards
 from tests.cli.shell import Done, Shell
-from tests.client.deployment import BASE, Deployment
-from tests.echo import Writer
+from tests.client.deployment import BASE, STEP_MS, Deployment
+from tests.echo import Writer, agent_of
 
 BLOBS = "https://blobs.example/"
 KEYS = Es256Keys()
@@ -36,8 +38,8 @@ class ByName(AllowAnonymous):
     """Whoever says a name is that owner."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        name = headers.get("authorization", "").removeprefix("Bearer ")
-        if not name:
+        scheme, _, name = headers.get("authorization", "").partition(" ")
+        if scheme != "Bearer" or not name:
             raise Unauthenticated
         return Caller(Principal("local", name))
 
@@ -75,9 +77,11 @@ class Site:
     )
 
     alarms: Mapping[str, str] = field(default_factory=dict)
+    agent: Agent = field(default_factory=lambda: Writer().agent)
+    step_ms: int = STEP_MS
 
     def __post_init__(self) -> None:
-        self.deployment = Deployment(Writer().agent, authenticator=self.authenticator)
+        self.deployment = Deployment(self.agent, authenticator=self.authenticator, step_ms=self.step_ms)
         world, key = self.deployment.world, KEYS.make(0)
         publisher = CardPublisher(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
         publish(publisher, "jwks", {"keys": [key.public]})
@@ -94,7 +98,8 @@ class Site:
                 yield answer
                 return
             status, body = self.alter(call, answer.status, answer.body.read(1 << 24))
-            yield ClientResponse(status, answer.headers, io.BytesIO(body))
+            length = {"content-length": str(len(body))}
+            yield ClientResponse(status, {**answer.headers, **length}, io.BytesIO(body))
 
     def _blob(self, call: ClientRequest) -> bytes:
         name, blobs = call.url.removeprefix(BLOBS).partition("?")[0], self.deployment.world.blobs
@@ -184,6 +189,51 @@ def test_an_answer_that_comes_all_at_once_fails_the_stream_unless_the_caller_say
     assert (verdicts["stream"], verdicts["resume"], failed(verdicts)) == ("SKIP", "PASS", set())
 
 
+def line_of(done: Done, name: str) -> dict[str, Any]:
+    lines: list[dict[str, Any]] = json.loads(done.out)["checks"]
+    return next(line for line in lines if line["name"] == name)
+
+
+async def repeat(task: TaskContext) -> str:
+    """What an agent does that answers at once."""
+    return task.text()
+
+
+def quick(*, buffers: bool = False) -> Done:
+    """A check of a deployment whose stream ends after a few hundredths of a second."""
+    return Site(agent=agent_of(repeat), step_ms=10, buffers=buffers).check("--json")
+
+
+def test_the_stream_of_an_agent_that_answers_at_once_is_judged_by_its_missing_length() -> None:
+    line = line_of(quick(), "stream")
+    assert (line["verdict"], "without a length" in line["text"]) == ("PASS", True)
+
+
+def test_an_answer_that_comes_at_once_with_its_length_fails_the_stream_however_quick_it_is() -> None:
+    done = quick(buffers=True)
+    assert (line_of(done, "stream")["verdict"], done.code) == ("FAIL", 1)
+
+
+def test_the_stream_has_a_text_of_its_own_that_takes_longer_unless_the_caller_gives_one() -> None:
+    def sent(*arguments: str) -> dict[str, bool]:
+        site = Site()
+        site.check(*arguments)
+        bodies = [json.loads(call.body) for call in site.deployment.calls if call.body]
+        calls = [one for one in bodies if one.get("method") in {"SendMessage", "SendStreamingMessage"}]
+        return {one["method"]: one["params"]["message"]["parts"][0]["text"] == STREAMED for one in calls}
+
+    assert sent() == {"SendMessage": False, "SendStreamingMessage": True}
+    assert not any(sent("--text", "Something else.").values())
+
+
+def test_credentials_of_the_second_caller_that_are_not_accepted_are_called_those_of_the_second() -> None:
+    environment = {"A2A_AUTHORIZATION": ALICE, "A2A_OTHER_AUTHORIZATION": "nobody"}
+    line = line_of(Site(environment=environment).check("--json"), "isolation")
+    assert line["verdict"] == "FAIL"
+    assert "second caller" in line["text"]
+    assert line["remedy"].startswith("A2A_OTHER_AUTHORIZATION")
+
+
 def test_a_deployment_that_drops_last_event_id_fails_to_resume() -> None:
     @dataclass
     class Dropping(Site):
@@ -215,6 +265,12 @@ def test_a_deployment_that_nobody_reaches_fails_in_words() -> None:
     done = Shell(Deployment(Writer().agent)).run("check", "http://127.0.0.1:1")
     assert done.code == 1
     assert done.out.startswith("FAIL  card             There is no answer from http://127.0.0.1:1/agents")
+
+
+def test_without_an_address_the_agents_of_this_machine_are_checked_at_their_port() -> None:
+    shell = Shell(Deployment(Writer().agent))
+    shell.environment, shell.local_url = {"A2A_API_PORT": "9000"}, find_local_url
+    assert "There is no answer from http://127.0.0.1:9000/agents" in shell.run("check").out
 
 
 def test_keys_are_rotated_from_inside_only() -> None:

@@ -38,9 +38,10 @@ class Locked(AllowAnonymous):
 
 
 class Deployment:
-    """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for a second."""
+    """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for ``step_ms``."""
 
-    def __init__(self, *agents: Agent, authenticator: Authenticator | None = None) -> None:
+    def __init__(self, *agents: Agent, authenticator: Authenticator | None = None, step_ms: int = STEP_MS) -> None:
+        self.step_ms = step_ms
         self.world = world = World(agents)
         by_id = world.engine.agents
         signs_in = authenticator or AllowAnonymous()
@@ -57,14 +58,16 @@ class Deployment:
         answer = self.edge.answer(_request(call))
         body: ResponseBody = io.BytesIO(answer.body)
         if answer.stream is not None:
-            body, self.breaks_after = Frames(self.world, answer.stream, call.url, self.breaks_after), None
+            body = Frames(self.world, answer.stream, call.url, self.breaks_after, self.step_ms)
+            self.breaks_after = None
         yield ClientResponse(answer.status, answer.headers, body)
 
 
 class Frames:
     """A streamed body. After ``left`` frames the line breaks; None is "never"."""
 
-    def __init__(self, world: World, stream: AsyncIterator[bytes], url: str, left: int | None) -> None:
+    def __init__(self, world: World, stream: AsyncIterator[bytes], url: str, left: int | None, step_ms: int) -> None:
+        self._step_ms = step_ms
         self._world = world
         self._stream = stream
         self._url = url
@@ -85,7 +88,7 @@ class Frames:
             self._left -= 1
             if self._left < 0:
                 raise Unreachable(self._url, "Connection reset by peer")
-        self._world.wait(STEP_MS)
+        self._world.wait(self._step_ms)
         return self._world.play(_next_of(self._stream))
 
 

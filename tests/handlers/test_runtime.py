@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.handlers.invocations import Handler
 
 pytestmark = pytest.mark.enable_socket
+STREAMING = Path(__file__).parents[2] / "functions/api/streaming.py"
 
 
 class Mine(AllowAnonymous):
@@ -153,3 +156,32 @@ def test_the_streamed_routes_are_those_whose_integration_streams() -> None:
 def integration(verb: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = verb["x-amazon-apigateway-integration"]
     return found
+
+
+def failed_start(*options: str, **variables: str) -> tuple[str, dict[str, Any], str]:
+    """What the api function's program reports when it cannot start: the error's type, the body, and its log."""
+    with runtime_api(lambda: Invocation(b"")) as server:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, *options, STREAMING],
+            env={"AWS_LAMBDA_RUNTIME_API": server.address, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, len(server.init_errors)) == (1, 1), done.stderr
+    return *server.init_errors[0], done.stderr
+
+
+def test_a_package_that_is_missing_is_reported_as_lambda_s_own_runtime_reports_it() -> None:
+    kind, body, log = failed_start("-S")  # without site-packages, as in a zip that lacks the library
+    assert kind == body["errorType"] == "Runtime.ImportModuleError"
+    assert body["errorMessage"] == "Unable to import module 'streaming': No module named 'a2a_serverless'"
+    assert "streaming.py" in body["stackTrace"][0]
+    assert "ModuleNotFoundError" in log
+
+
+def test_a_setting_that_the_api_refuses_is_reported_with_its_name() -> None:
+    kind, body, _ = failed_start(BLOCKING_SECONDS="much")
+    assert kind == body["errorType"] != "Runtime.ImportModuleError"
+    assert "BLOCKING_SECONDS" in body["errorMessage"].upper()

@@ -6,7 +6,7 @@ Each check is one function: it returns a description, or raises CheckFailed.
 import base64
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from itertools import pairwise
@@ -18,8 +18,19 @@ from rich.text import Text
 from a2a_serverless.cli.errors import explain
 from a2a_serverless.cli.following import SETTLED, make_request
 from a2a_serverless.cli.inbox import InboxClient, InboxEntry
-from a2a_serverless.cli.options import LOCAL_URL, STACK, CliContext, Local, StackContext, find
-from a2a_serverless.client import Client, ClientEvent, DiscoveredAgent, HttpError, Unreachable, agents_of, text_message
+from a2a_serverless.cli.options import STACK, CliContext, Local, StackContext, find
+from a2a_serverless.client import (
+    Client,
+    ClientEvent,
+    ClientRequest,
+    ClientResponse,
+    DiscoveredAgent,
+    HttpError,
+    Transport,
+    Unreachable,
+    agents_of,
+    text_message,
+)
 from a2a_serverless.client.discovery import fetch, objects_in
 from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
@@ -36,7 +47,13 @@ STYLES = {"PASS": "green", "FAIL": "red", "SKIP": "yellow"}
 WIDTH = 15
 PREFERRED: Final = "document"
 TEXT: Final = "The history of lighthouses, from fires on the shore to lamps that nobody keeps."
+# A text of several parts, so that an agent that works part by part sends its stream for longer.
+STREAMED: Final = "# Lighthouses\n" + "".join(
+    f"\n## {title}\n\n{title} once lit the coast. Ships passed. Keepers wrote it down.\n"
+    for title in ("Fires", "Candles", "Oil lamps", "Mirrors", "Lenses", "Gas", "Electric lamps", "Satellites")
+)
 BUFFERED: Final = 0.1  # of the whole time: if all items arrive within this share of it, the stream was buffered
+SPREAD_S: Final = 0.1  # items that arrive over a longer time did not arrive in one piece
 SHORT_S: Final = 1.0
 PAUSE_S: Final = 0.5
 UNAUTHORIZED: Final = 401
@@ -44,12 +61,18 @@ UNAUTHORIZED: Final = 401
 PRIVATE: Final = ("https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/a2a", "http://example.com/a2a")
 LOOPBACK: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
 Where = Annotated[
-    str, typer.Argument(envvar="A2A_URL", help="The URL of the deployment: the stack's output ApiUrl.", metavar="URL")
+    str,
+    typer.Argument(
+        envvar="A2A_URL",
+        help="The URL of the deployment: the stack's output ApiUrl. By default what runs on this machine.",
+        metavar="URL",
+        show_default=False,
+    ),
 ]
 AgentId = Annotated[
     str, typer.Option("--agent", help="The agent to check; `document` or the first one by default.", metavar="ID")
 ]
-Says = Annotated[str, typer.Option("--text", help="A text that makes the agent work for some seconds.", metavar="TEXT")]
+Says = Annotated[str, typer.Option("--text", help="A text that the agent can work on.", metavar="TEXT")]
 ReceiverUrl = Annotated[
     str,
     typer.Option(
@@ -102,7 +125,7 @@ class CheckResult:
 class CheckRun:
     """One run: the options of the command line, and what earlier checks have found for later ones.
 
-    ``stack`` is None when no stack was named.
+    ``text`` is empty when the caller gave none. ``stack`` is None when no stack was named.
     """
 
     cli: CliContext
@@ -136,7 +159,7 @@ class CheckRun:
 
     def send(self, message: Message | None = None, push: TaskPushNotificationConfig | None = None) -> Task:
         """Sends a message that starts a task. Raises CheckFailed when the agent answers with a message."""
-        answer = self.client.send(make_request(message or text_message(self.text), push=push))
+        answer = self.client.send(make_request(message or text_message(self.text or TEXT), push=push))
         if isinstance(answer, Message):
             remedy = "give a --text that makes it start a task"
             raise CheckFailed("the agent answered with a message and made no task", remedy)
@@ -195,7 +218,7 @@ def sign_in(run: CheckRun) -> str:
     try:
         stranger.get("no-such-task")
     except (Unauthenticated, HttpError) as error:
-        if isinstance(error, Unauthenticated) or error.status == UNAUTHORIZED:
+        if _is_unauthenticated(error):
             return "a request without credentials is refused"
         raise
     except TaskNotFound:
@@ -231,28 +254,41 @@ def poll(run: CheckRun) -> str:
 
 
 def stream(run: CheckRun) -> str:
-    """Stream items arrive as they happen, not all at the end."""
+    """Stream items arrive as they happen, not all at the end. A quick stream is judged by its missing length."""
     if not run.agent.card.capabilities.streaming:
         raise CheckSkipped("the card says that the agent does not stream", "nothing to do")
-    clock, items = run.cli.clock, run.items
+    clock, items, headers = run.cli.clock, run.items, dict[str, str]()
+    client = replace(run.client, transport=_note_headers(run.client.transport, headers))
     began, arrived = clock(), list[float]()
-    for item in run.client.stream(SendMessageRequest(message=text_message(run.text))):
+    for item in client.stream(SendMessageRequest(message=text_message(run.text or STREAMED))):
         items.append(item)
         arrived.append(clock() - began)
     if not items:
         raise CheckFailed("the stream ended without an item", "the api function's log says why")
     total, first = arrived[-1], arrived[0]
     told = f"{len(items)} items, the first after {first:.1f} s, the last after {total:.1f} s"
-    if total < SHORT_S or len(items) == 1:
-        raise CheckSkipped(f"too short to measure: {told}", "give a --text that takes the agent longer")
-    if total - first < BUFFERED * total:
-        if run.buffered:
-            raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
+    if total - first >= max(SPREAD_S, BUFFERED * total):
+        return f"{told}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
+    if run.buffered:
+        raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
+    if "content-length" in headers or (total >= SHORT_S and len(items) > 1):
         raise CheckFailed(
             f"the answer came all at once: {told}",
             "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered skips this check",
         )
-    return f"{told}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
+    return f"{told}: too quick to time, but sent without a length, as only a stream is"
+
+
+def _note_headers(transport: Transport, headers: dict[str, str]) -> Transport:
+    """Makes a transport that adds the headers of each answer to ``headers``."""
+
+    @contextmanager
+    def noting(call: ClientRequest) -> Iterator[ClientResponse]:
+        with transport(call) as answer:
+            headers.update(answer.headers)
+            yield answer
+
+    return noting
 
 
 def resume(run: CheckRun) -> str:
@@ -303,18 +339,34 @@ def isolation(run: CheckRun) -> str:
         "list": lambda: other.version == "1.0" and task.id in other.task_ids(task.context_id),
     }
     for what, attempt in tries.items():
-        with suppress(TaskNotFound):
+        with suppress(TaskNotFound), _second_caller():
             if attempt() is not False:
                 remedy = "if these are two owners (`callers list`), delete the deployment, and report it"
                 raise CheckFailed(f"another caller can {what} the task", remedy)
     return "for another caller the task does not exist: get, follow, cancel, list"
 
 
+@contextmanager
+def _second_caller() -> Iterator[None]:
+    """Raises CheckFailed if the second caller's credentials are refused in the block."""
+    try:
+        yield
+    except (Unauthenticated, HttpError) as error:
+        if not _is_unauthenticated(error):
+            raise
+        remedy = "A2A_OTHER_AUTHORIZATION is set but not accepted: get a new token or key of this deployment"
+        raise CheckFailed("the credentials of the second caller are not accepted", remedy) from error
+
+
+def _is_unauthenticated(error: A2AError | HttpError) -> bool:
+    return isinstance(error, Unauthenticated) or (isinstance(error, HttpError) and error.status == UNAUTHORIZED)
+
+
 def files(run: CheckRun) -> str:
     """A file that is too big for a message is uploaded, and its download is the same."""
     content = os.urandom(32).hex().encode() + bytes(INLINE)
     part = file_part(run.client, content, "check.txt", "text/plain")
-    message = text_message(run.text)
+    message = text_message(run.text or TEXT)
     task = run.send(message.model_copy(update={"parts": (*message.parts, part)}))
     with suppress(A2AError):
         task = run.client.cancel(task.id)
@@ -415,7 +467,7 @@ def _run(run: CheckRun, check_one: Check) -> tuple[Verdict, str, str]:
 
 def check(  # noqa: PLR0913 - the options of a command
     cli: CliContext,
-    url: Where = LOCAL_URL,
+    url: Where = "",
     *,
     agent: AgentId = "",
     text: Says = "",
@@ -434,7 +486,9 @@ def check(  # noqa: PLR0913 - the options of a command
     inside = StackContext(cli, stack or STACK, local).name if stack or local else None
     if rotate and inside is None:
         raise typer.BadParameter("--rotate needs --stack NAME: the keys are rotated from inside")
-    run = CheckRun(cli, url, agent, text or TEXT, receiver, inside, rotate, buffered, timeout)
+    # With --local, the address that A2A_URL keeps for other commands may be that of another deployment.
+    url = cli.url("" if local and url == cli.environment.get("A2A_URL") else url)
+    run = CheckRun(cli, url, agent, text, receiver, inside, rotate, buffered, timeout)
     results = []
     for result in _results(run):
         results.append(asdict(result))
