@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless import Skill
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
@@ -157,6 +158,21 @@ def test_a_card_that_has_changed_is_a_new_document_and_one_that_was_written_agai
 def test_a_document_is_only_read(verb: str) -> None:
     answer = Place().ask(CARD, verb)
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_each_skill_of_a_card_says_its_media_types_which_are_the_agents_unless_it_has_its_own() -> None:
+    plain, own = Skill("a", "a", "a", ("a",)), Skill("b", "b", "b", ("b",), (), ("image/png",), ("text/csv",))
+    agent = replace(Writer().agent, skills=(plain, own), extended_skills=(replace(plain, id="c"),))
+    edge = Deployment(agent).edge
+
+    def modes(path: str) -> list[tuple[list[str], list[str]]]:
+        answer = edge.answer(HttpRequest("GET", path, {"a2a-version": "1.0"}))
+        return [(one["inputModes"], one["outputModes"]) for one in json.loads(answer.body)["skills"]]
+
+    agents = (["text/plain", "application/json"], ["text/plain", "application/json"])
+    assert modes(CARD) == [agents, (["image/png"], ["text/csv"])]
+    assert modes("/echo/extendedAgentCard") == [agents, (["image/png"], ["text/csv"]), agents]
+    assert modes("/legacy/echo/.well-known/agent.json")[0] == agents
 
 
 @pytest.mark.requirement(87)

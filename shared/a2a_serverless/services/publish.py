@@ -109,7 +109,7 @@ def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_c
         cards[agent.id] = card
         yield card_name(agent.id), _SHAPES[publisher.shape](card), card
         if agent.extended_skills:  # one form for each version, because requests name their version (3.1.11)
-            more = card.model_copy(update={"skills": (*card.skills, *_skills(agent.extended_skills))})
+            more = card.model_copy(update={"skills": (*card.skills, *_skills(agent, agent.extended_skills))})
             yield extended_card_name(agent.id), {"1.0": as_json(more), "0.3": v0_3_card.old_card(more)}, more
         url = f"{publisher.base_url}/{agent.id}"
         legacy = v0_3_card.LegacyCard.of(card, f"{publisher.base_url}/legacy/{agent.id}")
@@ -185,7 +185,7 @@ def card_of(
             extensions=tuple(v1_card.AgentExtension(**asdict(one)) for one in agent.extensions),
             extended_agent_card=bool(agent.extended_skills) or None,
         ),
-        skills=_skills(agent.skills),
+        skills=_skills(agent, agent.skills),
         security_schemes=schemes,
         security_requirements=tuple(_requirement(name, scheme, scopes) for name, scheme in schemes.items()),
     )
@@ -196,8 +196,18 @@ def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, .
     return v1_card.SecurityRequirement(schemes={name: needed})
 
 
-def _skills(skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:
-    return tuple(v1_card.AgentSkill(**asdict(one)) for one in skills)
+def _skills(agent: Agent, skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:
+    """The skills, each with its media types: they are optional (4.4.5), but some clients refuse a skill without."""
+    return tuple(
+        v1_card.AgentSkill(
+            **asdict(one)
+            | {
+                "input_modes": one.input_modes or agent.input_modes,
+                "output_modes": one.output_modes or agent.output_modes,
+            }
+        )
+        for one in skills
+    )
 
 
 def _sign_document(
