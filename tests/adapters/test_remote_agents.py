@@ -119,8 +119,36 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
     push = params["configuration"]["taskPushNotificationConfig" if version == "1.0" else "pushNotificationConfig"]
     assert (push["url"], push["token"]) == (CALLBACK.url, "t-1")
     assert waits.items() <= params["configuration"].items()
-    assert params["message"]["contextId"] == "context"
     assert params.get("tenant") == ("acme" if version == "1.0" else None)
+
+
+def test_owners_who_choose_one_context_id_do_not_meet_in_a_conversation_elsewhere(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [TASKS["1.0"]] * 5
+    remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
+    owners = [ME, ME, Principal("acme", "eve"), Principal("elsewhere", "alice")]
+    for owner in owners:
+        remote_agents.send(Caller(owner), "far", HELLO, CALLBACK)
+    sent = [body["params"]["message"]["contextId"] for _, _, body in elsewhere.asked]
+    assert sent[0] == sent[1]
+    assert len({*sent, "context"}) == 4
+    guess = HELLO.model_copy(update={"context_id": sent[0]})
+    remote_agents.send(Caller(Principal("acme", "eve")), "far", guess, CALLBACK)
+    assert elsewhere.asked[-1][2]["params"]["message"]["contextId"] not in sent, "nor by the name that another one has"
+
+
+def test_an_answer_to_a_question_elsewhere_stays_in_the_context_that_its_agent_named(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [TASKS["1.0"]]
+    answer = HELLO.model_copy(update={"context_id": "theirs", "task_id": "far"})
+    A2ARemoteAgents({}, {"far": elsewhere.url}).send(Caller(ME), "far", answer, CALLBACK)
+    assert elsewhere.asked[0][2]["params"]["message"]["contextId"] == "theirs"
+
+
+def test_a_sibling_is_spoken_to_in_the_same_context(elsewhere: Elsewhere) -> None:
+    elsewhere.answers = [TASKS["1.0"]]
+    A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).send(Caller(ME), "near", HELLO, CALLBACK)
+    assert elsewhere.asked[0][2]["params"]["message"]["contextId"] == "context"
 
 
 def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere) -> None:

@@ -39,7 +39,7 @@ def test_a_value_is_read_as_it_was_written_and_then_replaced_and_deleted(store: 
         assert put(store, head, scope, "key", text) == "written"
         found = store.values.get_value(scope, "key")
         assert found
-        assert (found.key, found.text) == ("key", text)
+        assert (found.key, found.text, found.agent) == ("key", text, head.agent)
     assert store.values.delete_value(head, scope, "key", "deleted", None) == "deleted"
     assert store.values.get_value(scope, "key") is None
     assert texts(store, scope) == []

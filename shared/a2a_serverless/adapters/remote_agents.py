@@ -1,7 +1,8 @@
 """Calls other agents over A2A (1.0 or 0.3) on JSON-RPC, by names that the operator's configuration maps to base URLs.
 
 These URLs come from configuration, so the checks for clients' URLs do not apply to them; but an agent card may not
-point to another host than the configured one.
+point to another host than the configured one. They are asked in the name of the deployment, so each owner's contexts
+have names there that no other owner can choose.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -107,7 +109,7 @@ class A2ARemoteAgents:
         with self._client(caller, agent) as client:
             return client.send(
                 SendMessageRequest(
-                    message=message,
+                    message=message if agent in self._siblings else _for_elsewhere(caller, message),
                     configuration=SendMessageConfiguration(
                         return_immediately=True, task_push_notification_config=callback
                     ),
@@ -150,6 +152,16 @@ class A2ARemoteAgents:
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
+
+
+def _for_elsewhere(caller: Caller, message: Message) -> Message:
+    """The message with a context of the caller's own; an answer to a task keeps the context that its agent gave it.
+
+    All owners share the credentials for an agent elsewhere, and a client may choose any name for its context.
+    """
+    if message.context_id is None or message.task_id is not None:
+        return message
+    return message.model_copy(update={"context_id": digest([caller.principal, message.context_id])[:32]})
 
 
 def _check_host(agent: str, configured: str, named: str) -> None:

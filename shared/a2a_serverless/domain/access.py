@@ -49,9 +49,13 @@ class Caller(NamedTuple):
     prefix: str = ""
     key: str = ""
 
+    def allows(self, agent: str, access: Access) -> bool:
+        """Whether the caller has that access to the agent."""
+        return is_allowed(self.scopes, agent, access)
+
     def check(self, agent: str, access: Access) -> None:
         """Returns if the caller has that access to the agent; raises InsufficientScope with the missing scope."""
-        if not is_allowed(self.scopes, agent, access):
+        if not self.allows(agent, access):
             raise InsufficientScope(self.prefix + scope_of(agent, access))
 
 

@@ -146,6 +146,8 @@ class TaskContext(Protocol):
     def conversation(self) -> KeyValueStore:
         """Values of this conversation and owner, which all its tasks share, of all agents.
 
+        For another agent's value the client needs a scope: for ``get`` the scope to read that agent, for ``put`` and
+        ``delete`` the scope to use it. Without it the task is rejected; ``list`` leaves such values out.
         A value lives as long as the task that has written it. Tasks may run at the same time: use versions.
         """
 
@@ -262,13 +264,13 @@ class TaskContext(Protocol):
         """The task as its client sees it now: state, history and artifacts. A later run sees a later state."""
 
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
-        """The same client's tasks that a message (default: the task's message) refers to.
+        """The same client's tasks that a message (default: the task's message) refers to, if its scopes allow that.
 
         References are ``referenceTaskIds``, and ``taskId`` with ``artifactId`` in the metadata of parts.
         """
 
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
-        """The same client's other tasks in this conversation, newest first."""
+        """The same client's other tasks in this conversation, newest first: of the agents that it may read."""
 
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """Sends a progress message to the client (as a ``working`` status). A later run does not send it again."""

@@ -305,19 +305,19 @@ class DurableTaskContext:
         """See ``TaskContext.get_task``."""
         self._check_open()
         self._session.flush()
-        return self._others.read_tasks([self.id])[0]
+        return self._others.read_tasks(self._session.head.caller, [self.id])[0]
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         said = message or self.message
         pointed_at = (reference.task_id for reference in references_in(said.parts))
-        return self._others.read_tasks([*said.reference_task_ids, *pointed_at])
+        return self._others.read_tasks(self._session.head.caller, [*said.reference_task_ids, *pointed_at])
 
     @_remember_signals
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
-        return self._others.list_context(self.context_id, limit)
+        return self._others.list_context(self._session.head.caller, self.context_id, limit)
 
     @property
     def current_step(self) -> str | None:

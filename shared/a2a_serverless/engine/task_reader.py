@@ -1,42 +1,51 @@
-"""Reads the other tasks that an agent may see: only those of the same tenant and owner."""
+"""Reads the other tasks that an agent may see: those of the same tenant and owner whose agents the caller may read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from a2a_serverless.domain.model import Principal
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
+    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
     from a2a_serverless.protocol.v1 import Task
+
+FURTHER: Final = 300
+"""Index entries that are read if the newest ones belong to agents that the caller may not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReader:
-    """Reads tasks of the same owner as the task ``key``."""
+    """Reads tasks for the caller of the task ``key``: that caller's own, in the scopes that it has now."""
 
     log: TaskLog
     index: TaskIndex
     key: TaskKey
 
-    @property
-    def _principal(self) -> Principal:
-        return Principal(self.key.tenant, self.key.owner)
-
-    def read_tasks(self, task_ids: Iterable[str]) -> list[Task]:
-        """The tasks with these ids, as far as they exist."""
-        found = (self._task(task_id) for task_id in dict.fromkeys(task_ids))
+    def read_tasks(self, caller: Caller, task_ids: Iterable[str]) -> list[Task]:
+        """The tasks with these ids, as far as they exist and the caller may read them."""
+        found = (self._task(caller, task_id) for task_id in dict.fromkeys(task_ids))
         return [task for task in found if task]
 
-    def list_context(self, context_id: str, limit: int) -> list[Task]:
-        """The newest tasks of a conversation, without this one."""
-        entries, _ = self.index.list_page(self._principal, context_id, None, 0, limit + 1)
-        return self.read_tasks(entry.task for entry in entries if entry.task != self.key.task)[:limit]
+    def list_context(self, caller: Caller, context_id: str, limit: int) -> list[Task]:
+        """The newest tasks of a conversation that the caller may read, without this one."""
+        entries = self._entries(caller, context_id, limit)
+        others = (one.task for one in entries if one.task != self.key.task and caller.allows(one.agent, "read"))
+        return self.read_tasks(caller, islice(others, limit))
 
-    def _task(self, task_id: str) -> Task | None:
-        found = self.log.read_task(self._principal.key(task_id))
-        return found[1] if found else None
+    def _entries(self, caller: Caller, context_id: str, limit: int) -> Iterator[TaskEntry]:
+        """The newest entries of a conversation: so many as are needed, and a bounded number."""
+        after: str | None = None
+        for size in (limit + 1, FURTHER):
+            entries, after = self.index.list_page(caller.principal, context_id, after, 0, size)
+            yield from entries
+            if after is None:
+                return
+
+    def _task(self, caller: Caller, task_id: str) -> Task | None:
+        found = self.log.read_task(caller.principal.key(task_id))
+        return found[1] if found and caller.allows(found[0].agent, "read") else None

@@ -1,10 +1,16 @@
-"""The values of a task or conversation as its agent gets them (``domain.agent.KeyValueStore``)."""
+"""The values of a task or conversation as its agent gets them (``domain.agent.KeyValueStore``).
+
+What another agent has stored for the conversation is there only for a caller who may read that agent, and is replaced
+only for a caller who may use it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from a2a_serverless.domain.access import FULL_SCOPE
 from a2a_serverless.domain.agent import StoredValue, VersionConflict
 from a2a_serverless.domain.values import LIST_LIMIT, dump_value, encode_key, load_value
 from a2a_serverless.ports.values import StoredText
@@ -12,6 +18,7 @@ from a2a_serverless.ports.values import StoredText
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from a2a_serverless.domain.access import Access, Caller
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.values import ValueScope
@@ -32,21 +39,24 @@ class RunValues:
 
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
-        encode_key(key)
-        found = await self.perform(lambda: self.store.get_value(self.scope, key))
+        found = await self._find(key, "read")
         return _loaded(found) if found else None
 
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
-        most = max(1, min(limit, LIST_LIMIT))
-        return [
-            _loaded(one) for one in await self.perform(lambda: self.store.list_values(self.scope, prefix, after, most))
-        ]
+        most, found = max(1, min(limit, LIST_LIMIT)), list[StoredText]()
+        while len(found) < most:
+            page = await self.perform(partial(self.store.list_values, self.scope, prefix, after, most))
+            found += (one for one in page if self._caller.allows(one.agent, "read"))
+            if len(page) < most:
+                break
+            after = page[-1].key
+        return [_loaded(one) for one in found[:most]]
 
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
-        encode_key(key)
         text = dump_value(value)
+        await self._check_use(key)
 
         def write(head: Head, by: str) -> str | None:
             return self.store.put_value(head, self.scope, StoredText(key, text, by), version)
@@ -55,8 +65,26 @@ class RunValues:
 
     async def delete(self, key: str, *, version: str | None = None) -> None:
         """See ``KeyValueStore.delete``."""
-        encode_key(key)
+        await self._check_use(key)
         await self._write(key, lambda head, by: self.store.delete_value(head, self.scope, key, by, version))
+
+    @property
+    def _caller(self) -> Caller:
+        return self.session.head.caller
+
+    async def _find(self, key: str, access: Access) -> StoredText | None:
+        """The stored value, or None. Raises InsufficientScope if the caller has no such access to its agent."""
+        encode_key(key)
+        found: StoredText | None = await self.perform(lambda: self.store.get_value(self.scope, key))
+        if found:
+            self._caller.check(found.agent, access)
+        return found
+
+    async def _check_use(self, key: str) -> None:
+        """Raises InsufficientScope if the value is one of an agent that the caller may not use."""
+        encode_key(key)
+        if self.scope.context_id is not None and FULL_SCOPE not in self._caller.scopes:
+            await self._find(key, "operate")
 
     async def _write(self, key: str, write: Callable[[Head, str], str | None]) -> str:
         by, stored = await self.perform(lambda: self.session.write_value(write))

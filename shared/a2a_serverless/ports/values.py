@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """A stored value as its text (``domain.values``). ``version`` identifies the write."""
+    """A stored value as its text (``domain.values``). ``version`` identifies the write, ``agent`` made it."""
 
     key: str
     text: str
     version: str
+    agent: str = ""
 
 
 class ValueStore(Protocol):
     """Values of tasks and conversations. All reads are strongly consistent; expired values do not exist.
 
     ``head`` is the head of the writing run. A write takes effect only while that run has the task, and expires with it.
+    Its agent is stored with the value.
     """
 
     def get_value(self, scope: ValueScope, key: str) -> StoredText | None:

@@ -42,10 +42,11 @@ class DynamoValueStore:
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
         body = self._payloads.store(scope.blobs, value.text)
-        return self._write(head, _item(scope, value.key, value.version, head.expires) | body, expected)
+        return self._write(head, _item(head, scope, value.key, value.version) | body, expected)
 
     def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:
-        stored = self._write(head, _item(scope, key, version, head.created_at // 1000 - MINUTE_S), expected)
+        gone = _item(head._replace(expires=head.created_at // 1000 - MINUTE_S), scope, key, version)
+        stored = self._write(head, gone, expected)
         return version if stored == "" else stored
 
     def _write(self, head: Head, item: Item, expected: str | None) -> str | None:
@@ -71,7 +72,9 @@ class DynamoValueStore:
 
     def _text_of(self, item: Item) -> StoredText:
         known = items.readable(item)
-        return StoredText(known["key"]["S"], self._payloads.fetch(known), known["version"]["S"])
+        return StoredText(
+            known["key"]["S"], self._payloads.fetch(known), known["version"]["S"], known.get("agent", {}).get("S", "")
+        )
 
 
 def _place(scope: ValueScope, name: str) -> tuple[str, str]:
@@ -80,9 +83,9 @@ def _place(scope: ValueScope, name: str) -> tuple[str, str]:
     return keys.owner(scope.key), f"{keys.context(scope.context_id)}{name}"
 
 
-def _item(scope: ValueScope, key: str, version: str, expires: int) -> Item:
-    place = _place(scope, encode_key(key))
-    return items.make_item(*place, expires, {"key": {"S": key}, "version": {"S": version}})
+def _item(head: Head, scope: ValueScope, key: str, version: str) -> Item:
+    place, texts = _place(scope, encode_key(key)), {"key": key, "version": version, "agent": head.agent}
+    return items.make_item(*place, head.expires, {name: {"S": text} for name, text in texts.items()})
 
 
 def _attributes(item: Item) -> Item:
