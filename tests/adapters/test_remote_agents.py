@@ -42,8 +42,9 @@ class Elsewhere:
         self.answers: list[Any] = []
         self.asked: list[tuple[str, dict[str, str], Any]] = []
 
-    def speaks(self, version: str, url: str | None = None) -> None:
-        about = {"name": "Far", "description": "d", "version": "1", "capabilities": {}, "skills": []}
+    def speaks(self, version: str, url: str | None = None, *, push: bool | None = True) -> None:
+        can = {} if push is None else {"pushNotifications": push}
+        about = {"name": "Far", "description": "d", "version": "1", "capabilities": can, "skills": []}
         modes = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
         at = url or f"{self.url}/rpc"
         interface = {"url": at, "protocolBinding": "JSONRPC", "protocolVersion": version, "tenant": "acme"}
@@ -120,6 +121,53 @@ def test_a_message_says_where_news_goes_and_does_not_wait(
     assert (push["url"], push["token"]) == (CALLBACK.url, "t-1")
     assert waits.items() <= params["configuration"].items()
     assert params.get("tenant") == ("acme" if version == "1.0" else None)
+
+
+def webhooks_sent(elsewhere: Elsewhere) -> list[Any]:
+    sent = (body["params"] for _, _, body in elsewhere.asked if body["method"] in {"SendMessage", "message/send"})
+    names = ("taskPushNotificationConfig", "pushNotificationConfig")
+    return [
+        next((one["configuration"][name]["url"] for name in names if name in one["configuration"]), None)
+        for one in sent
+    ]
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize("push", [None, False])
+def test_an_agent_whose_card_offers_no_webhooks_gets_none(
+    elsewhere: Elsewhere, version: str, *, push: bool | None
+) -> None:
+    elsewhere.speaks(version, push=push)
+    elsewhere.answers = [TASKS[version]]
+    sent = A2ARemoteAgents({}, {"far": elsewhere.url}).send(Caller(ME), "far", HELLO, CALLBACK)
+    assert isinstance(sent, Task)
+    assert webhooks_sent(elsewhere) == [None]
+
+
+REFUSED = {"error": {"code": -32003, "message": "Push Notification is not supported"}}
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_an_agent_that_refuses_webhooks_gets_the_message_once_more_without_one(
+    elsewhere: Elsewhere, version: str
+) -> None:
+    elsewhere.speaks(version)
+    elsewhere.answers = [REFUSED, TASKS[version], TASKS[version]]
+    remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
+    sent = [remote_agents.with_trace("").send(Caller(ME), "far", HELLO, CALLBACK) for _ in range(2)]
+    assert [one.id for one in sent if isinstance(one, Task)] == ["far", "far"]
+    assert webhooks_sent(elsewhere) == [CALLBACK.url, None, None], "it is not asked again whether it takes one"
+    assert len({body["params"]["message"]["messageId"] for _, _, body in elsewhere.asked}) == 1
+
+
+def test_an_agent_that_refuses_also_the_message_without_a_webhook_is_not_asked_a_third_time(
+    elsewhere: Elsewhere,
+) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [REFUSED, REFUSED]
+    with pytest.raises(AgentCallFailed, match="refused: Push Notification is not supported"):
+        A2ARemoteAgents({}, {"far": elsewhere.url}).send(Caller(ME), "far", HELLO, CALLBACK)
+    assert webhooks_sent(elsewhere) == [CALLBACK.url, None]
 
 
 def test_owners_who_choose_one_context_id_do_not_meet_in_a_conversation_elsewhere(elsewhere: Elsewhere) -> None:

@@ -6,6 +6,7 @@ Nobody sweeps here, so a webhook that is not let in leaves its parent waiting.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,3 +89,21 @@ def test_an_agent_of_another_deployment_is_called_and_its_signed_webhook_believe
         task = sent(Client(f"{here}/parent", observed(here)), "hello")
     assert task.status.state is TaskState.COMPLETED
     assert task.artifacts[0].text().startswith("completed: one: hello.")
+
+
+def test_an_agent_without_webhooks_is_called_without_one_here_and_in_another_deployment() -> None:
+    async def greet(task: TaskContext) -> str:
+        return f"Hello, {task.text()}"
+
+    async def ask(task: TaskContext) -> str:
+        answers = [await task.call(name, name, name) for name in ("plain", "far")]
+        return " ".join(answer.text() for answer in answers if isinstance(answer, Message))
+
+    plain = replace(agent_of(greet, "plain"), runs="inline", push=False)
+    with (
+        serving([plain]) as there,
+        serving([agent_of(ask, "parent"), plain], others={"far": f"{there}/plain"}) as here,
+    ):
+        task = sent(Client(f"{here}/parent", observed(here)), "hello")
+    assert task.status.message
+    assert task.status.message.text() == "Hello, plain Hello, far"

@@ -17,7 +17,13 @@ from a2a_serverless.client import Client, HttpError, Transport, Unreachable, dis
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.errors import (
+    A2AError,
+    InvalidAgentResponse,
+    PushNotSupported,
+    TaskNotCancelable,
+    TaskNotFound,
+)
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -43,6 +49,7 @@ class A2ARemoteAgents:
 
     ``siblings`` belong to this deployment: their protocol is known, and ``service_tokens`` returns the headers with
     which they serve a caller. The protocol of ``others`` comes from their cards; only they receive ``credentials``.
+    An agent whose card offers no push notifications, or that refuses them, gets no webhook and has to be asked.
     """
 
     def __init__(
@@ -60,6 +67,7 @@ class A2ARemoteAgents:
         self._outward = credentials.wrap(transport) if credentials else transport
         self._hidden = credentials.redact if credentials else str
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
+        self._without_push: set[str] = set()
         self._headers: dict[str, str] = {}
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
@@ -79,6 +87,8 @@ class A2ARemoteAgents:
             found = discover(url, self._transport if agent in self._siblings else self._outward)
         _check_host(agent, url, found.client.url)
         self._clients.setdefault(agent, found.client)
+        if not found.card.capabilities.push_notifications:
+            self._without_push.add(agent)
         return found.card
 
     def tags(self) -> dict[str, tuple[str, ...]]:
@@ -106,15 +116,14 @@ class A2ARemoteAgents:
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
     ) -> Task | Message:
+        message = message if agent in self._siblings else _for_elsewhere(caller, message)
         with self._client(caller, agent) as client:
-            return client.send(
-                SendMessageRequest(
-                    message=message if agent in self._siblings else _for_elsewhere(caller, message),
-                    configuration=SendMessageConfiguration(
-                        return_immediately=True, task_push_notification_config=callback
-                    ),
-                )
-            )
+            if agent not in self._without_push:
+                try:
+                    return client.send(_request(message, callback))
+                except PushNotSupported:  # although its card offers it; nothing was stored
+                    self._without_push.add(agent)
+            return client.send(_request(message, None))
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent) as client:
@@ -152,6 +161,12 @@ class A2ARemoteAgents:
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
+
+
+def _request(message: Message, callback: TaskPushNotificationConfig | None) -> SendMessageRequest:
+    """The request that sends the message and waits for no task."""
+    configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
+    return SendMessageRequest(message=message, configuration=configuration)
 
 
 def _for_elsewhere(caller: Caller, message: Message) -> Message:

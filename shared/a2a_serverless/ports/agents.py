@@ -53,7 +53,10 @@ class RemoteAgents(Protocol):
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
     ) -> Task | Message:
-        """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent."""
+        """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent.
+
+        An agent without push notifications gets no ``callback`` and makes none.
+        """
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         """The current task."""
