@@ -24,7 +24,7 @@ WIDTH: Final = 100
 FIX: Final[dict[type[A2AError], str]] = {
     errors.ParseError: "Send valid JSON in UTF-8.",
     errors.InvalidRequest: 'Send one object with `"jsonrpc": "2.0"`, `method` and `params`; no batch.',
-    BodyTooLarge: "Send a smaller body. [Upload](content.md) big files.",
+    BodyTooLarge: "Send a smaller body. [Upload](content.md) big files, and data of many values as a file.",
     errors.MethodNotFound: "Compare the method or path with [api.md](api.md); `/agents` lists the agents.",
     HttpMethodNotAllowed: "Use a method that the header `Allow` lists.",
     errors.InvalidParams: "The message and `fieldViolations` name each wrong field. Correct them.",

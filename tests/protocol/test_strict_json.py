@@ -1,7 +1,8 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.domain.model import Json
@@ -49,7 +50,7 @@ def test_a_pair_of_surrogates_is_one_character() -> None:
     assert loads(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
 
 
-@pytest.mark.parametrize("depth", [65, 1_000, 100_000])
+@pytest.mark.parametrize("depth", [65, 1_000, 99_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
 def test_deep_nesting_is_refused_with_the_limit(depth: int, opening: bytes, closing: bytes) -> None:
     with pytest.raises(InvalidRequest, match="at most 64 levels"):
@@ -74,6 +75,39 @@ def test_the_body_limit_is_inclusive() -> None:
     assert loads(b"[1]", Limits(body=3)) == [1]
     with pytest.raises(BodyTooLarge):
         loads(b"[12]", Limits(body=3))
+
+
+def count(value: Json) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(count, inner))
+
+
+@given(strategies.JSON, st.sampled_from([(",", ":"), (" , ", " : ")]))
+@example(["[,{", '\\"', {"[]": []}, {}, [[]]], (",", ":"))
+@SOME
+def test_as_many_values_as_are_allowed_are_read_and_no_more(value: Json, separators: tuple[str, str]) -> None:
+    body = json.dumps(value, separators=separators, ensure_ascii=False).replace("[]", "[ ]").encode()
+    values = count(json.loads(body))
+    assert loads(body, Limits(values=values)) == json.loads(body)
+    with pytest.raises(BodyTooLarge, match=f"more than {values - 1} JSON values"):
+        loads(body, Limits(values=values - 1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" + b"[]," * 1_900_000 + b"[]]", b"[" + b'"",' * 1_900_000 + b'""]', b"[" + b"1," * 2_500_000 + b"1]"],
+    ids=["lists", "texts", "numbers"],
+)
+def test_a_body_of_very_many_values_is_refused_before_any_of_them_is_made(body: bytes) -> None:
+    with pytest.raises(BodyTooLarge, match="more than 100000 JSON values"):
+        loads(body)
+    with pytest.raises(BodyTooLarge, match="more than 100000 JSON values"):
+        loads(body + b"no JSON")
+
+
+def test_a_text_of_many_commas_and_brackets_is_one_value() -> None:
+    text = '[{,\\"' * 500_000
+    assert loads(dumps(text)) == text
 
 
 @pytest.mark.requirement(124)

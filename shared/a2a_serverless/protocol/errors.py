@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BodyTooLarge(InvalidRequest):
-    """The body is over the limit (-32600, HTTP 413)."""
+    """The body is over the limit of bytes, or of JSON values (-32600, HTTP 413)."""
 
 
 class HttpMethodNotAllowed(MethodNotFound):

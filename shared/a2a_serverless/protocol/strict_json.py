@@ -26,6 +26,7 @@ class Limits(NamedTuple):
     """
 
     body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
+    values: int = 100_000  # of a whole body; each takes up to 200 bytes of memory when it is read
     depth: int = 64
     parts: int = 256
     items: int = 64
@@ -39,13 +40,20 @@ class Limits(NamedTuple):
 
 LIMITS: Final = Limits()
 # For the answers of other agents. A document of many chunks is one artifact with as many parts.
-ANSWER_LIMITS: Final = Limits(body=16 * 1024 * 1024, parts=100_000, items=10_000, metadata=1024 * 1024)
+ANSWER_LIMITS: Final = Limits(
+    body=16 * 1024 * 1024, values=1_000_000, parts=100_000, items=10_000, metadata=1024 * 1024
+)
 
 
 def loads(body: bytes, limits: Limits = LIMITS) -> Json:
-    """The JSON value of a body. Raises ParseError, or InvalidRequest for a body that is too large or too deep."""
+    """The JSON value of a body. Raises ParseError, or InvalidRequest for a body that is too large or too deep.
+
+    Values (each object, list, text, number, true, false and null) are counted before any of them is made.
+    """
     if len(body) > limits.body:
         raise BodyTooLarge(f"The body has {len(body)} bytes; at most {limits.body} are allowed.")
+    if body.count(b",") + body.count(b"[") + body.count(b"{") >= limits.values and _holds_more(body, limits.values):
+        raise BodyTooLarge(f"The body has more than {limits.values} JSON values, which are the most that are allowed.")
     try:
         value = cast("Json", _DECODER.decode(body.decode()))
     except UnicodeDecodeError:
@@ -71,6 +79,20 @@ def dumps(value: Json) -> bytes:
 def given(members: JsonObject) -> JsonObject:
     """The members that have a value: None is not printed."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def _holds_more(body: bytes, limit: int) -> bool:
+    """Whether a body that is JSON has more than ``limit`` values.
+
+    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name,
+    and no value brings more than one of each.
+    """
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if unescaped.count(b'"') > 4 * limit:
+        return True
+    bare = b'"'.join(unescaped.split(b'"')[::2]).translate(None, b" \t\r\n")
+    empty = bare.count(b"[]") + bare.count(b"{}")
+    return 1 + bare.count(b",") + bare.count(b"[") + bare.count(b"{") - empty > limit
 
 
 def _deeper(value: Json, depth: int) -> bool:
