@@ -212,13 +212,9 @@ def test_agents_are_known_by_the_tags_of_their_skills_here_by_the_catalog_and_el
     elsewhere.speaks("1.0")
     elsewhere.card["skills"] = [{"id": "sew", "name": "Sew", "description": "Sews.", "tags": ["coats"]}]
     here = f"{elsewhere.url}/near"
-    near = {
-        "identifier": "https://agents.example.com/near",
-        "displayName": "Near",
-        "mediaType": "application/a2a-agent-card+json",
-        "tags": ["cut"],
-    }
-    elsewhere.catalog = {"specVersion": "1.0", "entries": [near | {"url": f"{here}/card.json"}]}
+    card = {"type": "application/a2a-agent-card+json", "url": f"{here}/card.json"}
+    near = card | {"identifier": "urn:air:agents.example.com:agents:near", "tags": ["cut"]}
+    elsewhere.catalog = {"specVersion": "1.0", "entries": [{"identifier": 5}, near, None]}
     siblings = {"near": here, "new": f"{elsewhere.url}/new"}  # not published yet
     remote_agents = A2ARemoteAgents(siblings, {"far": elsewhere.url, "down": "http://127.0.0.1:9"})
     assert remote_agents.tags() == {"near": ("cut",), "far": ("sew", "coats")}

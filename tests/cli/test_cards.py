@@ -34,14 +34,20 @@ def test_cards_search_finds_agents_by_skill_tag_and_word() -> None:
         done = shell.run("cards", "search", *search)
         assert done.out == f"echo  s  {BASE}/echo/.well-known/agent-card.json\n"
     (agent,) = json.loads(shell.run("cards", "search", "echo", "--json").out)
-    assert agent["mediaType"] == "application/a2a-agent-card+json"
+    assert (agent["type"], agent["displayName"]) == ("application/a2a-agent-card+json", "echo")
     nothing = shell.run("cards", "search", "nobody")
     assert nothing.code == 0
     assert "None of 1 agents fits" in nothing.err
 
 
-def test_cards_search_names_the_catalogs_that_were_not_read() -> None:
-    gone = {"identifier": "urn:x:gone", "displayName": "Gone", "mediaType": "application/ai-catalog+json"}
-    served = {"https://agents.example.com/c.json": {"specVersion": "1.0", "entries": [gone | {"url": "/gone.json"}]}}
+def test_cards_search_names_what_was_not_read_and_why() -> None:
+    gone = {"identifier": "urn:x:gone", "type": "application/ai-catalog+json", "url": "/gone.json"}
+    entries = [gone, *({"identifier": f"urn:x:{number}"} for number in range(20))]
+    served = {"https://agents.example.com/c.json": {"specVersion": "1.0", "entries": entries}}
     shell = Shell(Deployment(Writer().agent), transport=documents(served))
-    assert "Not read: the catalog /gone.json." in shell.run("cards", "search", "--url", *served).err
+    done = shell.run("cards", "search", "--url", *served)
+    told = [line for line in done.err.splitlines() if line.startswith("Not read: ")]
+    assert done.code == 0
+    assert told[0].startswith("Not read: /gone.json: ")
+    assert told[1] == "Not read: https://agents.example.com/c.json, entry 2: type: Field required."
+    assert told[10:] == ["Not read: 11 more."]

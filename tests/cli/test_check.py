@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.protocol.card_signatures import signature
 from a2a_serverless.services.publish import CardPublisher, publish, publish_cards
 from tests.cli.shell import Done, Shell
 from tests.client.deployment import BASE, STEP_MS, Deployment
@@ -144,6 +146,22 @@ def altered_card(call: ClientRequest, status: int, body: bytes) -> tuple[int, by
     return status, body.replace(b'"name":"echo"', b'"name":"Echo"') if "agent-card" in call.url else body
 
 
+def altered_catalog(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
+    """A proxy that lists another address."""
+    return status, body.replace(b"/echo/.well-known", b"/evil/.well-known") if "ai-catalog" in call.url else body
+
+
+def stranger_s_card(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
+    """A proxy that signs its own card, and names its own key set under the deployment's key id."""
+    if "agent-card" not in call.url:
+        return status, body
+    card, stranger = json.loads(body) | {"name": "Echo"}, KEYS.make(0)
+    kid = json.loads(base64.urlsafe_b64decode(card["signatures"][0]["protected"] + "=="))["kid"]
+    jku = "https://evil.example/.well-known/jwks.json"
+    made = signature(card, kid, lambda content: KEYS.sign(stranger, content), jku)
+    return status, json.dumps(card | {"signatures": [made]}).encode()
+
+
 def empty_key_set(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes]:
     """A rotator that has not run."""
     return status, b'{"keys":[]}' if call.url.endswith("jwks.json") else body
@@ -166,13 +184,24 @@ def cut_files(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes
     ("site", "line"),
     [
         (lambda: Site(alter=altered_card), "signature"),
+        (lambda: Site(alter=altered_catalog), "signature"),
+        (lambda: Site(alter=stranger_s_card), "signature"),
         (lambda: Site(alter=empty_key_set), "signature"),
         (lambda: Site(alter=open_webhooks), "private webhook"),
         (lambda: Site(alter=cut_files), "files"),
         (lambda: Site(authenticator=AsOne()), "isolation"),
         (lambda: Site(authenticator=Everybody()), "sign-in"),
     ],
-    ids=["an altered card", "no keys", "an open webhook", "half a file", "another's tasks", "no sign-in"],
+    ids=[
+        "an altered card",
+        "an altered catalog",
+        "a stranger's key set",
+        "no keys",
+        "an open webhook",
+        "half a file",
+        "another's tasks",
+        "no sign-in",
+    ],
 )
 def test_what_is_broken_fails_its_line_and_no_other(site: Callable[[], Site], line: str) -> None:
     broken = site()

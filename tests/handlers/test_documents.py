@@ -154,6 +154,22 @@ def test_a_card_that_has_changed_is_a_new_document_and_one_that_was_written_agai
     assert place.ask(CARD, if_modified_since=before.headers["last-modified"]).status == 200
 
 
+def test_the_catalog_lists_each_agent_once_and_leaves_to_its_card_what_is_on_it() -> None:
+    document = Place().read("/.well-known/ai-catalog.json")
+    assert document["specVersion"] == "1.0"
+    assert document["host"] == {"displayName": "127.0.0.1"}
+    assert document["entries"] == [
+        {
+            "identifier": f"urn:air:127.0.0.1:agents:8000:{agent}",
+            "type": "application/a2a-agent-card+json",
+            "url": f"{BASE}/{agent}/.well-known/agent-card.json",
+            "tags": ["s"],
+        }
+        for agent in ("echo", "other")
+    ]
+    assert set(document) == {"specVersion", "host", "entries", "signature"}
+
+
 @pytest.mark.parametrize("verb", ["POST", "PUT", "DELETE", "PATCH"])
 def test_a_document_is_only_read(verb: str) -> None:
     answer = Place().ask(CARD, verb)

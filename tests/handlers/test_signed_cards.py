@@ -1,4 +1,4 @@
-"""Cards as they are served, verified by the letter of the specification (8.4.3) with nothing of ours."""
+"""Cards and the catalog as they are served, verified by the letter (8.4.3) with nothing of ours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verified(card: dict[str, Any], keys: dict[str, Any]) -> int:
 
     Our cards hold no numbers, and their members' names are ASCII: so JCS (RFC 8785) is sorted and compact JSON.
     """
-    received = {name: value for name, value in card.items() if name != "signatures"}
+    received = {name: value for name, value in card.items() if name not in {"signatures", "signature"}}
     payload = json.dumps(received, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     carried = base64.urlsafe_b64encode(payload).rstrip(b"=").decode()
     fit = 0
@@ -57,6 +57,15 @@ def verified(card: dict[str, Any], keys: dict[str, Any]) -> int:
 def test_a_card_verifies_as_it_was_received(path: str, shape: str) -> None:
     card, keys = served(path, shape)
     assert verified(card, keys) == 1
+
+
+def test_the_catalog_verifies_as_a_detached_jws_over_all_but_its_signature() -> None:
+    catalog, keys = served("/.well-known/ai-catalog.json")
+    protected, empty, signature = catalog["signature"].split(".")
+    assert empty == ""
+    assert verified(catalog | {"signatures": [{"protected": protected, "signature": signature}]}, keys) == 1
+    catalog["entries"][0]["url"] = "https://elsewhere.example.com"
+    assert verified(catalog | {"signatures": [{"protected": protected, "signature": signature}]}, keys) == 0
 
 
 @pytest.mark.requirement(101)

@@ -102,15 +102,15 @@ class A2ARemoteAgents:
 
     def _tags_of_siblings(self) -> dict[str, tuple[str, ...]]:
         """From the catalog of this deployment. Raises AgentCallFailed."""
-        from a2a_serverless.client.catalog import read_catalog  # only agents that look for others need it
+        from a2a_serverless.client.catalog import CatalogReader  # only agents that look for others need it
 
         base_url = next(iter(self._siblings.values())).rpartition("/")[0]
         try:
-            entries = read_catalog(base_url, self._transport)
+            entries = CatalogReader(base_url, self._transport).read()
         except (Unreachable, A2AError, HttpError) as error:
             raise AgentCallFailed(f"The catalog of this deployment could not be read: {error}") from error
         # By id and not by address: a deployment may call its agents at another address than its clients do.
-        by_id = {entry.identifier.rpartition("/")[2]: entry.tags for entry in entries}
+        by_id = {entry.identifier.rpartition(":")[2]: entry.tags for entry in entries}
         return {name: by_id[name] for name in self._siblings if name in by_id}
 
     def send(

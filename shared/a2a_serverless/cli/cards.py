@@ -7,10 +7,12 @@ import typer
 from a2a_serverless.cli.formatting import card_rows
 from a2a_serverless.cli.options import Agent, CliContext, Url, agents_at, find
 from a2a_serverless.cli.terminal import one_line
-from a2a_serverless.client.catalog import read_catalog, search
+from a2a_serverless.client.catalog import CatalogReader
 from a2a_serverless.protocol.protojson import as_json
 
 LONGEST = 80
+LONGEST_REASON = 240
+MOST_SKIPPED = 10
 
 Words = Annotated[
     list[str] | None,
@@ -29,20 +31,24 @@ def list_cards(cli: CliContext, *, url: Url = "") -> None:
 def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url: Url = "") -> None:
     """Search the agents of a deployment, or of any AI Catalog, by words, skills and tags.
 
-    --url is a deployment, or the URL of a catalog (.json). Catalogs inside it are searched, too.
+    --url is a deployment, or the URL of a catalog (.json). Catalogs inside it are searched, too. What cannot be read is
+    named and skipped. Signatures are not verified.
     """
     skipped: list[str] = []
-    entries = read_catalog(cli.url(url), cli.request, cli.headers, skipped.append)
-    found = search(entries, words or (), tag or ())
+    reader = CatalogReader(cli.url(url), cli.request, cli.headers, lambda *told: skipped.append(": ".join(told)))
+    entries = reader.read()
+    found = reader.search(entries, words or (), tag or ())
     rows = [
-        [one_line(cell, LONGEST) for cell in (one.display_name, ", ".join(one.tags), one.url or one.identifier)]
+        [one_line(cell, LONGEST) for cell in (one.name, ", ".join(one.tags), one.url or one.identifier)]
         for one in found
     ]
     cli.terminal.table([as_json(one) for one in found], ("NAME", "TAGS", "CARD"), rows)
     if not found:
         cli.terminal.note(f"None of {len(entries)} agents fits: {cli.program} cards search lists all of them.")
-    for one in skipped:
-        cli.terminal.note(f"Not read: the catalog {one_line(one, LONGEST)}.")
+    for one in skipped[:MOST_SKIPPED]:
+        cli.terminal.note(f"Not read: {one_line(one, LONGEST_REASON)}")
+    if len(skipped) > MOST_SKIPPED:
+        cli.terminal.note(f"Not read: {len(skipped) - MOST_SKIPPED} more.")
 
 
 def show_card(cli: CliContext, agent: Agent, *, url: Url = "") -> None:

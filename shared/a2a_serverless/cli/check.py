@@ -5,7 +5,7 @@ Each check is one function: it returns a description, or raises CheckFailed.
 
 import base64
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -31,6 +31,7 @@ from a2a_serverless.client import (
     agents_of,
     text_message,
 )
+from a2a_serverless.client.catalog import CATALOG_PATH
 from a2a_serverless.client.discovery import fetch, objects_in
 from a2a_serverless.client.files import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
@@ -193,23 +194,32 @@ def card(run: CheckRun) -> str:
 
 
 def signature(run: CheckRun) -> str:
-    """The served card is signed with a key that the deployment publishes."""
-    from a2a_serverless.adapters.key_ring import is_valid_signature
-    from a2a_serverless.protocol.card_signatures import signed_by
+    """The served card and the catalog are signed with keys that the deployment publishes.
 
-    document = run.agent.document
+    The keys are those of the deployment that is checked; where a signature says that keys are (``jku``) is not read.
+    """
+    from a2a_serverless.protocol.card_signatures import catalog_signed_by, signed_by
+
     keys = _published_keys(run)
-    kids = [
-        kid for kid, said, signed in signed_by(document) if kid in keys and is_valid_signature(keys[kid], said, signed)
-    ]
-    if not kids:
-        why = "no key of the published set has signed it as it was served" if keys else "the key set is empty"
-        raise CheckFailed(
-            f"the card's signature is not valid: {why}",
-            "check whether a proxy or CDN alters the card; `keys show` shows which key signs, "
-            "and the rotator's next run publishes cards and keys anew",
-        )
-    return f"by key {kids[0]}, one of {len(keys)} published"
+    catalog = fetch(f"{run.client.url.rpartition('/')[0]}{CATALOG_PATH}", run.cli.transport, {})
+    kid = _signing_key("card", signed_by(run.agent.document), keys)
+    _signing_key("catalog", catalog_signed_by(catalog) if isinstance(catalog, dict) else (), keys)
+    return f"by key {kid}, one of {len(keys)} published"
+
+
+def _signing_key(what: str, signatures: Iterable[tuple[str, bytes, bytes]], keys: Mapping[str, JsonObject]) -> str:
+    """The id of a published key that has signed the document. Raises CheckFailed if none has."""
+    from a2a_serverless.adapters.key_ring import is_valid_signature
+
+    for kid, content, signed in signatures:
+        if kid in keys and is_valid_signature(keys[kid], content, signed):
+            return kid
+    why = "no key of the published set has signed it as it was served" if keys else "the key set is empty"
+    raise CheckFailed(
+        f"the {what}'s signature is not valid: {why}",
+        f"check whether a proxy or CDN alters the {what}; `keys show` shows which key signs, "
+        "and the rotator's next run publishes cards, catalog and keys anew",
+    )
 
 
 def sign_in(run: CheckRun) -> str:

@@ -1,21 +1,30 @@
-"""Finds agents in an AI Catalog: by words, skills and tags, in nested catalogs too."""
+"""Finds agents in an AI Catalog: by words, skills and tags, in nested catalogs too.
+
+What cannot be read is skipped with a reason and hides nothing else. Signatures are not verified: a key set that a
+catalog or a card names (``jku``) proves nothing about who wrote it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
-from pydantic import ValidationError
-
 from a2a_serverless.client.calls import HttpError
 from a2a_serverless.client.discovery import address_of, fetch, origin_of
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http_client.transport import Unreachable, is_local
-from a2a_serverless.protocol.ai_catalog import CARD_MEDIA_TYPE, Catalog, CatalogEntry, has_tags
+from a2a_serverless.protocol.ai_catalog import (
+    CARD_MEDIA_TYPE,
+    CatalogEntry,
+    has_tags,
+    read_entries,
+    read_entry,
+    tags_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import Transport
@@ -23,84 +32,120 @@ if TYPE_CHECKING:
 CATALOG_PATH: Final = "/.well-known/ai-catalog.json"
 MAX_DEPTH: Final = 4  # as the specification recommends
 MAX_DOCUMENTS: Final = 20
+MAX_ENTRIES: Final = 1000
+MAX_CARDS: Final = 50
+UNREAD: Final = (Unreachable, HttpError, InvalidAgentResponse, ValueError)  # ValueError: the URL is none
 
 
-def read_catalog(
-    url: str,
-    transport: Transport,
-    headers: Mapping[str, str] | None = None,
-    on_skipped: Callable[[str], None] = lambda _: None,
-) -> list[CatalogEntry]:
-    """Lists the A2A agents of the catalog at ``url`` (a deployment's base URL, or the URL of a catalog).
+class CatalogReader:
+    """Reads the catalog at ``url`` (a deployment's base URL, or the URL of a catalog), once.
 
-    Nested catalogs are read as well, each once, 20 documents at most and four levels deep; of other hosts by https
-    only, and none of this machine. ``on_skipped`` gets the URL of each that was not read for that or cannot be.
-    Credentials are sent to the host of ``url`` only. Raises Unreachable, HttpError, InvalidAgentResponse, and, for
-    credentials without https, CredentialsKept.
+    Documents of other hosts are read by https only, and none of this machine. ``on_skipped`` gets what was not read, a
+    URL or an identifier, and why. Credentials are sent to the host of ``url`` only. Raises CredentialsKept for
+    credentials without https.
     """
-    headers = headers or {}
-    address = address_of(url, CATALOG_PATH, headers)
-    reading = _Reading(address, transport, headers, on_skipped)
-    return list(reading.entries(address, _parse(address, fetch(address, transport, headers)), 1))
-
-
-class _Reading:
-    """One reading of a catalog and of those that it contains."""
 
     def __init__(
-        self, address: str, transport: Transport, headers: Mapping[str, str], on_skipped: Callable[[str], None]
+        self,
+        url: str,
+        transport: Transport,
+        headers: Mapping[str, str] | None = None,
+        on_skipped: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        self._origin, self._transport, self._headers = origin_of(address), transport, headers
-        self._on_skipped = on_skipped
-        self._left = MAX_DOCUMENTS - 1
-        self._seen = {address}
+        self._transport, self._headers, self._on_skipped = transport, headers or {}, on_skipped
+        self._address = address_of(url, CATALOG_PATH, self._headers)
+        self._origin = origin_of(self._address)
+        self._catalogs, self._cards = MAX_DOCUMENTS - 1, MAX_CARDS
+        self._seen = {self._address}
 
-    def entries(self, address: str, catalog: Catalog, depth: int) -> Iterator[CatalogEntry]:
-        for entry in catalog.entries:
-            if entry.media_type == CARD_MEDIA_TYPE:
-                yield entry.model_copy(update={"url": entry.url and urljoin(address, entry.url)})
-            elif entry.media_type == CATALOG_MEDIA_TYPE:
-                yield from self._nested(address, entry, depth + 1)
+    def read(self) -> list[CatalogEntry]:
+        """The entries of A2A agents, as they are listed, with whole URLs.
 
-    def _nested(self, address: str, entry: CatalogEntry, depth: int) -> Iterator[CatalogEntry]:
+        Nested catalogs are read as well, each once, 20 documents at most and four levels deep. Raises Unreachable,
+        HttpError, and InvalidAgentResponse if the document is no catalog.
+        """
+        document = fetch(self._address, self._transport, self._headers)
+        return list(self._agents(self._address, document, 1))
+
+    def search(
+        self, entries: Sequence[CatalogEntry], words: Sequence[str] = (), tags: Sequence[str] = ()
+    ) -> list[CatalogEntry]:
+        """The entries with all of these tags (or ids of skills) and all of these words in name, description or tags.
+
+        What an entry does not say is read from its card, and is in the entry that is returned; 50 cards at most.
+        """
+        candidates = (self._with_card(one) for one in entries if not one.tags or has_tags(one.tags, tags))
+        return [one for one in candidates if has_tags(one.tags, tags) and _has_words(one, words)]
+
+    def _agents(self, address: str, document: Json, depth: int) -> Iterator[CatalogEntry]:
         try:
-            inner = urljoin(address, entry.url or "")
-            if entry.url is not None and inner in self._seen:
-                return
-            self._seen.add(inner)
-            catalog = _parse(inner, self._document(entry, inner, depth))
-        except (Unreachable, HttpError, InvalidAgentResponse, ValueError):  # ValueError: the URL is none
-            self._on_skipped(entry.url or entry.identifier)
-            return
-        yield from self.entries(inner, catalog, depth)
+            listed = read_entries(document)
+        except InvalidAgentResponse as error:
+            raise InvalidAgentResponse(f"{address}: {error}") from None
+        if len(listed) > MAX_ENTRIES:
+            self._on_skipped(address, f"only the first {MAX_ENTRIES} entries are read")
+        for number, raw in enumerate(listed[:MAX_ENTRIES], 1):
+            try:
+                entry = read_entry(raw)
+            except InvalidAgentResponse as error:
+                self._on_skipped(f"{address}, entry {number}", str(error))
+                continue
+            yield from self._agent(address, entry, depth)
 
-    def _document(self, entry: CatalogEntry, address: str, depth: int) -> Json:
-        if depth > MAX_DEPTH or self._left == 0:
-            raise InvalidAgentResponse(f"{address} is too deep or one too many.")
-        self._left -= 1
+    def _agent(self, address: str, entry: CatalogEntry, depth: int) -> Iterator[CatalogEntry]:
+        try:
+            url = None if entry.url is None else urljoin(address, entry.url)
+            if entry.type == CARD_MEDIA_TYPE:
+                yield entry.model_copy(update={"url": url})
+            elif entry.type == CATALOG_MEDIA_TYPE and (url is None or url not in self._seen):
+                nested = self._nested(entry, url, depth + 1)
+                yield from self._agents(url or address, nested, depth + 1)
+        except UNREAD as error:
+            self._on_skipped(entry.url or entry.identifier, str(error))
+
+    def _nested(self, entry: CatalogEntry, url: str | None, depth: int) -> Json:
+        if depth > MAX_DEPTH:
+            raise InvalidAgentResponse(f"It is more than {MAX_DEPTH} levels deep.")
+        if self._catalogs == 0:
+            raise InvalidAgentResponse(f"{MAX_DOCUMENTS} catalogs are read at most.")
+        self._catalogs -= 1
+        if url is None:
+            return entry.data  # type: ignore[no-any-return] # as it was parsed
+        self._seen.add(url)
+        return self._fetch(url)
+
+    def _fetch(self, url: str) -> Json:
+        if origin_of(url) == self._origin:
+            return fetch(url, self._transport, self._headers)
+        if urlsplit(url).scheme != "https" or is_local(url):
+            raise InvalidAgentResponse("It is of another host, and not https or of this machine.")
+        return fetch(url, self._transport, {})
+
+    def _with_card(self, entry: CatalogEntry) -> CatalogEntry:
+        """The entry, with what it leaves to its card."""
+        from a2a_serverless.protocol.peers import read_card
+
+        if entry.display_name and entry.description:
+            return entry
+        try:
+            card = read_card(self._card(entry))
+        except UNREAD as error:
+            self._on_skipped(entry.url or entry.identifier, str(error))
+            return entry
+        said = {"display_name": card.name, "description": card.description, "version": card.version}
+        own = entry.model_dump(exclude_none=True, include={*said}, by_alias=False)
+        tags = tuple(dict.fromkeys([*entry.tags, *tags_of(card.skills)]))
+        return entry.model_copy(update=said | own | {"tags": tags})
+
+    def _card(self, entry: CatalogEntry) -> Json:
         if entry.url is None:
-            return entry.data  # type: ignore[return-value] # read by the same parser
-        if origin_of(address) == self._origin:
-            return fetch(address, self._transport, self._headers)
-        if urlsplit(address).scheme != "https" or is_local(address):
-            raise InvalidAgentResponse(f"{address} is of another host, and not https or of this machine.")
-        return fetch(address, self._transport, {})
-
-
-def _parse(address: str, document: Json) -> Catalog:
-    try:
-        return Catalog.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the document"
-        raise InvalidAgentResponse(f"{address} is not an AI Catalog: {where}: {first['msg']}.") from None
-
-
-def search(entries: Iterable[CatalogEntry], words: Sequence[str] = (), tags: Sequence[str] = ()) -> list[CatalogEntry]:
-    """The entries with all of these tags (or ids of skills) and all of these words in name, description or tags."""
-    return [one for one in entries if has_tags(one.tags, tags) and _has_words(one, words)]
+            return entry.data  # type: ignore[no-any-return] # as it was parsed
+        if self._cards == 0:
+            raise InvalidAgentResponse(f"{MAX_CARDS} cards are read at most.")
+        self._cards -= 1
+        return self._fetch(entry.url)
 
 
 def _has_words(entry: CatalogEntry, words: Sequence[str]) -> bool:
-    text = " ".join((entry.display_name, entry.description or "", *entry.tags)).casefold()
+    text = " ".join((entry.name, entry.description or "", *entry.tags)).casefold()
     return all(word.casefold() in text for word in words)

@@ -1,27 +1,34 @@
 """AI Catalog 1.0: a list of agents for clients that know no agent's address yet.
 
-Source: the AI Catalog specification of the Agent Card working group, draft of April 2026. A deployment serves its own
-at ``/.well-known/ai-catalog.json``. An entry points to an agent's card, which is signed; the catalog itself is not.
+Source: the AI Catalog specification of the Agent Card working group, state of August 2026. A deployment serves its own,
+signed, at ``/.well-known/ai-catalog.json``. An entry points to an agent's card, which is signed, too. Catalogs of April
+2026, whose entries have ``mediaType`` for ``type``, are read as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, ValidationError, model_validator
 
-from a2a_serverless.protocol.protojson import ProtoModel
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.protocol.protojson import ProtoModel, violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.protocol.v1_card import AgentCard, AgentSkill
 
+SPEC_VERSION: Final = "1.0"
 CARD_MEDIA_TYPE: Final = "application/a2a-agent-card+json"
-MAX_ENTRIES: Final = 1000
+MAX_TAGS: Final = 1000
+_VERSION: Final = re.compile(r"1\.[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)  # the minor version does not matter
 
 Text = Annotated[str, Field(max_length=4096)]
+RequiredText = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Host(ProtoModel):
@@ -31,45 +38,95 @@ class Host(ProtoModel):
 
 
 class CatalogEntry(ProtoModel):
-    """An artifact: at ``url``, or inline as ``data``. Our ``tags`` are the ids and the tags of the agent's skills."""
+    """An artifact: at ``url``, or inline as ``data``.
 
-    identifier: Text
-    display_name: Text
-    media_type: Text
+    ``display_name``, ``description`` and ``version`` may be missing: then the artifact says them.
+    """
+
+    identifier: RequiredText
+    type: RequiredText
     url: Text | None = None
-    data: dict[str, object] | None = None
+    data: Any = None
+    display_name: Text | None = None
     description: Text | None = None
-    tags: Annotated[tuple[Text, ...], Field(max_length=MAX_ENTRIES)] = ()
+    tags: Annotated[tuple[Text, ...], Field(max_length=MAX_TAGS)] = ()
     version: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older_form(cls, entry: Any) -> Any:  # noqa: ANN401 - whatever the document holds
+        if isinstance(entry, dict) and "type" not in entry and "mediaType" in entry:
+            return entry | {"type": entry["mediaType"]}
+        return entry
+
+    @model_validator(mode="after")
+    def _check_content(self) -> CatalogEntry:
+        if (self.url is None) == (self.data is None):
+            raise violation("must have exactly one of url and data")
+        return self
+
+    @property
+    def name(self) -> str:
+        """A name to show: the entry's own, else the last segment of its identifier."""
+        return self.display_name or re.split("[:/]", self.identifier.rstrip(":/"))[-1]
 
 
 class Catalog(ProtoModel):
-    """A catalog. Unknown members are ignored, entries of other kinds are kept."""
+    """The catalog that a deployment serves, without its signature."""
 
     spec_version: Text
-    host: Host | None = None
-    entries: Annotated[tuple[CatalogEntry, ...], Field(max_length=MAX_ENTRIES)]
+    host: Host
+    entries: tuple[CatalogEntry, ...]
 
 
 def catalog_of(base_url: str, cards: Iterable[tuple[str, AgentCard]]) -> Catalog:
-    """The catalog of a deployment at ``base_url``, from the ids and the cards of its agents."""
-    return Catalog(
-        spec_version="1.0",
-        host=Host(display_name=urlsplit(base_url).hostname or base_url),
-        entries=tuple(_entry(f"{base_url}/{agent}", card) for agent, card in cards),
+    """The catalog of a deployment at ``base_url``, from the ids and the cards of its agents.
+
+    An entry's tags are the ids and the tags of the agent's skills; all else that describes the agent is on its card.
+    """
+    entries = (
+        CatalogEntry(
+            identifier=identifier_of(base_url, agent),
+            type=CARD_MEDIA_TYPE,
+            url=f"{base_url}/{agent}/.well-known/agent-card.json",
+            tags=tags_of(card.skills),
+        )
+        for agent, card in cards
     )
+    host = Host(display_name=urlsplit(base_url).hostname or base_url)
+    return Catalog(spec_version=SPEC_VERSION, host=host, entries=tuple(entries))
 
 
-def _entry(url: str, card: AgentCard) -> CatalogEntry:
-    return CatalogEntry(
-        identifier=url,
-        display_name=card.name,
-        media_type=CARD_MEDIA_TYPE,
-        url=f"{url}/.well-known/agent-card.json",
-        description=card.description,
-        tags=tags_of(card.skills),
-        version=card.version,
-    )
+def identifier_of(base_url: str, agent: str) -> str:
+    """The URN of an agent, such as ``urn:air:agents.example.com:agents:tailor``.
+
+    Port and path of the base URL are in the namespace, because a host may have several deployments.
+    """
+    parts = urlsplit(base_url)
+    where = [str(parts.port or ""), *parts.path.split("/")]
+    return ":".join(["urn:air", parts.hostname or "", "agents", *filter(None, where), agent])
+
+
+def read_entries(document: Json) -> list[Json]:
+    """Returns the entries of a catalog, unread. Raises InvalidAgentResponse for what is no catalog of version 1."""
+    if not isinstance(document, dict):
+        raise InvalidAgentResponse("It is not an AI Catalog: it must be an object.")
+    version, entries = document.get("specVersion"), document.get("entries")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise InvalidAgentResponse("It is not an AI Catalog that can be read: specVersion must be 1.0 or another 1.x.")
+    if not isinstance(entries, list):
+        raise InvalidAgentResponse("It is not an AI Catalog: entries must be a list.")
+    return entries
+
+
+def read_entry(entry: Json) -> CatalogEntry:
+    """Returns an entry. Raises InvalidAgentResponse, which says what is wrong with it."""
+    try:
+        return CatalogEntry.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the entry"
+        raise InvalidAgentResponse(f"{where}: {first['msg']}.") from None
 
 
 def tags_of(skills: Sequence[AgentSkill]) -> tuple[str, ...]:

@@ -1,35 +1,50 @@
-"""Signatures of agent cards (specification 8.4): detached JWS over the card's canonical form."""
+"""Signatures of agent cards (specification 8.4) and of AI Catalogs: detached JWS over the canonical form.
+
+The header's ``jku`` is a hint where the key may be found. Whoever writes a document writes its ``jku``, too: a key that
+was fetched from there says nothing, unless that address is known to be the signer's. Nothing here reads it.
+"""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol.strict_json import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from a2a_serverless.domain.model import Json, JsonObject
 
+CARDS: Final = "signatures"
+CATALOGS: Final = "signature"
 
-def canonical(card: JsonObject) -> bytes:
-    """The card's canonical form (8.4.1): JCS (RFC 8785) of all but its signatures."""
+
+def canonical(document: JsonObject, member: str = CARDS) -> bytes:
+    """A card's canonical form (8.4.1): JCS (RFC 8785) of all but its signatures, which are in ``member``."""
     import rfc8785
 
-    return rfc8785.dumps({name: value for name, value in card.items() if name != "signatures"})
+    return rfc8785.dumps({name: value for name, value in document.items() if name != member})
 
 
-def signature(card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None) -> JsonObject:
+def signature(
+    card: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str | None = None, member: str = CARDS
+) -> JsonObject:
     """An AgentCardSignature (8.4.2): a JWS whose payload is the card itself.
 
     ``sign`` makes an ES256 signature in JWS form (64 bytes, R and S) of what it is given. ``jku`` names the key set.
     """
     header = {"alg": "ES256", "kid": kid, "typ": "JOSE"} | ({"jku": jku} if jku else {})
     protected = _base64url(dumps(dict(header)))
-    signing_input = f"{protected}.{_base64url(canonical(card))}".encode()
+    signing_input = f"{protected}.{_base64url(canonical(card, member))}".encode()
     return {"protected": protected, "signature": _base64url(sign(signing_input))}
+
+
+def sign_catalog(catalog: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str) -> JsonObject:
+    """The catalog with its signature, which is as a card's, in the compact form without a payload (RFC 7515, F)."""
+    parts = signature(catalog, kid, sign, jku, CATALOGS)
+    return catalog | {CATALOGS: f"{parts['protected']}..{parts['signature']}"}
 
 
 def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
@@ -37,9 +52,20 @@ def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
 
     What cannot be read of them is left out, and so is every algorithm but ES256.
     """
-    listed, payload = served.get("signatures"), _base64url(canonical(served))
-    for one in listed if isinstance(listed, list) else []:
-        protected, signed = (one.get("protected"), one.get("signature")) if isinstance(one, dict) else (None, None)
+    listed = served.get(CARDS)
+    objects = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return _readable([(one.get("protected"), one.get("signature")) for one in objects], canonical(served))
+
+
+def catalog_signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
+    """The signature of an AI Catalog that was received, as ``signed_by`` has those of a card; none if there is none."""
+    protected, _, signed = str(served.get(CATALOGS)).partition("..")
+    return _readable([(protected, signed)], canonical(served, CATALOGS))
+
+
+def _readable(parts: Iterable[tuple[Json, Json]], content: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    payload = _base64url(content)
+    for protected, signed in parts:
         try:
             header, raw = loads(_unbase64url(str(protected))), _unbase64url(str(signed))
         except (ValueError, A2AError):

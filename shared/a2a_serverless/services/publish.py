@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from a2a_serverless.domain.publications import AGENTS, CATALOG, JWKS, card_name, extended_card_name, legacy_card_name
 from a2a_serverless.protocol import v0_3_card, v1_card
 from a2a_serverless.protocol.ai_catalog import catalog_of
-from a2a_serverless.protocol.card_signatures import signature, signed_forms
+from a2a_serverless.protocol.card_signatures import CARDS, CATALOGS, sign_catalog, signature, signed_forms
 from a2a_serverless.protocol.conditional_requests import etag
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps
@@ -80,7 +80,7 @@ def strip_signatures(document: Json) -> Json:
     """Returns a document without its signatures, at the top and in the forms of each version."""
     if not isinstance(document, dict):
         return document
-    found = {name: one for name, one in document.items() if name != "signatures"}
+    found = {name: one for name, one in document.items() if name not in {CARDS, CATALOGS}}
     return {name: strip_signatures(one) if name in VERSIONS else one for name, one in found.items()}
 
 
@@ -138,12 +138,15 @@ def _parse_stored(stored: Mapping[str, Json]) -> Json:
 
 
 def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], bytes]) -> None:
-    """Publishes every agent's card, signed (specification 8.4), and the list of the agents.
+    """Publishes every agent's card, signed (specification 8.4), the list of the agents, and their catalog, signed.
 
-    ES256 signatures differ each time, so a card is written when its content or the key's id changes.
+    ES256 signatures differ each time, so what is signed is written when its content or the key's id changes.
     """
     for name, served, card in _documents(publisher):
-        if card is None:
+        if name == CATALOG:
+            signed = sign_catalog(served, kid, sign, _key_set_url(publisher))
+            publish(publisher, name, signed, {"kid": kid, "catalog": served})
+        elif card is None:
             publish(publisher, name, served)
         elif isinstance(new := served.get("1.0"), dict):
             forms = served | {"1.0": _sign_document(publisher, card, new, kid, sign)}
@@ -216,6 +219,9 @@ def _sign_document(
     """Returns the served document with its signatures; a card for 0.3 only has none: 0.3 has no canonical form."""
     if "supportedInterfaces" not in served:
         return served
-    jku = f"{publisher.base_url}/.well-known/jwks.json"
     forms = signed_forms(as_json(card), served)
-    return served | {"signatures": [signature(form, kid, sign, jku) for form in forms]}
+    return served | {"signatures": [signature(form, kid, sign, _key_set_url(publisher)) for form in forms]}
+
+
+def _key_set_url(publisher: CardPublisher) -> str:
+    return f"{publisher.base_url}/.well-known/jwks.json"
