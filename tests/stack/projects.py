@@ -33,7 +33,8 @@ TEMPLATE = {
         for name in FUNCTIONS
     }
 }
-# Installs the packages for each function that names a folder, and notes what it was asked for.
+# Installs the packages for each function that names a folder, also the function's own ones (``packages-of-<function>``),
+# and notes what it was asked for.
 FAKE_SAM = """#!{python}
 import json, os, pathlib, shutil, sys
 given = dict(zip(sys.argv[2::1], sys.argv[3::1]))
@@ -44,6 +45,9 @@ for name, one in template["Resources"].items():
     source = pathlib.Path(one["Properties"].get("CodeUri", "none"))
     if source.is_dir():
         shutil.copytree({packages!r}, built / name)
+        alone = pathlib.Path({packages!r} + "-of-" + name)
+        if alone.is_dir():
+            shutil.copytree(alone, built / name, dirs_exist_ok=True)
         print("installed", name, (source / "requirements.txt").read_text().split())
         one["Properties"]["CodeUri"] = name
 (built / "template.yaml").write_text(json.dumps(template))

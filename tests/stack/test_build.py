@@ -12,6 +12,7 @@ from a2a_serverless.project import ProjectError
 from a2a_serverless.stack import local_stack, processes
 from a2a_serverless.stack.build import KEPT_BUILDS, build, release
 from a2a_serverless.stack.errors import StackError
+from a2a_serverless.stack.library import FILES
 from a2a_serverless.stack.paths import Paths, find
 from a2a_serverless.stack.targets import Target
 from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, make_project, with_agent, write_program
@@ -231,6 +232,52 @@ def test_what_is_installed_here_and_not_in_the_function_stops_the_build(project:
     with pytest.raises(StackError, match=r"needs the module 'yaml', which is not there \(in the zip of worker\)"):
         build(project, target)
     assert not list(project.home.glob("*/*.zip"))
+
+
+QUICK = (FILES / "examples/hello_agent.py").read_text().replace("hello", "quick")
+
+
+def with_inline_agent(project: Paths, source: str) -> None:
+    """Adds an agent that runs in the api, in a module that begins with these lines."""
+    (project.root / "my_agents/quick.py").write_text(f"{source}\n{QUICK}")
+    edit(project, "pyproject.toml", "'my_agents.mine:mine'", "'my_agents.mine:mine', 'my_agents.quick:quick'")
+
+
+@pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
+def test_the_api_needs_only_what_its_inline_agents_reach(project: Paths, target: Target) -> None:
+    package = project.root / "packages-of-WorkerFunction/PIL"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    with_agent(project.root, "import PIL")
+    with_inline_agent(project, "")
+    made = build(project, target).path
+    assert "my_agents/quick.py" in names_in(made, "Api")
+    assert "PIL/__init__.py" in names_in(made, "Worker") - names_in(made, "Api")
+
+
+REACHES = [
+    "import tools.words",
+    "from tools import words",
+    "from tools.words import NICE",
+    "from my_agents import near",
+    "from . import near",
+    "from .near import NICE",
+]
+
+
+@pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
+@pytest.mark.parametrize("reach", REACHES)
+def test_what_an_agent_reaches_through_other_modules_of_the_project_has_to_be_there(
+    project: Paths, reach: str, target: Target
+) -> None:
+    for name, text in (("tools/words.py", "from tools.deep import NICE\n"), ("tools/deep.py", "import yaml\nNICE = 1\n")):
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text)
+    (project.root / "my_agents/near.py").write_text("from tools.words import NICE\n")
+    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pyyaml"]')
+    with_inline_agent(project, reach)
+    with pytest.raises(StackError, match=r"needs the module 'yaml', which is not there \(in the zip of api, worker\)"):
+        build(project, target)
 
 
 def test_what_is_left_out_of_the_library_in_functions_is_missing_there(project: Paths) -> None:

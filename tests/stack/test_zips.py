@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.stack import sam, trimming
+from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment
 from tests.functions.template import ROOT
-from tests.stack.local import LocalStack
+from tests.stack.local import LocalStack, paths_for
+from tests.stack.projects import ELSEWHERE
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
@@ -40,6 +42,7 @@ PACKAGES = {
     "sweeper": ALL,
     "worker": ALL | {"PIL", "agents", "certifi", "h11", "pillow", "sample_agents"},
 }
+ELF_MACHINES = {"x86_64": b"\x3e\0", "arm64": b"\xb7\0"}  # what the header of a shared object says it is for
 OWN_FILES = {"__pycache__", "app", "stream", "streaming"}
 
 
@@ -121,6 +124,14 @@ def test_the_tools_of_the_checkout_are_in_no_zip(stack: LocalStack, function: st
 def test_the_receivers_verifier_is_where_callbacks_are_taken_and_nowhere_else(stack: LocalStack, function: str) -> None:
     with opened(stack, function) as archive:
         assert ("a2a_webhook_receiver/verifier.py" in archive.namelist()) == (function == "api")
+
+
+def test_the_samples_are_built_for_the_other_architecture(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = build(paths_for(tmp_path_factory), ELSEWHERE).path
+    for function in sam.FUNCTIONS:
+        with zipfile.ZipFile(made / f"{function.title()}Function.zip") as archive:
+            machines = {archive.read(name)[18:20] for name in archive.namelist() if re.search(r"\.so[.\d]*$", name)}
+            assert machines == {ELF_MACHINES[ELSEWHERE.architecture]}
 
 
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:

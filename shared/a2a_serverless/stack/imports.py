@@ -7,10 +7,11 @@ import ast
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_serverless.project import Project, imported_modules, own_packages
+from a2a_serverless.project import Project, imported_modules
 from a2a_serverless.project_check import function_environment, run_import
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import LIBRARY
@@ -37,10 +38,11 @@ print(json.dumps(failed))
 def check_folder(folder: Path, paths: Sequence[str], project: Project, target: "Target", python: Path) -> list[str]:
     """Return why agents cannot be imported from a function's folder, and from nothing else.
 
-    A build for another machine is not imported: only modules that its agents name and that are not there are found.
+    A build for another machine is not imported. There only the imports are followed that stand at the top level of the
+    project's modules, and modules that are not there are found.
     """
     if not target.runs_here:
-        return sorted(set(_absent(folder, project)))
+        return sorted(set(_absent(folder, paths, project)))
     environment = project.environment | function_environment() | {"PYTHONPATH": str(folder)}
     # -S: no site-packages, only the folder.
     command: list[str | Path] = [python, "-S", "-B", "-c", _IMPORT, *paths]
@@ -53,13 +55,38 @@ def _reason(folder: Path, path: str, error: str, missing: str | None) -> str:
     return f"{path} cannot be imported: {error}"
 
 
-def _absent(folder: Path, project: Project) -> Iterator[str]:
-    """What the project's packages import at their top level, and is not in the folder."""
-    for place in own_packages(project):
-        for file in [place] if place.is_file() else place.rglob("*.py"):
-            for module in imported_modules(ast.parse(file.read_bytes())):
-                if not _is_there(folder, module):
-                    yield f"{file.relative_to(project.source)} needs the module {module!r}, which is not there"
+def _absent(folder: Path, paths: Sequence[str], project: Project) -> Iterator[str]:
+    """Yield what the agents' import needs at the top level of the project's modules, and is not in the folder."""
+    for file, tree in _reached(paths, project.source):
+        for module in imported_modules(tree):
+            if not _is_there(folder, module):
+                yield f"{file.relative_to(project.source)} needs the module {module!r}, which is not there"
+
+
+def _reached(paths: Sequence[str], source: Path) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the project's files that are run when these agents are imported."""
+    pending, seen = [path.partition(":")[0] for path in paths], {"", LIBRARY}
+    while pending:
+        module = pending.pop()
+        if module in seen or module.startswith(f"{LIBRARY}."):
+            continue
+        seen.add(module)
+        pending.append(module.rpartition(".")[0])
+        place = source / module.replace(".", "/")
+        file = next((one for one in (place / "__init__.py", place.with_name(f"{place.name}.py")) if one.is_file()), None)
+        if file:
+            tree = ast.parse(file.read_bytes())
+            yield file, tree
+            package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+            pending += [*imported_modules(tree), *_from(tree, package)]
+
+
+def _from(tree: ast.Module, package: str) -> Iterator[str]:
+    """Yield the modules that ``from ... import name`` may mean in a module of a package: relative, or a submodule."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            module = resolve_name("." * node.level + (node.module or ""), package)
+            yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
 
 
 def _is_there(folder: Path, module: str) -> bool:
