@@ -33,7 +33,7 @@ TEMPLATE = {
         for name in FUNCTIONS
     }
 }
-# Installs the packages for each function that names a folder, also the function's own ones (``packages-of-<function>``),
+# Installs the packages for each function that names a folder, and those in ``packages-of-<function>`` for it,
 # and notes what it was asked for.
 FAKE_SAM = """#!{python}
 import json, os, pathlib, shutil, sys

@@ -270,9 +270,9 @@ REACHES = [
 def test_what_an_agent_reaches_through_other_modules_of_the_project_has_to_be_there(
     project: Paths, reach: str, target: Target
 ) -> None:
-    for name, text in (("tools/words.py", "from tools.deep import NICE\n"), ("tools/deep.py", "import yaml\nNICE = 1\n")):
-        (project.root / name).parent.mkdir(exist_ok=True)
-        (project.root / name).write_text(text)
+    (project.root / "tools").mkdir()
+    (project.root / "tools/words.py").write_text("from tools.deep import NICE\n")
+    (project.root / "tools/deep.py").write_text("import yaml\nNICE = 1\n")
     (project.root / "my_agents/near.py").write_text("from tools.words import NICE\n")
     edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pyyaml"]')
     with_inline_agent(project, reach)

@@ -54,7 +54,7 @@ def build(tmp_path: Path) -> Path:
 def pack(build: Path) -> zipfile.ZipFile:
     folder = build / "ApiFunction"
     trimming.trim_installed(folder, trimming.SERVICES, unused=True)
-    packaging.compile_sources(folder, [folder], python=packaging.interpreter(HERE), cache=build.parent / "compiled")
+    packaging.compile_sources(folder, [folder], python=Path(sys.executable), cache=build.parent / "compiled")
     packaging.write_zip(folder)
     return zipfile.ZipFile(build / "ApiFunction.zip")
 
@@ -156,17 +156,6 @@ def test_what_was_compiled_before_is_not_compiled_again(build: Path) -> None:
     kept.write_bytes(b"from the cache")
     with pack(build) as archive:
         assert archive.read(f"__pycache__/app.{sys.implementation.cache_tag}.pyc") == b"from the cache"
-
-
-def test_without_an_interpreter_of_the_runtime_there_is_no_build() -> None:
-    with pytest.raises(StackError, match=r"no python3\.99 to compile with") as raised:
-        packaging.interpreter("python3.99")
-    assert "uv python install 3.99" in str(raised.value)
-
-
-def test_the_interpreter_of_a_runtime_is_of_that_version() -> None:
-    asked = subprocess.run([packaging.interpreter(HERE), "--version"], capture_output=True, text=True, check=True)  # noqa: S603
-    assert asked.stdout.startswith(f"Python {HERE.removeprefix('python')}.")
 
 
 @pytest.mark.enable_socket

@@ -146,13 +146,18 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> No
 
 
 def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64") -> None:
-    """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`."""
+    """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`.
+
+    They are compiled with the runtime's Python. On a terminal the command offers to install it where it is missing.
+    """
     from a2a_serverless.stack import environments, paths
     from a2a_serverless.stack.build import release
+    from a2a_serverless.stack.interpreters import ensure_interpreter
     from a2a_serverless.stack.progress import step
     from a2a_serverless.stack.targets import Target
 
     here = paths.find()
+    ensure_interpreter(here, runtime, cli.ask, cli.terminal.progress)
     environments.ensure(here, cli.terminal.progress)
     with step(cli.terminal.progress, f"Building the functions for {runtime} on {architecture}"):
         released = release(here, Target(runtime, architecture))

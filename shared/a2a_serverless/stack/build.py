@@ -23,7 +23,8 @@ from a2a_serverless.stack import bases, settings
 from a2a_serverless.stack.bases import Base, parse_template, template_functions
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.imports import check_folder
-from a2a_serverless.stack.packaging import compile_sources, functions_of, interpreter, keep_newest, write_zip
+from a2a_serverless.stack.interpreters import interpreter
+from a2a_serverless.stack.packaging import compile_sources, functions_of, keep_newest, write_zip
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.targets import Build, Target
 from a2a_serverless.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library

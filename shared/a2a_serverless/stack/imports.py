@@ -73,8 +73,7 @@ def _reached(paths: Sequence[str], source: Path) -> Iterator[tuple[Path, ast.Mod
         seen.add(module)
         pending.append(module.rpartition(".")[0])
         place = source / module.replace(".", "/")
-        file = next((one for one in (place / "__init__.py", place.with_name(f"{place.name}.py")) if one.is_file()), None)
-        if file:
+        if file := next((one for one in (place / "__init__.py", Path(f"{place}.py")) if one.is_file()), None):
             tree = ast.parse(file.read_bytes())
             yield file, tree
             package = module if file.name == "__init__.py" else module.rpartition(".")[0]

@@ -10,14 +10,10 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-from a2a_serverless.stack.environments import find_uv
-from a2a_serverless.stack.errors import StackError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -26,18 +22,6 @@ def functions_of(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the properties of a template's functions, by logical id."""
     resources = template["Resources"].items()
     return {name: one["Properties"] for name, one in resources if one["Type"] == "AWS::Serverless::Function"}
-
-
-def interpreter(runtime: str) -> Path:
-    """Return a Python of exactly this Lambda runtime's version. Raises `StackError` when the machine has none."""
-    version = runtime.removeprefix("python")
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
-        return Path(sys.executable)
-    found = _output([find_uv(), "python", "find", "--no-python-downloads", version])
-    if not found:
-        why = f"no {runtime} to compile with, and without compiled files every cold start takes about twice as long"
-        raise StackError("build", why, remedy=f"`uv python install {version}`, or build for another Runtime")
-    return Path(found)
 
 
 def compile_sources(folder: Path, places: Iterable[Path], *, python: Path, cache: Path) -> None:
@@ -51,7 +35,8 @@ def compile_sources(folder: Path, places: Iterable[Path], *, python: Path, cache
         kept[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
     if fresh := [source for source in kept if not kept[source].exists()]:
         _compile(python, folder, fresh)
-    tag = _output([python, "-c", "import sys; print(sys.implementation.cache_tag)"])
+    asked: list[str | Path] = [python, "-c", "import sys; print(sys.implementation.cache_tag)"]
+    tag = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     for source, copy in kept.items():
         target = source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
         if copy.exists():
@@ -84,7 +69,3 @@ def _compile(python: Path, folder: Path, sources: list[Path]) -> None:
     listed = "\n".join(map(str, sources))
     # Some packages have files that this version cannot compile (templates, newer syntax); they are never imported.
     subprocess.run(command, input=listed, text=True, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
-
-
-def _output(command: Sequence[str | Path]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
