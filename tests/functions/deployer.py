@@ -79,7 +79,6 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
             "kms:*:*:key/*",
         ),
     ],
-    "AWS::Lambda::Alias": [("lambda", "CreateAlias DeleteAlias GetAlias UpdateAlias", _FUNCTION)],
     "AWS::Lambda::EventInvokeConfig": [
         (
             "lambda",
@@ -113,9 +112,6 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
         )
     ],
     "AWS::Lambda::Permission": [("lambda", "AddPermission GetPolicy RemovePermission", _FUNCTION)],
-    "AWS::Lambda::Version": [
-        ("lambda", "GetProvisionedConcurrencyConfig ListVersionsByFunction PublishVersion", _FUNCTION)
-    ],
     "AWS::Logs::LogGroup": [
         (
             "logs",

@@ -31,8 +31,8 @@ def _transformed(parameters: tuple[tuple[str, str], ...]) -> str:
     return transform(template(), dict(parameters))
 
 
-def transform(document: dict[str, Any], parameters: dict[str, str]) -> str:
-    """What SAM's translator makes of a template, as JSON."""
+def transform(document: dict[str, Any], parameters: dict[str, str], uploaded: str = "s3://bucket/uploaded") -> str:
+    """What SAM's translator makes of a template, as JSON; ``uploaded`` is where the zips are."""
     try:
         python = paths.find(ROOT).sam.with_name("python")
     except StackError as error:
@@ -42,7 +42,7 @@ def transform(document: dict[str, Any], parameters: dict[str, str]) -> str:
     source = json.loads(json.dumps(document))
     for resource in source["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = "s3://bucket/uploaded"
+            resource["Properties"]["CodeUri"] = uploaded
     done = subprocess.run(  # noqa: S603 - SAM's, by path
         [python, "-c", PROGRAM],
         input=json.dumps([source, parameters]),

@@ -14,7 +14,7 @@ from a2a_serverless.stack.build import KEPT_BUILDS, build, release
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import FILES
 from a2a_serverless.stack.paths import Paths, find
-from a2a_serverless.stack.targets import Target
+from a2a_serverless.stack.targets import Build, Target
 from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, make_project, with_agent, write_program
 
 ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)
@@ -121,6 +121,21 @@ def test_an_agent_keeps_the_data_of_every_aws_service_that_it_names(project: Pat
     services = {name.split("/")[2] for name in names_in(made, "Worker") if name.startswith("botocore/data/")}
     assert services == {"dynamodb", "textract"}
     assert "botocore/data/textract/paginators-1.json" not in names_in(made, "Relay")
+
+
+def test_the_key_ring_names_the_rotators_zip_so_that_new_code_is_run(project: Paths) -> None:
+    template = json.loads(project.template.read_text())
+    template["Resources"]["KeyRing"] = {"Type": "Custom::KeyRing", "Properties": {"CodeDigest": ""}}
+    project.template.write_text(json.dumps(template))
+    first = digest_of_key_ring(build(project, HERE))
+    edit(project, "functions/relay/app.py", "print", "repr")
+    assert digest_of_key_ring(build(project, HERE)) == first
+    edit(project, "my_agents/mine.py", 'description="', 'description="Most politely. ')
+    assert digest_of_key_ring(build(project, HERE)) not in {first, ""}
+
+
+def digest_of_key_ring(made: Build) -> str:
+    return str(made.template["Resources"]["KeyRing"]["Properties"]["CodeDigest"])
 
 
 def test_only_the_newest_builds_are_kept(project: Paths) -> None:

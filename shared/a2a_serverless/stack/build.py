@@ -30,6 +30,7 @@ from a2a_serverless.stack.targets import Build, Target
 from a2a_serverless.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
+KEY_RING = "Custom::KeyRing"  # CloudFormation calls the rotator when its properties change
 READ_AGENTS = RUN_AGENTS | {ROTATOR}
 _IGNORED = shutil.ignore_patterns("__pycache__", "assets")
 
@@ -146,6 +147,9 @@ class _Work:
                 settings.give(document, properties, self.project)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
+        for resource in document["Resources"].values():
+            if resource["Type"] == KEY_RING:
+                resource["Properties"]["CodeDigest"] = zips[ROTATOR].stem
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
         write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
