@@ -1,9 +1,12 @@
+import inspect
 import shlex
+from collections.abc import Callable
 
 import pytest
 import typer
 
 from a2a_serverless.cli.app import COMMAND_LINES, app
+from a2a_serverless.cli.app import COMMANDS as PANELS
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
@@ -28,6 +31,22 @@ def test_every_command_shows_its_examples_and_takes_json(name: str, capsys: pyte
     shown = capsys.readouterr().out
     assert "Examples" in shown
     assert "--json" in shown
+
+
+@pytest.mark.parametrize(("name", "function"), [pair for panel in PANELS.values() for pair in panel.items()])
+def test_help_shows_every_word_also_in_square_brackets(
+    name: str,
+    function: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "500")  # so that no cell of a table breaks a word
+    options = inspect.signature(function, eval_str=True).parameters.values()
+    helps = [about.help for option in options for about in getattr(option.annotation, "__metadata__", ())]
+    lines = [line for line in COMMAND_LINES if f"{line} ".startswith(f"{name} ")]
+    Shell(Deployment()).run(*name.split(), "--help")
+    shown = capsys.readouterr().out.split()
+    assert {word for text in (inspect.getdoc(function), *helps, *lines) for word in str(text).split()} <= {*shown}
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)

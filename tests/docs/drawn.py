@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
+from rich.markup import render as from_markup
 
 import cost
 import idle
@@ -89,7 +90,7 @@ def commands() -> str:
     lines = ["| command | |", "|---|---|"]
     for name, command in _commands(typer.main.get_command(app)):
         example = next(line for line in COMMAND_LINES if line == name or line.startswith(f"{name} "))
-        summary = " ".join((command.help or "").split("\n\n")[0].split())
+        summary = " ".join(from_markup(command.help or "").plain.split("\n\n")[0].split())
         lines.append(f"| `{name}` | {summary}<br>`a2a-serverless {example}` |")
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 
 import typer
 from pydantic import BaseModel
+from rich.markup import render as from_markup
 
 import a2a_serverless
 from a2a_serverless import testing
@@ -91,7 +92,7 @@ def _command(name: str, command: Any) -> str:
     shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
     given = [_placeholder(one) for one in shown if one.param_type_name == "argument"]
     usage = " ".join(["a2a-serverless", name, *given, "[OPTIONS]"])
-    about = " ".join((command.help or "").split())
+    about = " ".join(from_markup(command.help or "").plain.split())
     rows = [_option(one) for one in shown if one.name != "json"]
     table = ["", "| | | default | variable |", "|---|---|---|---|", *rows] if rows else []
     return "\n".join([f"### {name}", "", about, "", "```text", usage, "```", *table])

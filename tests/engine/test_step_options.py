@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pydantic import BaseModel
 
-from a2a_serverless import Codec, Step, TypeCodec
+from a2a_serverless import Codec, Step, TypeCodec, with_retries
 from a2a_serverless.domain.events import StatusEvent, replay, update_of
 from a2a_serverless.domain.usage import LIMIT, METADATA_KEY, add_usage, check_usage, with_cost
 from tests.echo import agent_of
@@ -155,6 +155,72 @@ def test_a_result_that_a_changed_codec_cannot_read_fails_the_task_and_says_so() 
         await asyncio.sleep(5)
 
     assert "'make' cannot read its stored result" in last_word(played(work, runs=2)[1])
+
+
+# ---- Results whose type the function's annotation names
+
+
+def invoice() -> Invoice:
+    return Invoice(amount=1, on=date(2030, 1, 2))
+
+
+async def invoices(*, missing: bool) -> list[Invoice | None]:
+    return [invoice(), None] if missing else [invoice()]
+
+
+class Desk:
+    def __call__(self) -> Invoice:
+        return invoice()
+
+    async def point(self, x: float) -> Point:
+        return Point(x, b"abc")
+
+
+async def unannotated():  # type: ignore[no-untyped-def] # noqa: ANN201
+    return invoice()
+
+
+async def mistaken() -> Invoice:
+    return cast("Invoice", {"amount": 1})
+
+
+ANNOTATED: dict[str, tuple[Callable[[], Any], object]] = {
+    "model": (invoice, invoice()),
+    "list": (partial(invoices, missing=True), [invoice(), None]),
+    "method": (partial(Desk().point, 0.5), Point(0.5, b"abc")),
+    "class": (partial(Invoice, amount=1, on=date(2030, 1, 2)), invoice()),
+    "object": (Desk(), invoice()),
+    "retries": (with_retries(partial(Desk().point, 0.5)), Point(0.5, b"abc")),
+}
+
+
+@pytest.mark.parametrize("case", ANNOTATED)
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_model_or_dataclass_that_an_annotation_names_is_a_result(case: str, runs: int) -> None:
+    make, value = ANNOTATED[case]
+    got = []
+
+    async def work(task: TaskContext) -> None:
+        got.append(await task.step("make", make))
+        await asyncio.sleep(5)
+
+    _, task = played(work, runs=runs)
+    assert (task.status.state, got) == ("completed", [value] * runs)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (unannotated, "annotate what its function returns (-> Invoice), or give codec=TypeCodec(Invoice)"),
+        (mistaken, "gave a dict, which is not what its function's annotation says"),
+        (partial(date, 2030, 1, 2), "gave a date, which is not a JSON value"),
+    ],
+)
+def test_a_result_of_no_known_type_fails_the_task_and_says_what_helps(make: Callable[[], Any], why: str) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.step("make", make)
+
+    assert why in last_word(played(work)[1])
 
 
 # ---- Usage

@@ -4,12 +4,14 @@
 130: interrupted.
 """
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Final
 
 import typer
+from rich.markup import escape
 
 from a2a_serverless.cli import callers, cards, check, dev, erase, listing, operator_commands, stack, tasks, trace
 from a2a_serverless.cli.errors import explain
@@ -147,7 +149,7 @@ COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
 
 def _examples(command: str) -> str:
     found = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
-    shown = (f"[dim]# {why}[/dim]\na2a-serverless {line}" for line, why in found)
+    shown = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in found)
     return "\n\n".join(["[bold]Examples[/bold]", *shown])
 
 
@@ -185,7 +187,11 @@ def _make_app() -> typer.Typer:
             # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
             settings = {"ignore_unknown_options": name == "keys revoke"}
             register = groups[group].command(
-                word, epilog=_examples(name), rich_help_panel=shown_in, context_settings=settings
+                word,
+                help=escape(inspect.getdoc(function) or ""),
+                epilog=_examples(name),
+                rich_help_panel=shown_in,
+                context_settings=settings,
             )
             register(as_command(function))
     return made

@@ -195,7 +195,6 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     context = inspect.signature(run).parameters["ctx"]
     parameters = [context, *own, *(_SHARED if is_deployed else _SHARED[-1:])]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__doc__ = function.__doc__
     return run
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.project import Project
 
-GATHERED_MS: Final = 200  # changes that follow each other closely are one, within this time
-QUIET_MS: Final = 20
+GATHERED_MS: Final = 1000  # changes that follow each other closely are one, within this time
+QUIET_MS: Final = 100  # an editor writes a file in several steps
 
 
 async def watch_project(
@@ -27,14 +27,19 @@ async def watch_project(
 ) -> None:
     """Calls ``changed`` with the changed files, forever, one call at a time. New folders are watched, too.
 
-    ``ready`` is called when no change can be missed any more.
+    A file that was told is told again only if its time or size has changed: an editor that sets its mode after it has
+    saved it has not saved it twice. ``ready`` is called when no change can be missed any more.
     """
     top, turn = {project.root.resolve(), project.source.resolve()}, asyncio.Lock()
+    told: dict[Path, tuple[int, int] | None] = {}
     is_ready = False
 
     async def tell(places: set[Path]) -> None:
         async with turn:
-            if files := {place for place in places if not place.is_dir()}:
+            now = {place: _state(place) for place in places if not place.is_dir()}
+            files = {file for file, state in now.items() if file not in told or told[file] != state}
+            told.update(now)
+            if files:
                 await changed(files)
             if folders_of(project) != folders:
                 over.set()
@@ -71,6 +76,15 @@ async def _follow(
     )
     async for changes in found:
         await tell({Path(path) for _, path in changes})
+
+
+def _state(file: Path) -> tuple[int, int] | None:
+    """When a file was written, and its size; None when it is not there."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _counts(change: Change, path: str) -> bool:

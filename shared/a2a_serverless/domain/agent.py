@@ -10,6 +10,7 @@ import asyncio
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -170,8 +171,9 @@ class TaskContext(Protocol):
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """Runs ``work(*args)`` and stores its result; later runs of the task return the stored result.
 
-        The result must be a JSON value, unless the ``Step`` has a codec. The arguments are JSON values or dataclasses.
-        A plain function runs in a thread.
+        The result is a JSON value, or a pydantic model, a dataclass or a collection of them that the annotation of
+        ``work`` names (``-> Quote``, ``-> list[Quote]``); for others the ``Step`` has a codec. The arguments are JSON
+        values, models or dataclasses. A plain function runs in a thread.
         What the work emits is stored with the result; an interrupted step runs again, and then the new chunks count.
         Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
         ``StepTimedOut`` when the step did not finish within three whole runs. A step that raised may be tried again
@@ -315,6 +317,7 @@ def with_retries(
     retried, except ``StepTimedOut``. The last error is raised; an exceeded time limit as ``StepTimedOut``.
     """
 
+    @wraps(work)
     async def again(*args: P.args, **kwargs: P.kwargs) -> T:
         for number in range(times - 1):
             try:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from dataclasses import is_dataclass
+from functools import partial
+from inspect import isroutine
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_args, get_type_hints
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.model import Json
 
 T = TypeVar("T")
@@ -38,3 +43,32 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type
         return TypeAdapter(kind, config=_CONFIG)
     except PydanticUserError:  # a model has its own configuration
         return TypeAdapter(kind)
+
+
+class ResultCodec(TypeCodec[T]):
+    """Stores results of the type that a function's annotation names."""
+
+
+def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
+    """The codec for what ``work`` returns, if its annotation names a model or a dataclass, or if it is one."""
+    inner: Any = work
+    while inner:
+        work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
+    kind = work if isinstance(work, type) else _returned(work)
+    try:
+        return ResultCodec(kind) if _has_fields(kind) else None
+    except PydanticUserError:  # a field of a type that pydantic does not know
+        return None
+
+
+def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
+    try:
+        return get_type_hints(work if isroutine(work) else type(work).__call__).get("return")
+    except (AttributeError, NameError, TypeError):  # it has none, or a name for the type checker only
+        return None
+
+
+def _has_fields(kind: Any) -> bool:  # noqa: ANN401 - any type
+    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel)):
+        return True
+    return any(_has_fields(one) for one in get_args(kind))

@@ -9,10 +9,12 @@ import json
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
+
+from pydantic import BaseModel
 
 from a2a_serverless.domain.agent import Codec, Content, SecretNotRead, Step, StepConflict, StepTimedOut, TaskFailed
 from a2a_serverless.domain.digest import digest
@@ -24,6 +26,7 @@ from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
+from a2a_serverless.engine.codecs import ResultCodec, codec_for
 from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed, check_printable
@@ -172,6 +175,8 @@ class DurableTaskContext:
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``TaskContext.step``."""
         options = name if isinstance(name, Step) else Step(name)
+        if options.codec is None:
+            options = replace(options, codec=codec_for(work))
         call = partial(_result_of, work, *args, **kwargs)
         stored_name = self._use_name(options)
         try:
@@ -615,8 +620,18 @@ def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
         dumped = codec.dump(value) if codec else value
         return cast("Json", json.loads(_JSON.encode(dumped)))
     except (TypeError, ValueError):
-        what = "its codec cannot store" if codec else "is not a JSON value"
-        raise TaskFailed(f"The step {name!r} gave a {type(value).__name__}, which {what}.") from None
+        raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
+
+
+def _unfit(codec: Codec[Any] | None, value: object) -> str:
+    """Why a result cannot be stored, and what helps."""
+    kind = type(value).__name__
+    if isinstance(codec, ResultCodec):
+        return f"a {kind}, which is not what its function's annotation says"
+    if codec:
+        return f"a {kind}, which its codec cannot store"
+    helps = f": annotate what its function returns (-> {kind}), or give codec=TypeCodec({kind})"
+    return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
 
 
 def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:

@@ -14,14 +14,8 @@ from base64 import b64decode
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import (
-    MISSING,
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic_core import MISSING
 
 from a2a_serverless.protocol.protojson import (
     OR_EMPTY,
