@@ -128,6 +128,7 @@ OUTBOUND: Final = {
     "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
     "http_client/transport.py": "requests of ours, to addresses of the operator's",
     "http/runtime.py": "Lambda's own Runtime API",
+    "dev/receivers.py": "whether a receiver on this machine listens again, at 127.0.0.1 only",
     "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
     "stack/processes.py": "the local stack, on a user's machine",
     "http/server.py": "none: it listens on this machine, and asks how far the head of a request has come",

@@ -11,6 +11,7 @@ import pytest
 from a2a_serverless.cli.formatting import bytes_words, file_size
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
 from a2a_serverless.domain.agent import TaskContext, TaskRejected
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, Locked, answering, documents, rpc
@@ -289,6 +290,33 @@ def test_a_webhook_that_fails_is_said_with_the_way_to_the_reason(outcome: Outcom
     again = at.run("send", "echo", "red", "--task", task_id, "--webhook", "https://hooks.example.com/a2a")
     assert f"Webhook: the last attempt got {result}. Why: a2a-serverless deliveries echo {task_id}" in again.err
     assert remedy in at.run("deliveries", "echo", task_id).err
+
+
+def held(at: Shell) -> str:
+    """A task whose webhook waits for its host, which has not answered others; its id."""
+    world = at.deployment.world
+    world.receiver.echoes = lambda _: Outcome(error=OutboundError.CONNECT)
+    for _ in range(FAILURE_THRESHOLD):
+        at.run("send", "echo", "a boat", "--webhook", "https://hooks.example.com/a2a")
+    world.wait(1)
+    task_id = task_in(at.run("send", "echo", "a boat", "--json", "--webhook", "https://hooks.example.com/a2a").out)
+    world.wait(1)
+    return task_id
+
+
+def test_a_webhook_that_its_host_holds_is_said_with_the_time_and_the_reason() -> None:
+    at = Shell(Deployment(Asker().agent))
+    task_id = held(at)
+    (told,) = json.loads(at.run("deliveries", "echo", task_id, "--json").out)["deliveries"]
+    until = told["hostPaused"]["until"][:19].replace("T", " ")
+    paused = f"host paused until {until} UTC after 3 unanswered"
+    again = at.run("send", "echo", "red", "--task", task_id, "--webhook", "https://hooks.example.com/a2a")
+    assert paused in again.err
+    assert f". Why: a2a-serverless deliveries echo {task_id}" in again.err
+    shown = at.run("deliveries", "echo", task_id)
+    assert paused in shown.out
+    assert "what helps: start the receiver; `push redrive`" in shown.err
+    assert paused in at.run("trace", "echo", task_id).out
 
 
 def test_a_webhook_that_is_accepted_needs_no_help() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import Principal
 from tests.browser import NEEDED, Browser, png, started
 from tests.conformance.live import serving
@@ -152,6 +154,21 @@ def test_the_timeline_has_states_steps_chunks_and_webhooks_with_their_attempts(p
     page.do("click .delivery summary")
     assert "connect" in page.do("texts .delivery table")[0]
     look(page, "timeline")
+    assert page.do("problems") == []
+
+
+def test_a_webhook_that_its_host_holds_says_until_when_and_why(page: Browser) -> None:
+    for number in range(FAILURE_THRESHOLD + 1):
+        choose(page, "sailor")
+        page.do("click #show-hook")
+        page.do("fill #hook-url :: http://127.0.0.1:2/hook")
+        page.do(f"fill #text :: boat {number}")
+        page.do("click #send")
+        become(page, "completed")
+    page.do("wait .delivery summary")
+    told = page.do("texts .delivery summary")[0]
+    assert re.search(r"host paused until [0-9:]{8} after [0-9]+ unanswered, nothing delivered", told), told
+    look(page, "held")
     assert page.do("problems") == []
 
 

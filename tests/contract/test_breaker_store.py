@@ -35,3 +35,12 @@ def test_a_trip_is_forgotten_an_hour_after_its_time(store: Store) -> None:
     assert store.hosts.get_open_breaker(HOST) == OpenBreaker(NOW)
     store.now.ms = NOW + FORGET_MS
     assert store.hosts.get_open_breaker(HOST) is None
+
+
+def test_the_one_try_at_a_silent_host_is_claimed_once_until_its_time(store: Store) -> None:
+    assert store.hosts.claim_try(HOST, "one", NOW + 30_000)
+    assert store.hosts.claim_try(HOST, "one", NOW + 30_000)
+    assert not store.hosts.claim_try(HOST, "another", NOW + 30_000)
+    assert store.hosts.claim_try("other.example.com", "another", NOW + 30_000)
+    store.now.ms = NOW + 30_000
+    assert store.hosts.claim_try(HOST, "another", NOW + 60_000)

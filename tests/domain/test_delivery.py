@@ -103,15 +103,15 @@ def test_failures_in_a_row_have_one_beginning_and_a_success_ends_them() -> None:
 
 
 def test_a_host_that_is_left_alone_costs_no_attempt() -> None:
-    after = postpone(replace(CURSOR, attempt=3), NOW + 30_000, now=NOW, chance=0.5)
+    after = postpone(replace(CURSOR, attempt=3), NOW + 30_000, 3, now=NOW, chance=0.5)
     assert (after.attempt, after.next_at, after.due_at) == (3, NOW + 33_000, NOW + 33_000 + DUE_SLACK_MS)
     assert (after.lease_until, after.failing_since) == (0, NOW)
 
 
 def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() -> None:
     since = replace(CURSOR, failing_since=NOW)
-    assert postpone(since, NOW + GIVE_UP_MS, now=NOW + GIVE_UP_MS - 1, chance=0.0).state is CursorState.ACTIVE
-    late = postpone(since, NOW + GIVE_UP_MS + 30_000, now=NOW + GIVE_UP_MS, chance=0.0)
+    assert postpone(since, NOW + GIVE_UP_MS, 3, now=NOW + GIVE_UP_MS - 1, chance=0.0).state is CursorState.ACTIVE
+    late = postpone(since, NOW + GIVE_UP_MS + 30_000, 3, now=NOW + GIVE_UP_MS, chance=0.0)
     assert (late.state, late.due_at) == (CursorState.EXHAUSTED, NOW + GIVE_UP_MS)
 
 
@@ -119,7 +119,7 @@ def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() 
 def test_a_redriven_cursor_begins_anew_where_it_stood(state: CursorState) -> None:
     ended = replace(CURSOR, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
     again = redrive(ended, now=NOW + 1)
-    assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS)
+    assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS, redriven_at=NOW + 1)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
 @pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.PERMANENT])
 def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
     """So a message that comes early may be dropped."""
-    waiting = [delivery.postpone(CURSOR, NOW + 30_000, now=NOW, chance=0.5)]
+    waiting = [delivery.postpone(CURSOR, NOW + 30_000, 3, now=NOW, chance=0.5)]
     waiting += [
         delivery.record_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
         for attempt in range(len(delivery.DELAYS_S))

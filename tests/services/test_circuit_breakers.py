@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.adapters.memory import MemoryTable
-from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, OPEN_MS, OpenBreaker
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.services.circuit_breakers import HOSTS_KEPT, REFRESH_MS, CircuitBreakers, CircuitOpen, HostBusy
 
@@ -19,6 +19,7 @@ class Breakers:
 
     def __init__(self) -> None:
         self.opened: dict[str, OpenBreaker] = {}
+        self.tries: dict[str, tuple[str, int]] = {}
         self.asked = 0
         self.told = 0
 
@@ -29,6 +30,9 @@ class Breakers:
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
         self.told += 1
         self.opened[host] = open_breaker
+
+    def claim_try(self, host: str, holder: str, until: int) -> bool:
+        return self.tries.setdefault(host, (holder, until)) == (holder, until)
 
 
 def visited(hosts: CircuitBreakers, outcome: Outcome, now: int, host: str = HOST) -> None:
@@ -77,6 +81,32 @@ def test_another_instance_leaves_the_host_alone_too() -> None:
     with pytest.raises(CircuitOpen):
         second.check(HOST, NOW)
     second.check("other.example.com", NOW)
+
+
+def test_an_answer_closes_the_breaker_of_every_instance() -> None:
+    store = Breakers()
+    first, second = CircuitBreakers(store), CircuitBreakers(store)
+    for _ in range(FAILURE_THRESHOLD):
+        visited(first, SILENT, NOW)
+    with pytest.raises(CircuitOpen):
+        second.check(HOST, NOW)
+    first.check(HOST, NOW + 1, "first")
+    visited(first, Outcome(status=500), NOW + 1)
+    second.check(HOST, NOW + REFRESH_MS - 1, "second")
+    second.check(HOST, NOW + REFRESH_MS - 1)
+    assert store.tries == {HOST: ("first", NOW + 1 + FORCED_TRY_MS)}
+
+
+def test_a_breaker_that_opens_after_the_answer_stays_open() -> None:
+    store = Breakers()
+    store.store_open_breaker(HOST, OpenBreaker(NOW - 1, 0))
+    hosts = CircuitBreakers(store)
+    for _ in range(FAILURE_THRESHOLD):
+        visited(hosts, SILENT, NOW)
+    store.opened[HOST] = OpenBreaker(NOW - 1, 0)
+    with pytest.raises(CircuitOpen) as waiting:
+        hosts.check(HOST, NOW)
+    assert waiting.value.unanswered == FAILURE_THRESHOLD
 
 
 def test_the_board_is_looked_at_every_half_minute_and_not_for_every_message() -> None:

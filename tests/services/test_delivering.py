@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.circuit_breaker import OPEN_MS, OpenBreaker
+from a2a_serverless.domain.challenges import CHALLENGE_BURST
+from a2a_serverless.domain.circuit_breaker import FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
@@ -16,6 +17,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.additions import Delivery, DeliverySelection
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
+from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
@@ -23,11 +25,12 @@ from a2a_serverless.services.delivery_admin import (
     list_exhausted,
     pause,
     redrive,
+    redrive_all,
     resume,
 )
 from a2a_serverless.testing import START
 from tests.echo import Writer
-from tests.world import HOUR_MS, ME, World, accepting, configured, webhook
+from tests.world import HOUR_MS, ME, World, accepting, configured, echoing, webhook
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
@@ -275,3 +278,144 @@ def test_deliveries_of_somebody_elses_task_do_not_exist() -> None:
         list_deliveries(world.table, world.table, key._replace(owner="other"), "echo")
     with pytest.raises(TaskNotFound):
         list_deliveries(world.table, world.table, key, "another-agent")
+
+
+def held_world() -> tuple[World, TaskKey]:
+    """A world whose host has been silent for three requests, and a task whose webhook waits for it without an attempt.
+
+    The breaker has opened four times, so the webhook waits for minutes.
+    """
+    world, _ = world_of(SILENT)
+    world.receiver.echoes = lambda _: SILENT
+    for _ in range(2):
+        world.send("hello")
+    world.wait(4 * 60_000)
+    return world, ME.key(world.send("held").id)
+
+
+def shown(world: World, key: TaskKey) -> Any:
+    (status,) = list_deliveries(world.table, world.table, key, "echo")
+    return json.loads(Delivery.of(status).json_bytes())
+
+
+def mended(world: World) -> None:
+    world.receiver.answers, world.receiver.echoes = accepting, echoing
+
+
+def test_a_webhook_that_its_host_holds_says_until_when_and_after_how_many_unanswered_requests() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    waiting = shown(world, key)
+    assert (waiting["state"], waiting["failuresInARow"], waiting["attempts"]) == ("active", 0, [])
+    assert waiting["hostPaused"] == {"until": waiting["nextAttemptAt"], "unanswered": len(world.receiver.challenges)}
+
+
+def test_a_webhook_that_is_tried_again_is_not_held_any_more() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    mended(world)
+    world.settle()
+    assert "hostPaused" not in shown(world, key)
+    assert cursor(world, key).unanswered == 0
+
+
+def test_a_webhook_of_another_host_shows_nothing_of_it() -> None:
+    world, _ = held_world()
+    other = configured(world.request("hi"), task_push_notification_config=webhook("https://other.example.com/a2a"))
+    key = ME.key(world.sent(other).id)
+    world.wait(2000)
+    assert "hostPaused" not in shown(world, key)
+
+
+@pytest.mark.parametrize("change", [redrive, resume])
+def test_a_redrive_or_resume_tries_a_held_webhook_now(change: Any) -> None:
+    world, key = held_world()
+    world.wait(2000)
+    mended(world)
+    config_id, asked = cursor(world, key).config_id, world.now
+    if change is resume:
+        pause(breakers(world), key, config_id)
+    change(breakers(world), key, config_id)
+    world.wait(2000)
+    assert cursor(world, key).position == world.events(key.task)[-1].n
+    assert world.receiver.posts[0].at - asked < 2000
+
+
+def test_after_the_answer_to_a_redriven_webhook_no_instance_holds_the_host() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    mended(world)
+    other = replace(world.post, hosts=CircuitBreakers(world.table))
+    with pytest.raises(CircuitOpen):
+        other.hosts.check("hooks.example.com", world.now)
+    redrive(breakers(world), key, cursor(world, key).config_id)
+    world.wait(REFRESH_MS)
+    other.hosts.check("hooks.example.com", world.now)
+
+
+def test_redrives_reach_a_silent_host_once_in_half_a_minute_from_all_instances_together() -> None:
+    world, key = held_world()
+    keys = [key, *(ME.key(world.send("held too").id) for _ in range(5))]
+    world.wait(2000)
+    instances = [replace(world.post, hosts=CircuitBreakers(world.table)) for _ in range(3)]
+    before, began = len(world.receiver.challenges), world.now
+    for _ in range(10):
+        for instance in instances:
+            for one in keys:
+                redrive(breakers(world), one, cursor(world, one).config_id)
+                deliver(instance, DeliveryMessage(one, cursor(world, one).config_id), lambda: 60_000)
+        world.now += 1000
+    assert world.now - began < FORCED_TRY_MS
+    assert len(world.receiver.challenges) - before == 1
+
+
+def test_a_redriven_webhook_that_may_not_pass_at_once_passes_within_half_a_minute() -> None:
+    world, key = held_world()
+    second = ME.key(world.send("held too").id)
+    world.wait(2000)
+    world.receiver.takes = 1000
+    mended(world)
+    for one in (key, second):
+        redrive(breakers(world), one, cursor(world, one).config_id)
+    world.wait(FORCED_TRY_MS + 10_000)
+    assert [cursor(world, one).position for one in (key, second)] == [
+        world.events(one.task)[-1].n for one in (key, second)
+    ]
+
+
+def test_a_redrive_does_not_outlast_its_time_at_a_host_that_stays_silent() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    redrive(breakers(world), key, cursor(world, key).config_id)
+    world.wait(1000)
+    tried = len(world.receiver.challenges)
+    world.wait(20_000)
+    assert len(world.receiver.challenges) == tried
+    assert cursor(world, key).redriven_at == 0
+
+
+def test_a_redrive_of_a_host_tries_what_waits_there_too() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    mended(world)
+    other = DeliverySelection(host="other.example.com")
+    assert list(redrive_all(breakers(world), other)) == []
+    here = DeliverySelection(host="hooks.example.com")
+    listed = {one.key for one in list_exhausted(breakers(world), 10, here)}
+    assert key in listed
+    assert {one for one, _ in redrive_all(breakers(world), here)} == listed
+    world.settle(60_000)
+    assert list_exhausted(breakers(world), 10, here) == []
+
+
+def test_challenges_that_are_limited_are_told_and_a_redrive_sends_one_now() -> None:
+    world, key = world_of()
+    world.receiver.echoes = lambda _: Outcome(status=404)
+    tasks = [key, *(ME.key(world.send("hello").id) for _ in range(CHALLENGE_BURST - 1))]
+    world.wait(10_000)
+    held = [one for one in tasks if cursor(world, one).unanswered]
+    assert shown(world, held[0])["hostPaused"]["unanswered"] == CHALLENGE_BURST
+    mended(world)
+    redrive(breakers(world), held[0], cursor(world, held[0]).config_id)
+    world.wait(1000)
+    assert cursor(world, held[0]).verification is Verification.VERIFIED

@@ -17,11 +17,12 @@ import pytest
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.adapters.dynamodb.keys import HEAD, key_of_path
+from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.erasure import make_response
-from a2a_serverless.wiring.operators import make_operations
+from a2a_serverless.wiring.operators import make_operations, redrive_receiver
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
@@ -159,6 +160,30 @@ def test_what_was_given_up_is_found_and_redriven_by_host_from_the_program_and_ov
     assert operator.http("POST", "operator/deliveries/redrive", {"host": host}) == {"redriven": [named]}
     eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
     assert operator.http("POST", f"operator/deliveries/{operator.task}/{operator.config}/pause")["state"] == "paused"
+
+
+def test_what_a_paused_host_holds_is_sent_when_its_receiver_runs_again(stack: LocalStack) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Moody, bind_and_activate=False)
+    server.server_bind()
+    host = f"127.0.0.1:{server.server_address[1]}"
+    server.server_port = server.server_address[1]
+    held = [Operator(stack, server) for _ in range(FAILURE_THRESHOLD + 1)]
+    for one in held:
+        one.answers(HTTPStatus.OK)
+        one.send()
+    paused = eventually(lambda: [one for one in held if "hostPaused" in one.shown()])
+    assert paused[0].shown()["hostPaused"]["unanswered"] >= FAILURE_THRESHOLD
+    server.server_activate()
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        redriven = redrive_receiver(StackName("a2a-serverless", stack.deployment.endpoint), host)
+        assert redriven == len(held)
+        eventually(lambda: all((state := one.shown())["deliveredUpTo"] == state["lastEvent"] for one in held))
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def test_keys_are_shown_and_a_key_is_revoked_by_the_program(operator: Operator) -> None:

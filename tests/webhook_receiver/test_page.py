@@ -320,6 +320,7 @@ def test_a_person_can_create_a_token_and_filter_and_search_what_came(world: Worl
     assert asked.task_push_notification_config
     assert asked.task_push_notification_config.token == config["token"]
     browser.do("click #done")
+    browser.do("until !document.querySelector('#unused').hidden")
     request = event(1, body=status_of("new-task"), now=tell_time(), aud=AUDIENCE, sub="new-task", taskId="new-task")
     headers = dict(request.headers) | {"X-A2A-Notification-Token": config["token"]}
     assert world.deliver(replace(request, headers=tuple(headers.items()))) == 200
@@ -330,6 +331,7 @@ def test_a_person_can_create_a_token_and_filter_and_search_what_came(world: Worl
     browser.do(f"until {used} === 3")
     browser.do("click #tokens summary")
     assert config["token"] not in text_of(browser, "#token-list")
+    browser.do("until document.querySelector('#unused').hidden")
     browser.do("click #filter button:nth-child(3)")
     assert browser.do("count .group:not([hidden])") == 1
     browser.do("click #filter button:nth-child(1)")

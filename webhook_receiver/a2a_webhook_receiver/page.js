@@ -513,6 +513,7 @@ function showTokens() {
   $("tokens").hidden = !state.tokens.length;
   $("token-count").textContent = String(state.tokens.length);
   $("token-list").replaceChildren(...state.tokens.map(tokenItem));
+  $("unused").hidden = state.tokens.every((token) => token.standing || state.tasks.has(token.taskId));
 }
 
 function showFeed() {

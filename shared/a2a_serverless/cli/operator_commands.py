@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from a2a_serverless.adapters.dynamodb.keys import key_of_path, path
+from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.options import StackContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.errors import TaskNotFound
@@ -33,6 +34,7 @@ _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")
 REFUSED = "the receiver knows why: see its inbox, or its log (on this machine: a2a-serverless logs receiver)"
 UNANSWERED = "check that the receiver runs, and that the URL is right"
+PAUSED = "start the receiver; `push redrive` by an operator tries it now (the receiver of `up`: start `up` again)"
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Task = Annotated[
@@ -46,7 +48,10 @@ Every = Annotated[bool, typer.Option("--all", help="All that were given up.")]
 Limit = Annotated[int, typer.Option(help="The largest number of results.", min=1, max=1000)]
 Host = Annotated[str, typer.Option(help="Only webhooks of this host (or host:port).", metavar="HOST")]
 Since = Annotated[
-    str, typer.Option(help="Only webhooks that were given up since then: 2h, or a timestamp.", metavar="WHEN")
+    str,
+    typer.Option(
+        help="Only webhooks that were given up, or failed first, since then: 2h, or a timestamp.", metavar="WHEN"
+    ),
 ]
 Kid = Annotated[str, typer.Argument(help="The key's id.", metavar="KID")]
 
@@ -54,7 +59,7 @@ Kid = Annotated[str, typer.Argument(help="The key's id.", metavar="KID")]
 def list_pushes(
     stack: StackContext, task: ListedTask = "", *, host: Host = "", since: Since = "", limit: Limit = 100
 ) -> None:
-    """Show the webhooks of a task, or all webhooks that were given up."""
+    """Show the webhooks of a task, or all that were given up; with --host also those that wait for a next attempt."""
     given_up = _selection(host, since)
     found = _statuses(stack.admin, task) if task else list_exhausted(stack.admin, limit, given_up)
     stack.terminal.table({"deliveries": [_printed(one) for one in found]}, HEAD, [*map(_cells, found)])
@@ -82,7 +87,10 @@ def redrive_push(
     host: Host = "",
     since: Since = "",
 ) -> None:
-    """Redrive webhooks that were given up: one, or all that match --host and --since."""
+    """Redrive a webhook, or all that were given up; with --host also those that wait there for their next attempt.
+
+    It is tried at once. A host that does not answer gets one such attempt in 30 seconds.
+    """
     many = every or bool(host or since)
     if many == bool(task) or bool(task) != bool(config):
         raise typer.BadParameter("name one webhook (TASK and CONFIG), or several by --host, --since or --all")
@@ -146,7 +154,8 @@ def revoke_key(stack: StackContext, kid: Kid) -> None:
 
 def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
     """Writes a webhook as rows, and one line for each attempt; what helps, if the last one failed."""
-    terminal.rows([(_label(name), str(value)) for name, value in webhook.items() if name != "attempts"])
+    shown = {name: value for name, value in webhook.items() if name not in {"attempts", "hostPaused"}}
+    terminal.rows([(_label(name), str(value)) for name, value in (shown | {"state": webhook_state(webhook)}).items()])
     attempts: Any = webhook["attempts"]
     for attempt in attempts:
         again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
@@ -155,8 +164,19 @@ def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
             f"{event}, attempt {attempt['attempt']}: {attempt_result(attempt)} in {attempt['milliseconds']} ms{again}"
         )
         terminal.raw(f"  {attempt['at']}  {tried}\n")
-    if attempts and webhook["failuresInARow"]:
+    if "hostPaused" in webhook:
+        terminal.note(f"  what helps: {PAUSED}")
+    elif attempts and webhook["failuresInARow"]:
         terminal.note(f"  what helps: {REFUSED if 'status' in attempts[-1] else UNANSWERED}")
+
+
+def webhook_state(webhook: Any) -> str:  # noqa: ANN401 - any JSON
+    """The state of a webhook; if its host is paused, until when and why."""
+    pause = webhook.get("hostPaused")
+    if not pause:
+        return str(webhook["state"])
+    until = moment(read_timestamp(pause["until"]))
+    return f"host paused until {until} after {pause['unanswered']} unanswered"
 
 
 def attempt_result(attempt: Any) -> str:  # noqa: ANN401 - any JSON
@@ -226,7 +246,7 @@ def _printed(one: WebhookStatus) -> JsonObject:
 
 def _cells(one: WebhookStatus) -> list[str]:
     cursor = one.cursor
-    how = f"{cursor.state}, {cursor.verification}, {cursor.position}/{one.last} delivered"
+    how = f"{webhook_state(_printed(one))}, {cursor.verification}, {cursor.position}/{one.last} delivered"
     return [_path(one.key), one.config.config_id, f"{how}, {cursor.attempt} failures in a row", one.config.url]
 
 

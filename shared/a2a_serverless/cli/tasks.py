@@ -13,7 +13,7 @@ from a2a_serverless.cli.following import make_request, send_and_follow
 from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
 from a2a_serverless.cli.inbox import InboxClient
-from a2a_serverless.cli.operator_commands import attempt_result, show_webhook
+from a2a_serverless.cli.operator_commands import attempt_result, show_webhook, webhook_state
 from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task, find
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
@@ -253,14 +253,14 @@ def _follow(
 
 
 def _note_failed_webhooks(cli: CliContext, place: _Place, task_id: str) -> None:
-    """Says of each webhook of the task what its last attempt got, if it has failed by now."""
+    """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
     with suppress(TaskNotFound, HttpError, Unreachable):
         for webhook in fetch_of_task(cli, place.url, place.agent, task_id, "deliveries")["deliveries"]:
-            if webhook["failuresInARow"] and webhook["attempts"]:
-                result = attempt_result(webhook["attempts"][-1])
-                cli.terminal.note(
-                    f"Webhook: the last attempt got {result}. Why: {place.command(cli, 'deliveries', task_id)}"
-                )
+            why = f"Why: {place.command(cli, 'deliveries', task_id)}"
+            if "hostPaused" in webhook:
+                cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")
+            elif webhook["failuresInARow"] and webhook["attempts"]:
+                cli.terminal.note(f"Webhook: the last attempt got {attempt_result(webhook['attempts'][-1])}. {why}")
 
 
 def _ended(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from a2a_serverless.cli.formatting import moment
+from a2a_serverless.cli.operator_commands import webhook_state
 from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
@@ -24,6 +25,11 @@ def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None
     timeline = fetch_of_task(cli, url, agent, task, "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
     lines = draw(phases)
+    lines += [
+        f"webhook {one_line(one['id'], SHORT)}: {webhook_state(one)}"
+        for one in timeline["deliveries"]
+        if "hostPaused" in one
+    ]
     lines += _usage(timeline.get("usage") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
     shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0

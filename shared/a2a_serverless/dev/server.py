@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from a2a_serverless.dev.blocking import BlockedLoop, LoopWatch
 from a2a_serverless.dev.loading import AgentsNotLoaded, forget_compiled, format_error, load_project, places_of_modules
+from a2a_serverless.dev.receivers import ReceiverWatch
 from a2a_serverless.dev.watching import watch_project
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.http.server import LOOPBACK, Server, listen
@@ -107,6 +108,7 @@ class Dev:
             others=others,
             tracer=make_tracer(otel_variables(project) | local_otel(project)),
         )
+        self._receivers = ReceiverWatch(self.deployment)
         self.deployment.deploy(*agents, prices=project.prices)
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
@@ -122,6 +124,7 @@ class Dev:
                 every(SWEEP_S, partial(sweep, self.deployment.sweeper)),
                 every(ROTATE_S, lambda: rotate_when_old(self.deployment.rotation)),
                 every(LOOK_S, self._look_for_blocked),
+                every(LOOK_S, self._receivers.look),
                 every(FLUSH_S, self.deployment.tracer.flush),
             )
         finally:

@@ -1,7 +1,8 @@
 """Circuit breaker for a host: it opens after failures in a row, for a time that doubles. Arithmetic only.
 
 Only a request without any answer is a failure: an error status of one receiver must not block others on a shared host.
-When the time is over, the breaker is half-open: one try at a time checks whether the host answers again.
+When the time is over, the breaker is half-open: one try at a time checks whether the host answers again. A webhook that
+was redriven may try before that, once in ``FORCED_TRY_MS`` for all instances and webhooks of the host together.
 """
 
 from __future__ import annotations
@@ -16,15 +17,29 @@ FAILURE_THRESHOLD: Final = 3
 OPEN_MS: Final = 30_000
 OPEN_LIMIT_MS: Final = 600_000
 PROBE_MS: Final = 20_000
+FORCED_TRY_MS: Final = 30_000
 FORGET_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBreaker:
-    """No request goes to the host until ``until`` (ms). ``count`` is how often the breaker opened in a row."""
+    """No request goes to the host until ``until`` (ms). ``count`` is how often the breaker opened in a row.
+
+    With ``count`` 0 the host has answered at ``until``: that closes the breakers that opened before.
+    """
 
     until: int
     count: int = 1
+
+    @property
+    def unanswered(self) -> int:
+        """The requests in a row that got no answer."""
+        return FAILURE_THRESHOLD + self.count - 1
+
+    @property
+    def opened_at(self) -> int:
+        """When (ms) the breaker opened."""
+        return self.until - _open_ms(self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,11 @@ def blocked_until(health: BreakerState, now: int) -> int:
     return until if until > now else 0
 
 
+def force_try(health: BreakerState, now: int) -> BreakerState:
+    """The state when an open breaker lets a try pass before its time: half-open."""
+    return replace(health, open_breaker=replace(health.open_breaker, until=now)) if health.open_breaker else health
+
+
 def start_attempt(health: BreakerState, now: int) -> BreakerState:
     """The state while a try is under way; on a half-open breaker it is the only one."""
     return replace(health, probed_until=now + PROBE_MS) if health.open_breaker else health
@@ -65,10 +85,18 @@ def record_outcome(health: BreakerState, outcome: Outcome, now: int) -> BreakerS
     if health.open_breaker is None and failures < FAILURE_THRESHOLD:
         return replace(health, failures=failures)
     count = health.open_breaker.count + 1 if health.open_breaker else 1
-    return BreakerState(open_breaker=OpenBreaker(now + min(OPEN_MS << (count - 1), OPEN_LIMIT_MS), count))
+    return BreakerState(open_breaker=OpenBreaker(now + _open_ms(count), count))
 
 
-def merge_open_breaker(health: BreakerState, open_breaker: OpenBreaker | None) -> BreakerState:
-    """The state, merged with the open breaker of another instance."""
-    known = health.open_breaker.until if health.open_breaker else 0
-    return BreakerState(open_breaker=open_breaker) if open_breaker and open_breaker.until > known else health
+def _open_ms(count: int) -> int:
+    return min(OPEN_MS << (count - 1), OPEN_LIMIT_MS)
+
+
+def merge_open_breaker(health: BreakerState, shared: OpenBreaker | None) -> BreakerState:
+    """The state, merged with what another instance has stored."""
+    known = health.open_breaker
+    if shared is None:
+        return health
+    if not shared.count:
+        return BreakerState() if known and shared.until >= known.opened_at else health
+    return BreakerState(open_breaker=shared) if shared.until > (known.until if known else 0) else health

@@ -37,6 +37,7 @@ CURSOR_LEASE_MS: Final = 20_000
 POST_DEADLINE_MS: Final = 15_000
 DUE_SLACK_MS: Final = 5_000
 CLOCK_SKEW_MS: Final = 2_000
+REDRIVE_MS: Final = 120_000
 GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
 
 _WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
@@ -67,7 +68,9 @@ def classify_outcome(outcome: Outcome) -> Verdict:
 def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, *, now: int, chance: float) -> Cursor:
     """The cursor after a failed attempt, without a lease. ``chance`` in [0, 1) sets the jitter, which is only added."""
     attempt = cursor.attempt + 1
-    free = replace(cursor, attempt=attempt, lease_until=0, failing_since=cursor.failing_since or now)
+    free = replace(
+        cursor, attempt=attempt, lease_until=0, unanswered=0, redriven_at=0, failing_since=cursor.failing_since or now
+    )
     if verdict is Verdict.GONE:
         return replace(free, state=CursorState.GONE, due_at=None)
     if attempt >= len(DELAYS_S) or (verdict is Verdict.PERMANENT and attempt >= PERMANENT_FAILURE_TRIES):
@@ -77,12 +80,13 @@ def record_failure(cursor: Cursor, verdict: Verdict, retry_after_s: int | None, 
     return replace(free, next_at=next_at, due_at=next_at + DUE_SLACK_MS)
 
 
-def postpone(cursor: Cursor, until: int, *, now: int, chance: float) -> Cursor:
-    """The cursor when the host's circuit breaker is open until ``until`` (ms): no attempt is counted.
+def postpone(cursor: Cursor, until: int, unanswered: int, *, now: int, chance: float) -> Cursor:
+    """The cursor when its host gets no request until ``until`` (ms): no attempt is counted.
 
-    After ``GIVE_UP_MS`` without a success the webhook is given up all the same.
+    ``unanswered`` requests to the host are the reason. After ``GIVE_UP_MS`` without a success the webhook is given up
+    all the same.
     """
-    free = replace(cursor, lease_until=0, failing_since=cursor.failing_since or now)
+    free = replace(cursor, lease_until=0, unanswered=unanswered, failing_since=cursor.failing_since or now)
     if now - free.failing_since >= GIVE_UP_MS:
         return replace(free, state=CursorState.EXHAUSTED, due_at=now)
     next_at = until + int((until - now) * JITTER * chance)
@@ -94,19 +98,24 @@ def redrive(cursor: Cursor, *, now: int) -> Cursor:
     refused = cursor.verification is Verification.REFUSED
     verification = Verification.UNVERIFIED if refused else cursor.verification
     again = replace(cursor, state=CursorState.ACTIVE, verification=verification, due_at=now + DUE_SLACK_MS)
-    return replace(again, attempt=0, failing_since=0, next_at=0)
+    return replace(again, attempt=0, failing_since=0, next_at=0, unanswered=0, redriven_at=now)
+
+
+def passes_breaker(cursor: Cursor, now: int) -> bool:
+    """Whether the cursor may try a host that has to wait: it was redriven at most ``REDRIVE_MS`` ago."""
+    return bool(cursor.redriven_at) and now - cursor.redriven_at < REDRIVE_MS
 
 
 def record_success(cursor: Cursor, position: int, *, now: int) -> Cursor:
     """The cursor after a delivered event, with the lease extended for the next one."""
-    return replace(
-        cursor, position=position, attempt=0, failing_since=0, next_at=0, due_at=None, lease_until=now + CURSOR_LEASE_MS
-    )
+    free = replace(cursor, attempt=0, failing_since=0, next_at=0, due_at=None, unanswered=0, redriven_at=0)
+    return replace(free, position=position, lease_until=now + CURSOR_LEASE_MS)
 
 
 def claim_lease(cursor: Cursor, holder: str, *, now: int) -> Cursor:
-    """The cursor with a new lease for ``holder``."""
-    return replace(cursor, lease_until=now + CURSOR_LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
+    """The cursor with a new lease for ``holder``; its wait is over."""
+    leased = replace(cursor, lease_until=now + CURSOR_LEASE_MS, lease_no=cursor.lease_no + 1, holder=holder)
+    return replace(leased, unanswered=0, redriven_at=0)
 
 
 def renew_lease(cursor: Cursor, *, now: int) -> Cursor:

@@ -59,6 +59,8 @@ class Cursor:
     ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` (ms) is the time of the next try, 0 for
     at once. ``lease_no`` counts the leases and ``holder`` names the worker, so that no worker takes another's lease
     for its own. ``due_at`` is when the sweeper checks the cursor; for an exhausted one, when it was given up.
+    ``unanswered`` is not 0 while the host has to wait until ``next_at``: so many requests to it got no answer.
+    ``redriven_at`` (ms) is when an operator asked for an attempt that was not made yet.
     ``verification`` is here and not in the configuration, so that a change of it needs no extra write.
     """
 
@@ -75,6 +77,8 @@ class Cursor:
     due_at: int | None = None
     failing_since: int = 0
     verification: Verification = Verification.UNVERIFIED
+    unanswered: int = 0
+    redriven_at: int = 0
 
 
 def close_cursor(cursor: Cursor) -> Cursor:

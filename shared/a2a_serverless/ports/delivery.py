@@ -73,7 +73,10 @@ class BreakerStore(Protocol):
         """The host's open breaker that was stored last, until an hour after its time; None without one."""
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        """Stores an open breaker for the other instances."""
+        """Stores an open breaker, or that the host has answered, for the other instances."""
+
+    def claim_try(self, host: str, holder: str, until: int) -> bool:
+        """Claims the one try at a host that has to wait, until ``until`` (ms). False if another one holds it."""
 
 
 class Resolver(Protocol):

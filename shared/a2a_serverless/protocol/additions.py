@@ -56,6 +56,13 @@ class DeliveryAttempt(ProtoModel):
         )
 
 
+class HostPause(ProtoModel):
+    """The webhook's host gets no request ``until`` then, because so many requests to it were ``unanswered``."""
+
+    until: Timestamp
+    unanswered: int
+
+
 class Delivery(ProtoModel):
     """One webhook: what it is, whether its owner is known, how far it is, its newest attempts, oldest first."""
 
@@ -68,6 +75,7 @@ class Delivery(ProtoModel):
     has_credentials: bool
     verification: str
     state: str
+    host_paused: HostPause | None = None
     delivered_up_to: int
     last_event: int
     failures_in_a_row: int
@@ -79,6 +87,8 @@ class Delivery(ProtoModel):
     def of(cls, one: WebhookStatus, task: str | None = None) -> Self:
         """What is stored of a webhook. ``task`` is its task as the paths of the operator's API name it."""
         config, cursor = one.config, one.cursor
+        is_active = cursor.state == "active"
+        pause = HostPause(until=cursor.next_at, unanswered=cursor.unanswered) if cursor.unanswered else None
         return cls(
             task=task,
             id=config.config_id,
@@ -89,11 +99,12 @@ class Delivery(ProtoModel):
             has_credentials=config.credentials is not None,
             verification=cursor.verification.value,
             state=cursor.state.value,
+            host_paused=pause if is_active else None,
             delivered_up_to=cursor.position,
             last_event=one.last,
             failures_in_a_row=cursor.attempt,
             failing_since=cursor.failing_since or None,
-            next_attempt_at=(cursor.next_at or None) if cursor.state == "active" else None,
+            next_attempt_at=(cursor.next_at or None) if is_active else None,
             attempts=tuple(DeliveryAttempt.of(attempt) for attempt in one.attempts),
         )
 

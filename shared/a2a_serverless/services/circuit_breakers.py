@@ -1,7 +1,7 @@
 """Circuit breakers and limits for the hosts that this instance sends to. Thread-safe.
 
-A breaker's state lives in memory. Instances share open breakers only, by one item per host that expires; they read it
-at their first request to the host, then every ``REFRESH_MS``.
+A breaker's state lives in memory. Instances share when it opens and closes, by one item per host that expires; they
+read it at their first request to the host, then every ``REFRESH_MS``, and for a webhook that was redriven.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import challenges, circuit_breaker
-from a2a_serverless.domain.circuit_breaker import BreakerState
+from a2a_serverless.domain.circuit_breaker import BreakerState, OpenBreaker
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.services.task_changes import check_written
@@ -37,11 +37,11 @@ class HostBusy(Exception):
 
 
 class CircuitOpen(Exception):
-    """The host's circuit breaker is open until ``until`` (ms)."""
+    """The host gets no request until ``until`` (ms), because ``unanswered`` requests in a row got no answer."""
 
-    def __init__(self, until: int) -> None:
+    def __init__(self, until: int, unanswered: int) -> None:
         super().__init__(f"circuit open until {until}")
-        self.until = until
+        self.until, self.unanswered = until, unanswered
 
 
 @dataclass
@@ -70,10 +70,11 @@ class ChallengeLimiter:
             )
             raise TooManyRequests(text, challenges.RECHECK_MS // 1000)
 
-    def count_challenge(self, store: PushStore, key: TaskKey, host: str, now: int) -> int:
-        """Counts one more challenge and returns 0; if it is too early, returns when (ms) to check. Raises Conflict."""
+    def count_challenge(self, store: PushStore, key: TaskKey, host: str, now: int) -> None:
+        """Counts one more challenge. Raises CircuitOpen if it is too early, Conflict."""
         early = self._advance(store, key, host, now, lambda before: challenges.add_challenge(before, now))
-        return challenges.next_check_at(early, now) if early else 0
+        if early:
+            raise CircuitOpen(challenges.next_check_at(early, now), early.sent)
 
     def record_answer(self, store: PushStore, key: TaskKey, host: str, now: int) -> None:
         """Stores that the host has answered, which ends the limits; raises Conflict."""
@@ -119,21 +120,41 @@ class CircuitBreakers:
     def __len__(self) -> int:
         return len(self._hosts)
 
-    def check(self, name: str, now: int) -> None:
-        """Raises CircuitOpen while the host's breaker is open."""
-        self._refresh(name, now)
+    def check(self, name: str, now: int, try_id: str = "") -> None:
+        """Raises CircuitOpen while the host's breaker is open.
+
+        A redriven webhook has a ``try_id``, and passes the breaker if it gets the one try that they have together.
+        """
+        self._refresh(name, now, 0 if try_id else REFRESH_MS)
         with self._lock:
-            until = circuit_breaker.blocked_until(self._state_of(name).health, now)
-        if until:
-            raise CircuitOpen(until)
+            host = self._state_of(name)
+            if not circuit_breaker.blocked_until(host.health, now):
+                return
+            wait = _open_circuit(host.health, now)
+            is_tried = host.health.probed_until > now
+        if not try_id:
+            raise wait
+        if is_tried or not self.claim_try(name, try_id, now):
+            raise CircuitOpen(min(wait.until, now + circuit_breaker.FORCED_TRY_MS), wait.unanswered)
+        with self._lock:
+            host.health = circuit_breaker.force_try(host.health, now)
+
+    def claim_try(self, name: str, try_id: str, now: int) -> bool:
+        """Claims the one try that the redriven webhooks of a host have in ``FORCED_TRY_MS``, in all instances."""
+        return self._store.claim_try(name, try_id, now + circuit_breaker.FORCED_TRY_MS)
+
+    def list_silent(self) -> list[str]:
+        """The hosts that have not answered the last request."""
+        with self._lock:
+            return [name for name, host in self._hosts.items() if host.health.failures or host.health.open_breaker]
 
     @contextmanager
     def request_slot(self, name: str, now: int) -> Iterator[None]:
         """Counts one request to the host while it lasts. Raises CircuitOpen, or HostBusy at the limit."""
         with self._lock:
             host = self._state_of(name)
-            if until := circuit_breaker.blocked_until(host.health, now):
-                raise CircuitOpen(until)
+            if circuit_breaker.blocked_until(host.health, now):
+                raise _open_circuit(host.health, now)
             if host.in_flight >= self._limit:
                 raise HostBusy
             host.health = circuit_breaker.start_attempt(host.health, now)
@@ -145,7 +166,7 @@ class CircuitBreakers:
                 host.in_flight -= 1
 
     def learn(self, name: str, outcome: Outcome, now: int) -> None:
-        """Records a request's outcome. Stores a breaker that has just opened, for the other instances."""
+        """Records a request's outcome. Stores a breaker that has just opened or closed, for the other instances."""
         with self._lock:
             host = self._state_of(name)
             before, host.health = host.health.open_breaker, circuit_breaker.record_outcome(host.health, outcome, now)
@@ -153,13 +174,13 @@ class CircuitBreakers:
             alone = sum(1 for one in self._hosts.values() if one.health.open_breaker)
         if (open_breaker is None) != (before is None):
             self._metrics.record({"OpenCircuits": alone}, host=name)
-        if open_breaker and open_breaker != before:
-            self._store.store_open_breaker(name, open_breaker)
+        if open_breaker != before:
+            self._store.store_open_breaker(name, open_breaker or OpenBreaker(now, 0))
 
-    def _refresh(self, name: str, now: int) -> None:
+    def _refresh(self, name: str, now: int, every_ms: int) -> None:
         with self._lock:
             host = self._state_of(name)
-            if host.asked_at is not None and now - host.asked_at < REFRESH_MS:
+            if host.asked_at is not None and now - host.asked_at < every_ms:
                 return
             host.asked_at = now
         open_breaker = self._store.get_open_breaker(name)
@@ -172,3 +193,8 @@ class CircuitBreakers:
                 name: host for name, host in self._hosts.items() if host.in_flight or host.health.open_breaker
             }
         return self._hosts.setdefault(name, _Host())
+
+
+def _open_circuit(health: BreakerState, now: int) -> CircuitOpen:
+    unanswered = health.open_breaker.unanswered if health.open_breaker else 0
+    return CircuitOpen(circuit_breaker.blocked_until(health, now), unanswered)

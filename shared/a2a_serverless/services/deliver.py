@@ -104,6 +104,7 @@ class _DeliverySession:
     replayer: TaskReplayer
     warned: bool = False
     large: bool = False
+    try_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +215,9 @@ def _claim(
     if isinstance(session, DeliveryOutcome):
         return session
     try:
-        context.hosts.check(session.host, now)
-    except CircuitOpen as alone:
-        return _retry_when_closed(context, session, cursor, alone.until)
+        context.hosts.check(session.host, now, session.try_id)
+    except CircuitOpen as wait:
+        return _retry_when_closed(context, session, cursor, wait)
     held = delivery.claim_lease(cursor, context.ids.new(), now=now)
     check_written(context.store.move_cursor(message.key, cursor, held))
     if cursor.lease_until:
@@ -238,9 +239,15 @@ def _open_session(
         return _settle(context, key, cursor)
     if config is None:
         return DeliveryOutcome.NOTHING
-    replayer = TaskReplayer(context.log, snapshot.head)
     return _DeliverySession(
-        key, snapshot.head, config, host_of(config.url), remaining_ms, cursor.verification, replayer
+        key,
+        snapshot.head,
+        config,
+        host_of(config.url),
+        remaining_ms,
+        cursor.verification,
+        TaskReplayer(context.log, snapshot.head),
+        try_id=context.ids.new() if delivery.passes_breaker(cursor, context.clock.now()) else "",
     )
 
 
@@ -266,10 +273,11 @@ def _retry_after_lease(context: DeliveryContext, message: DeliveryMessage, curso
 
 
 def _retry_when_closed(
-    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, until: int
+    context: DeliveryContext, session: _DeliverySession, cursor: Cursor, wait: CircuitOpen
 ) -> DeliveryOutcome:
-    """Postpones the next attempt until the circuit breaker may close. The cursor is unleased, or leased by us."""
-    after = delivery.postpone(cursor, until, now=context.clock.now(), chance=context.chance())
+    """Postpones the next attempt until the host may be tried. The cursor is unleased, or leased by us."""
+    now, chance = context.clock.now(), context.chance()
+    after = delivery.postpone(cursor, wait.until, wait.unanswered, now=now, chance=chance)
     if _move_cursor(context, session, cursor, after):
         _enqueue_next(context, session.key, after)
     return DeliveryOutcome.CIRCUIT_OPEN
@@ -380,7 +388,7 @@ def _send(
             _record(context, session, cursor, notification.n, result, context.clock.now())
             cursor, result = _post_once(context, session, cursor, notification)
     except CircuitOpen as wait:
-        return _retry_when_closed(context, session, cursor, wait.until)
+        return _retry_when_closed(context, session, cursor, wait)
     except HostBusy:
         return _hand_over(context, session, cursor, DeliveryOutcome.NOT_YET, BUSY_S)
     except _TimeLimitReached as reached:
@@ -584,12 +592,10 @@ def _send_challenge(
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     """Sends a challenge; the URL accepts by a 2xx that echoes it. If ownership is not enforced, delivers anyway."""
     if context.enforce_ownership:
-        now = context.clock.now()
-        if at := retry_on_conflict(
-            lambda: context.challenges.count_challenge(context.store, session.key, session.host, now),
-            lambda: now + BUSY_S * 1000,
-        ):
-            return _retry_when_closed(context, session, cursor, at)
+        try:
+            _count_challenge(context, session)
+        except CircuitOpen as wait:
+            return _retry_when_closed(context, session, cursor, wait)
     challenge = context.ids.new()
     content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
     notification = _Notification(CHALLENGE, NotificationBody("application/json", session.config.wire, content))
@@ -611,6 +617,22 @@ def _send_challenge(
     if verdict is Verdict.DELIVERED:  # a 2xx without the echo is a permanent failure, like most 4xx
         verdict = Verdict.PERMANENT
     return _record_failed(context, session, cursor, CHALLENGE, result, verdict)
+
+
+def _count_challenge(context: DeliveryContext, session: _DeliverySession) -> None:
+    """Counts a challenge. Raises CircuitOpen at the limit, unless a redrive has the host's one try."""
+    now = context.clock.now()
+
+    def wait() -> None:
+        raise CircuitOpen(now + BUSY_S * 1000, 0)
+
+    try:
+        retry_on_conflict(
+            lambda: context.challenges.count_challenge(context.store, session.key, session.host, now), wait
+        )
+    except CircuitOpen:
+        if not (session.try_id and context.hosts.claim_try(session.host, session.try_id, now)):
+            raise
 
 
 def _is_echo(body: bytes, challenge: str) -> bool:

@@ -6,24 +6,25 @@ An operator needs rights to the table and the queue. An owner sees only its own 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
-from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.protocol.additions import DeliverySelection
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.ports.delivery import PushStore
+    from a2a_serverless.ports.delivery import BreakerStore, PushStore
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.ports.tasks import TaskLog
-    from a2a_serverless.protocol.additions import DeliverySelection
 
 ATTEMPTS_SHOWN: Final = 100
 EVERYTHING: Final = 1_000_000
@@ -75,19 +76,19 @@ def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookS
 
 
 def list_exhausted(admin: DeliveryAdmin, limit: int, selection: DeliverySelection) -> list[WebhookStatus]:
-    """Returns the exhausted webhooks of the whole deployment, given up longest ago first, at most ``limit``."""
-    rows = list(islice(_given_up(admin, selection), limit))
+    """Returns the selected webhooks of the whole deployment, at most ``limit``: see ``_selected``."""
+    rows = list(islice(_selected(admin, selection), limit))
     tasks = {key: list_statuses(admin.log, admin.store, key) for key in dict(rows) if admin.log.read_head(key)}
     wanted = set(rows)
     return [one for found in tasks.values() for one in found if (one.key, one.config.config_id) in wanted]
 
 
 def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
-    """Redrives the selected webhooks, given up longest ago first, and yields each; skips those that changed meanwhile.
+    """Redrives the selected webhooks, and yields each; skips those that changed meanwhile.
 
-    The limits and the circuit breaker of each host hold for redriven deliveries too.
+    The limits of each host hold for redriven deliveries too; its circuit breaker lets one try pass at a time.
     """
-    for key, config_id in _given_up(admin, selection):
+    for key, config_id in _selected(admin, selection):
         try:
             redrive(admin, key, config_id)
         except (TaskNotFound, UnsupportedOperation):
@@ -95,8 +96,17 @@ def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[
         yield key, config_id
 
 
+def redrive_host(admin: DeliveryAdmin, breakers: BreakerStore, host: str) -> int:
+    """Redrives all that was given up or waits at a host that is known to answer; returns how many that are."""
+    breakers.store_open_breaker(host, OpenBreaker(admin.clock.now(), 0))
+    return sum(1 for _ in redrive_all(admin, DeliverySelection(host=host)))
+
+
 def redrive(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
-    """Delivers again at once, with the full number of attempts. A refused URL gets a new challenge."""
+    """Delivers again at once, with the full number of attempts, also to a host that is paused.
+
+    A refused URL gets a new challenge.
+    """
     return _restart(admin, key, config_id, paused=False)
 
 
@@ -110,12 +120,28 @@ def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
     return _restart(admin, key, config_id, paused=True)
 
 
-def _given_up(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
-    """The webhooks given up since ``selection.since`` at its host (``name`` or ``name:port``); all by default."""
-    wanted = (selection.host or "").lower()
-    for key, config_id in admin.store.list_exhausted(EVERYTHING, selection.since or 0):
+def _selected(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
+    """The webhooks given up since ``selection.since``, longest ago first; all by default.
+
+    With ``selection.host`` (``name`` or ``name:port``) only those of the host, then those that wait there.
+    """
+    rows = iter(admin.store.list_exhausted(EVERYTHING, selection.since or 0))
+    if not selection.host:
+        yield from rows
+        return
+    for key, config_id in chain(rows, _waiting(admin, selection.since or 0)):
         config = admin.store.get_config(key, config_id)
-        if config is not None and wanted in {"", host := host_of(config.url), host.partition(":")[0]}:
+        if config is not None and selection.host.lower() in {host := host_of(config.url), host.partition(":")[0]}:
+            yield key, config_id
+
+
+def _waiting(admin: DeliveryAdmin, since: int) -> Iterator[tuple[TaskKey, str]]:
+    """The webhooks that failed since then, or are held by their host, and wait for their next attempt."""
+    until = admin.clock.now() + delivery.GIVE_UP_MS
+    due = chain.from_iterable(admin.log.list_due(shard, until) for shard in range(SHARDS))
+    for key, config_id in [(one.key, one.config_id) for one in due if one.key and one.config_id]:
+        cursor = admin.store.get_cursor(key, config_id)
+        if cursor and cursor.state is CursorState.ACTIVE and cursor.next_at and cursor.failing_since >= since:
             yield key, config_id
 
 

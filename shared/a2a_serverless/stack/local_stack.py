@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
 from a2a_serverless.agent_loader import MANIFEST
+from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.ports.tracing import OTEL_HEADERS, OTEL_HEADERS_SECRET
 from a2a_serverless.project import local_otel, read_project
 from a2a_serverless.stack import environments, library, processes, sam
@@ -22,6 +24,7 @@ from a2a_serverless.stack.processes import LOOPBACK, Process
 from a2a_serverless.stack.progress import step
 from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
 from a2a_serverless.stack.targets import Build, this_machine
+from a2a_serverless.wiring.operators import redrive_receiver
 
 READY_S = 120
 RECEIVER_APP = "a2a_webhook_receiver.app:app"
@@ -82,7 +85,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         with step(console, "Building the functions") as say:
             built = build(paths, this_machine())
             say(", ".join(built.made) or "nothing changed")
-        emulator = find_emulator(paths) or _start_emulator(paths, options, console)
+        running = find_emulator(paths)
+        emulator = running or _start_emulator(paths, options, console)
         for process in processes.started(paths):
             if process != emulator:
                 processes.stop(paths, process)
@@ -100,6 +104,10 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
             processes.wait_until_ready(api, "/", seconds=READY_S)
         with step(console, f"Starting the webhook receiver on {options.webhook_url}"):
             processes.wait_until_ready(receiver, "/", seconds=READY_S)
+        if running:
+            with step(console, "Sending the webhooks that wait for the receiver") as say:
+                stack = StackName(sam.STACK_NAME, emulator.url)
+                say(str(redrive_receiver(stack, urlsplit(options.webhook_url).netloc)))
     return RunningStack(built, deployment, emulator, api, receiver)
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.deployed_stack import DeployedStack
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
+from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
+from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless.settings import Settings
 from a2a_serverless.wiring.stores import aws_of, table_named, task_log, task_table
 
@@ -38,6 +39,13 @@ def _api_keys_in(output: str, stack: StackName) -> ApiKeyStore:
 def alarm_states(stack: StackName) -> Mapping[str, str]:
     """The state of each alarm of a deployed stack, by alarm name: OK, ALARM or INSUFFICIENT_DATA."""
     return DeployedStack(aws_of(stack), stack.name).alarms()
+
+
+def redrive_receiver(stack: StackName, host: str) -> int:
+    """Redrives what waits for a host that is known to answer; returns how many webhooks that are."""
+    admin, aws = make_operations(stack).admin, aws_of(stack)
+    table = table_named(DeployedStack(aws, stack.name).output("TableName"), aws)
+    return redrive_host(admin, DynamoBreakerStore(table), host)
 
 
 def make_operations(stack: StackName) -> Operations:

@@ -24,6 +24,7 @@ OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
 TRIP: Final = "TRIP"
+TRY: Final = "TRY"
 EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
 HEAD: Final = "HEAD"
 EVENTS: Final = "EVENT#"

@@ -145,3 +145,11 @@ class DynamoBreakerStore:
         self._table.write(
             self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker)))
         )
+
+    def claim_try(self, host: str, holder: str, until: int) -> bool:
+        claim = {"holder": {"S": holder}}
+        item = items.make_item(keys.host(host), keys.TRY, -(-until // 1000), claim)
+        if self._table.write(self._table.put_new(item)) is None:
+            return True
+        found = self._table.get(keys.host(host), keys.TRY)  # the answer to the write may have been lost
+        return found is not None and found["holder"] == claim["holder"]

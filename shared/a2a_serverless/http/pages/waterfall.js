@@ -125,8 +125,10 @@ function drawn(row, scale) {
 
 // How far a webhook is. Its URL may be trusted or verified while its receiver refuses every event.
 function progress(one) {
-  const state = one.state === "active" && one.failuresInARow ? `failing: ${attempts(one.failuresInARow)}` : one.state;
-  const next = one.nextAttemptAt ? `next ${clock(one.nextAttemptAt)}` : "";
+  const failing = one.state === "active" && one.failuresInARow ? `failing: ${attempts(one.failuresInARow)}` : one.state;
+  const pause = one.hostPaused;
+  const state = pause ? `host paused until ${clock(pause.until)} after ${pause.unanswered} unanswered` : failing;
+  const next = one.nextAttemptAt && !pause ? `next ${clock(one.nextAttemptAt)}` : "";
   const delivered = one.deliveredUpTo ? `delivered up to event ${one.deliveredUpTo} of ${one.lastEvent}` : "nothing delivered";
   return [state, next, delivered, `URL ${one.verification}`].filter(Boolean).join(", ");
 }
