@@ -1,6 +1,7 @@
 """What whoever deploys the template has to be allowed, by the types of resources that CloudFormation makes.
 
-``python -m tests.functions.deployer`` writes ``docs/deployer-policy.json`` anew. Nobody has deployed with it yet: the
+``python -m tests.functions.deployer`` writes ``docs/deployer-policy-1.json`` and ``-2.json`` anew: together they are
+more than IAM takes in one managed policy. Nobody has deployed with it yet: the
 actions are those that AWS documents for each type. Names are those that CloudFormation makes up: the stack's, a
 resource's and a random part; for what has no such name (APIs, keys, event source mappings) a policy can say no more.
 """
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STACK: Final = "a2a-serverless"
-POLICY: Final = ROOT / "docs/deployer-policy.json"
+MOST_CHARACTERS: Final = 6144
+"""IAM's limit for a managed policy, without white space."""
+FILES: Final = [ROOT / f"docs/deployer-policy-{number}.json" for number in (1, 2)]
 NAMED: Final = f"{STACK}*"
 _ALARM, _DASHBOARD = f"cloudwatch:*:*:alarm:{NAMED}", f"cloudwatch::*:dashboard/{NAMED}"
 _FUNCTION, _ROLE, _BUCKET = f"lambda:*:*:function:{NAMED}", f"iam::*:role/{NAMED}", f"s3:::{NAMED}"
@@ -166,6 +169,10 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
             "secretsmanager:*:*:secret:*KeyRingSecret-*",
         )
     ],
+    "AWS::WAFv2::WebACLAssociation": [
+        ("apigateway", "SetWebACL", _API),
+        ("wafv2", "AssociateWebACL DisassociateWebACL GetWebACL GetWebACLForResource", "wafv2:*:*:regional/webacl/*"),
+    ],
     "Custom::KeyRing": [("lambda", "InvokeFunction", _FUNCTION)],
 }
 # SAM's and CloudFormation's own: change sets, the transform, and the bucket that the zips are uploaded to.
@@ -206,25 +213,39 @@ def types() -> set[str]:
     return found
 
 
-def policy() -> dict[str, Any]:
-    """The IAM policy: a statement for each name, with all that may be done to it."""
+def policies() -> list[dict[str, Any]]:
+    """The IAM policies: a statement for each name, with all that may be done to it. None is over IAM's limit."""
+    found: list[dict[str, Any]] = []
+    for statement in statements():
+        if not found or length(found[-1]) + length(statement) + 1 > MOST_CHARACTERS:
+            found.append({"Version": "2012-10-17", "Statement": []})
+        found[-1]["Statement"].append(statement)
+    return found
+
+
+def length(document: dict[str, Any]) -> int:
+    """How many characters IAM counts."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def statements() -> list[dict[str, Any]]:
+    """A statement for each name, in the order of the names."""
     wanted: dict[str, set[str]] = {}
     for service, actions, resource in [*DEPLOYING, *(right for kind in sorted(types()) for right in RIGHTS[kind])]:
         wanted.setdefault(_arn(resource), set()).update(f"{service}:{action}" for action in actions.split())
-    statements = [
+    return [
         {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
         for resource, actions in sorted(wanted.items())
     ]
-    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def _arn(resource: str) -> str:
     return resource if resource == "*" else f"arn:aws:{resource}"
 
 
-def text() -> str:
-    """The file."""
-    return json.dumps(policy(), indent=2) + "\n"
+def texts() -> list[str]:
+    """The files."""
+    return [json.dumps(policy, indent=2) + "\n" for policy in policies()]
 
 
 def _paths() -> list[Path]:
@@ -241,4 +262,5 @@ def _nested(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    POLICY.write_text(text())
+    for file, text in zip(FILES, texts(), strict=True):
+        file.write_text(text)

@@ -1,12 +1,10 @@
-"""``docs/deployer-policy.json`` allows what a deployment of the template needs, and names what it can."""
+"""The policies in ``docs/deployer-policy-*.json`` allow what a deployment of the template needs, each by its name."""
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
-from tests.functions.deployer import NAMED, POLICY, RIGHTS, policy, text, types
+from tests.functions.deployer import FILES, MOST_CHARACTERS, NAMED, RIGHTS, length, policies, statements, texts, types
 
 # What AWS lets nobody narrow by name before it is made, or at all.
 ANYTHING = {
@@ -28,17 +26,13 @@ ANYTHING = {
 }
 
 
-def statements() -> list[dict[str, Any]]:
-    return list(policy()["Statement"])
-
-
 def test_every_type_of_resource_that_the_template_makes_has_its_rights() -> None:
     assert types() - RIGHTS.keys() == set()
 
 
-def test_the_file_is_what_the_transformed_template_needs() -> None:
-    """``python -m tests.functions.deployer`` writes it."""
-    assert POLICY.read_text() == text()
+def test_the_files_are_what_the_transformed_template_needs() -> None:
+    """``python -m tests.functions.deployer`` writes them."""
+    assert [file.read_text() for file in FILES] == texts()
 
 
 def test_no_action_is_a_pattern_and_what_may_be_done_to_anything_is_known() -> None:
@@ -61,6 +55,6 @@ def test_a_deployer_reads_no_task_no_file_and_no_secret() -> None:
         assert "s3:GetObject" not in statement["Action"] or "aws-sam-cli-managed-default" in statement["Resource"]
 
 
-def test_the_policy_fits_into_one_managed_policy() -> None:
-    """IAM takes 6,144 characters without white space."""
-    assert len(json.dumps(policy(), separators=(",", ":"))) <= 6144
+def test_each_policy_fits_into_a_managed_policy_and_together_they_have_every_statement_once() -> None:
+    assert all(length(policy) <= MOST_CHARACTERS for policy in policies())
+    assert [statement for policy in policies() for statement in policy["Statement"]] == statements()

@@ -26,6 +26,8 @@ OTHERWISE = {
     "Runtime": {"Runtime": "python3.14"},
     "Architecture": {"Architecture": "x86_64"},
     "ResponseStreaming": {"ResponseStreaming": "off"},
+    "WebAclArn": {"WebAclArn": "arn:aws:wafv2:us-east-1:1:regional/webacl/agents/1"},
+    "DeletionProtection": {"DeletionProtection": "on"},
 }
 AT_A_DOMAIN = OTHERWISE["DomainName"]
 # Properties that hold a name which CloudFormation would otherwise make up, and that must differ between stacks.
@@ -63,6 +65,35 @@ def test_a_changed_parameter_reaches_what_depends_on_it(name: str) -> None:
         assert of(before, "AWS::ApiGateway::Deployment") != of(after, "AWS::ApiGateway::Deployment"), "still deployed"
     if variables(before, "RotatorFunction") != variables(after, "RotatorFunction"):
         assert "KeyRing" in found, "cards and key set stay as they are until the next hour"
+
+
+def test_a_domain_of_one_s_own_closes_the_api_s_own_address() -> None:
+    def is_closed(resources: dict[str, Any]) -> object:
+        (api,) = (resources[name] for name in of(resources, "AWS::ApiGateway::RestApi"))
+        (server,) = api["Properties"]["Body"]["servers"]
+        return server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"]
+
+    assert is_closed(evaluated()) is False
+    assert is_closed(evaluated(**AT_A_DOMAIN)) is True
+
+
+def test_a_web_acl_checks_the_requests_of_the_stage() -> None:
+    assert of(evaluated(), "AWS::WAFv2::WebACLAssociation") == set()
+    after = evaluated(**OTHERWISE["WebAclArn"])
+    (association,) = (after[name]["Properties"] for name in of(after, "AWS::WAFv2::WebACLAssociation"))
+    (stage,) = of(after, "AWS::ApiGateway::Stage")
+    assert association["WebACLArn"] == OTHERWISE["WebAclArn"]["WebAclArn"]
+    assert association["ResourceArn"]["Fn::Sub"].endswith(f"/restapis/${{Api}}/stages/${{{stage}}}")
+
+
+def test_the_tables_that_outlive_the_stack_are_protected_when_it_is_turned_on_and_no_others() -> None:
+    def protected(**parameters: str) -> set[str]:
+        resources = evaluated(**parameters)
+        tables = of(resources, "AWS::DynamoDB::Table")
+        return {name for name in tables if resources[name]["Properties"].get("DeletionProtectionEnabled")}
+
+    assert protected() == set()
+    assert protected(DeletionProtection="on") == {"Table", "AccessTable"}
 
 
 def variables(resources: dict[str, Any], function: str) -> dict[str, Any]:

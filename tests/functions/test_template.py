@@ -10,10 +10,10 @@ from a2a_serverless.http.runtime import STREAMED
 from a2a_serverless.settings import Settings, read
 from sample_agents import models
 from tests.functions.template import ROOT, functions, resources, settings, template
+from tests.functions.transformed import of_type
 from tests.test_settings import LOCAL_SWITCHES, QUOTAS
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
-PLATFORM = {"Runtime", "Architecture", "ResponseStreaming"}
 OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
 NAMES = sorted(functions())
 BUILT = {"AGENT_SECRETS", "MODEL_PRICES"}  # what the build sets for a project
@@ -161,6 +161,55 @@ def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
         assert template()["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
+def test_nothing_repeats_a_run_of_the_sweeper_but_the_next_minute() -> None:
+    """The scheduler invokes asynchronously: its own retries and those of Lambda are two settings."""
+    sweeper = functions()["sweeper"]
+    assert sweeper["EventInvokeConfig"] == {"MaximumRetryAttempts": 0}
+    assert sweeper["Events"]["EachMinute"]["Properties"]["RetryPolicy"] == {"MaximumRetryAttempts": 0}
+    (made,) = of_type("AWS::Lambda::EventInvokeConfig").values()
+    assert (made["Properties"]["FunctionName"], made["Properties"]["Qualifier"]) == (
+        {"Ref": "SweeperFunction"},
+        "$LATEST",
+    )
+    assert made["Properties"]["MaximumRetryAttempts"] == 0
+
+
+def test_every_address_of_the_api_asks_for_tls_1_2() -> None:
+    (api,), (domain,) = (of_type(f"AWS::ApiGateway::{kind}").values() for kind in ("RestApi", "DomainName"))
+    assert api["Properties"]["SecurityPolicy"] == domain["Properties"]["SecurityPolicy"] == "TLS_1_2"
+
+
+def test_every_method_of_the_stage_is_throttled() -> None:
+    (stage,) = of_type("AWS::ApiGateway::Stage").values()
+    assert stage["Properties"]["MethodSettings"] == [
+        {
+            "ResourcePath": "/*",
+            "HttpMethod": "*",
+            "ThrottlingRateLimit": settings()["RequestsPerSecond"],
+            "ThrottlingBurstLimit": settings()["RequestBurst"],
+        }
+    ]
+    assert 0 < settings()["RequestsPerSecond"] <= settings()["RequestBurst"]
+
+
+def test_each_request_is_a_line_of_the_access_log_once_there_is_one_and_the_line_is_json() -> None:
+    (api,) = resources("AWS::Serverless::Api").values()
+    condition, setting, otherwise = api["AccessLogSetting"]["Fn::If"]
+    assert (condition, otherwise, settings()["AccessLogArn"]) == ("HasAccessLog", {"Ref": "AWS::NoValue"}, "")
+    line = json.loads(setting["Format"])
+    assert {"time", "request", "path", "status"} <= set(line)
+    assert all(value.startswith("$context.") for value in line.values())
+    assert "authorizer" not in setting["Format"]  # nothing about who signs in
+
+
+def test_the_logs_of_every_function_are_in_the_outputs_and_in_the_saved_queries() -> None:
+    groups = [{"Ref": name} for name in resources("AWS::Logs::LogGroup")]
+    separator, listed = template()["Outputs"]["LogGroups"]["Value"]["Fn::Join"]
+    assert (separator, sorted(map(str, listed))) == (" ", sorted(map(str, groups)))
+    queries = template()["Resources"]["FullObservability"]["Properties"]["Parameters"]["LogGroups"]["Fn::If"]
+    assert queries == ["Streams", {"Fn::Join": [",", listed]}, ""]
+
+
 def test_streaming_routes_have_both_forms_and_the_others_are_buffered() -> None:
     (api,) = resources("AWS::Serverless::Api").values()
     streaming = {}
@@ -194,9 +243,9 @@ def test_no_switch_of_local_runs_is_in_the_template() -> None:
     assert settings()["Environment"]["WEBHOOK_OWNERSHIP"] == "enforce"
 
 
-def test_eleven_parameters_are_for_people_and_none_is_needed() -> None:
+def test_there_are_sixteen_parameters_at_most_and_none_is_needed() -> None:
     parameters = template()["Parameters"]
-    assert len(set(parameters) - PLATFORM) <= 11
+    assert len(parameters) <= 16
     for name, parameter in parameters.items():
         allowed = parameter.get("AllowedPattern", "") or "|".join(parameter.get("AllowedValues", [".*"]))
         assert re.fullmatch(allowed, parameter["Default"]), name

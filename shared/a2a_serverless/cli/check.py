@@ -259,7 +259,7 @@ def poll(run: CheckRun) -> str:
         raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
     raise CheckFailed(
         f"the task is still {task.status.state} after {run.timeout_s:.0f} s",
-        "the worker's log says why (/aws/lambda/...WorkerFunction..., or `logs worker`); --timeout waits longer",
+        "the worker's log says why (the output LogGroups names it; here: `logs worker`); --timeout waits longer",
     )
 
 
