@@ -24,7 +24,20 @@ from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
-from tests.contract.tasks import EXPIRES, KEY, chunk, config, created, head_of, moved, opening, progress, seen, taken
+from tests.contract.tasks import (
+    EXPIRES,
+    KEY,
+    chunk,
+    config,
+    created,
+    head_of,
+    moved,
+    opening,
+    progress,
+    seen,
+    taken,
+    talked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -325,6 +338,21 @@ def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_it
         assert before is not None
         assert read is not None
         assert len(read[1].artifacts[0].parts) == len(before[1].artifacts[0].parts) + 1
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_content_that_is_not_asked_for_is_not_read(store: Store, *, folded: bool) -> None:
+    talked(store.log, folded=folded)
+    everything, little = store.log.read_part(KEY, None, artifacts=True), store.log.read_part(KEY, 1, artifacts=False)
+    assert everything
+    assert little
+    assert (everything.size // 70_000, little.size // 70_000) == (4, 0)
+    for name in [name for name, content in store.blobs.content.items() if len(content) > 70_000]:
+        store.blobs.delete(name)
+    read = store.log.read_part(KEY, 0, artifacts=False)
+    assert read
+    assert read.task == little.task.limited(0)
+    assert (read.task.metadata, read.task.status.message) == ({"order": 7}, little.task.status.message)
 
 
 # ---- Refusals that do not say what was found

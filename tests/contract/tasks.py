@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime, report_status, start_run, submit
+from a2a_serverless.domain.head import (
+    Change,
+    Head,
+    HeadSnapshot,
+    TaskLifetime,
+    follow_up,
+    report_status,
+    set_snapshot,
+    start_run,
+    submit,
+)
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
@@ -20,6 +31,7 @@ if TYPE_CHECKING:
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=60_000)
 EXPIRES = (NOW + 120_000) // 1000
+LONG = Part(text="x" * 70_000)
 _authors = (f"author-{number}" for number in count())
 
 
@@ -70,6 +82,26 @@ def head_of(log: TaskLog, key: TaskKey = KEY) -> Head:
 
 def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
     return report_status(snapshot, snapshot.head.fence, state, agent_says(said), now=NOW + 2, by=by())
+
+
+def talked(log: TaskLog, *, folded: bool) -> None:
+    """A task of long messages and chunks, which waits for its client; ``folded`` up to its first question."""
+    metadata = {"order": 7}
+    new = opening(parts=(LONG,))
+    assert new.event.incoming
+    event = new.event._replace(incoming=replace(new.event.incoming, metadata=metadata))
+    assert log.create(new._replace(event=event)) is None
+    assert log.append(start_run(seen(log), now=NOW + 1, by=by()))
+    assert log.append_chunk(KEY, chunk(3, LONG), EXPIRES)
+    assert log.append(progress(seen(log), TaskState.INPUT_REQUIRED, "x" * 3_000))
+    if folded:
+        head = head_of(log)
+        assert log.update_head(head, set_snapshot(head, 1, log.store_snapshot(KEY)))
+    for n, said in (5, LONG), (6, Part(text="short")):
+        answer = Incoming(message(said, message_id=f"m-{n}"))
+        assert log.append(follow_up(seen(log), answer, now=NOW + n, by=by()))
+    assert log.append_chunk(KEY, chunk(7, LONG, append=True), EXPIRES)
+    assert log.append(progress(seen(log), TaskState.INPUT_REQUIRED, "short"))
 
 
 def agent_says(text: str) -> Message:

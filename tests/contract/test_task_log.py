@@ -30,6 +30,7 @@ from tests.contract.tasks import (
     progress,
     seen,
     taken,
+    talked,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +90,23 @@ def test_a_task_that_is_not_there_is_neither_read_nor_folded(store: Store) -> No
     replayed(store)
     for stranger in STRANGERS:
         assert (store.log.read_task(stranger), store.log.store_snapshot(stranger)) == (None, "")
+
+
+# ---- Reading a part of a task
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_part_of_a_task_is_what_the_whole_task_shows_of_it(store: Store, *, folded: bool) -> None:
+    talked(store.log, folded=folded)
+    read = store.log.read_task(KEY)
+    assert read
+    head, whole = read
+    assert (len(whole.history), len(whole.artifacts[0].parts)) == (4, 2)
+    for artifacts in (True, False):
+        for history in (None, 0, 1, 2, 3, 9):
+            part = store.log.read_part(KEY, history, artifacts=artifacts)
+            assert part
+            assert (part.head, part.task) == (head, whole.limited(history, artifacts=artifacts))
 
 
 # ---- Opening a task

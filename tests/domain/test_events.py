@@ -156,7 +156,7 @@ def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_do
         if Reference(log).allows(event):
             log.append(event)
     for n in {1, min(pause, len(log))} - {0} if log else ():
-        stored = load_snapshot(dump_snapshot(replay("task", "context", log[:n])))
+        stored = load_snapshot(dump_snapshot(replay("task", "context", log[:n]), {})).task
         assert TaskReplay.from_task(stored).after(log[n:]) == replay("task", "context", log)
 
 

@@ -47,6 +47,7 @@ READS: Final = {
     "read_head",
     "read_log",
     "read_task",
+    "read_part",
     "read_task_at",
     "read",
     "find_idempotency",

@@ -87,7 +87,7 @@ def test_an_item_of_a_peer_is_read_or_refused_as_before(line: Any) -> None:
 def stored(text: Any) -> Any:
     """The object that a text of the first format holds."""
     if "snapshot" in text:
-        return load_snapshot(text["snapshot"])
+        return load_snapshot(text["snapshot"]).task
     event = load_event(text["event"], 1, "")
     if "message" in text:
         assert isinstance(event, StatusEvent)

@@ -12,8 +12,8 @@ from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, TaskState
-from a2a_serverless.services.listing import COUNTED, READ, TaskLister, list_tasks
+from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
+from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, chunk, opening, seen
 
@@ -32,9 +32,11 @@ class Tasks:
         self.table = MemoryTable(lambda: NOW)
         self.lister = TaskLister(self.table, self.table, MemorySealer())
 
-    def add(self, task: str, at: int = NOW, *, agent: str = "echo", context: str = "c") -> TaskKey:
-        """A task whose status changed at ``at``."""
-        new = opening(ME.key(task))
+    def add(
+        self, task: str, at: int = NOW, *, agent: str = "echo", context: str = "c", parts: tuple[Part, ...] = ()
+    ) -> TaskKey:
+        """A task whose status changed at ``at``; ``parts`` are those of its message."""
+        new = opening(ME.key(task), parts=parts)
         head = new.head._replace(status_at=at, context_id=context, agent=agent)
         assert self.table.create(new._replace(head=head, event=new.event._replace(at=at))) is None
         return new.head.key
@@ -113,6 +115,26 @@ def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_
     tasks.work("1", NOW + 9)
     assert tasks.ids(ListTasksRequest(status=TaskState.SUBMITTED)) == ["2", "0"]
     assert tasks.ids() == ["1", "2", "0"]
+
+
+# ---- How much is read
+
+
+def test_a_page_ends_with_the_task_for_which_its_bytes_are_read_and_the_next_one_goes_on() -> None:
+    tasks = Tasks()
+    for one in range(7):
+        tasks.add(str(one), NOW + one, parts=(Part(text="x" * (READ_BYTES // 3)),))
+    pages = [[task.id for task in page.tasks] for page in tasks.pages(EVERYTHING)]
+    assert pages == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
+    assert {page.total_size for page in tasks.pages(EVERYTHING)} == {7}
+    without_messages = EVERYTHING.model_copy(update={"history_length": 0})
+    assert tasks.ids(without_messages) == ["6", "5", "4", "3", "2", "1", "0"]
+
+
+def test_a_task_with_more_bytes_than_a_page_reads_is_a_page_of_its_own() -> None:
+    tasks = some(1)
+    tasks.add("large", NOW + 8, parts=(Part(text="x" * 2 * READ_BYTES),))
+    assert [[task.id for task in page.tasks] for page in tasks.pages(EVERYTHING)] == [["large"], ["0"]]
 
 
 # ---- What of a task is told

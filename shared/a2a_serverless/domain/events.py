@@ -27,7 +27,7 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import JsonObject
 
@@ -93,6 +93,45 @@ def event_size(event: Event) -> int:
     return sum(part_bytes(part) for message in said if message for part in message.parts)
 
 
+UNREAD: Final = (Part(text=""),)
+
+
+def outline(event: Event) -> Event:
+    """The event with an empty text in place of the parts of its messages or artifact, and without what describes them.
+
+    It moves a task's status, metadata and usage like the event itself.
+    """
+    if isinstance(event, ArtifactEvent):
+        return event._replace(artifact=Artifact(artifact_id=event.artifact.artifact_id, parts=UNREAD))
+    message = event.message and _without_content(event.message)
+    incoming = event.incoming and Incoming(_without_content(event.incoming.message), metadata=event.incoming.metadata)
+    return event._replace(message=message, incoming=incoming)
+
+
+def _without_content(message: Message) -> Message:
+    return Message(role=message.role, message_id=message.message_id, parts=UNREAD)
+
+
+def events_shown(events: Sequence[Event], history: int | None, *, artifacts: bool) -> set[int]:
+    """The numbers of those events whose messages or artifacts ``Task.limited`` shows, after the last of ``events``."""
+    past, current = _messages(events)
+    shown = past if history is None else past[max(0, len(past) - history) :]
+    return {*shown, *current, *(event.n for event in events if artifacts and isinstance(event, ArtifactEvent))}
+
+
+def count_messages(events: Sequence[Event]) -> int:
+    """How many messages of the history the events bring, after the last of them."""
+    return len(_messages(events)[0])
+
+
+def _messages(events: Sequence[Event]) -> tuple[list[int], list[int]]:
+    """The event's number for each message of the history, and for that of the status, after the last of ``events``."""
+    statuses = [event for event in events if isinstance(event, StatusEvent)]
+    told = [event.n for event in statuses for message in (event.incoming, event.message) if message]
+    past = len(told) - (1 if statuses and statuses[-1].message else 0)
+    return told[:past], told[past:]
+
+
 def part_bytes(part: Part) -> int:
     """The part's approximate size in the log, in bytes."""
     return len(str(part.value).encode("utf-8", "surrogatepass")) + PART_BYTES
@@ -120,9 +159,12 @@ def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
 
 
 class TaskReplay:
-    """Applies events one by one and returns the task at any point. An event that is not allowed changes nothing."""
+    """Applies events one by one and returns the task at any point. An event that is not allowed changes nothing.
 
-    def __init__(self, task_id: str, context_id: str) -> None:
+    Without ``artifacts`` the task has none.
+    """
+
+    def __init__(self, task_id: str, context_id: str, *, artifacts: bool = True) -> None:
         self.task_id = task_id
         self.context_id = context_id
         self.n = 0
@@ -131,15 +173,17 @@ class TaskReplay:
         self._usage: JsonObject | None = None
         self._history: list[Message] = []
         self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
+        self._with_artifacts = artifacts
 
     @classmethod
-    def from_task(cls, task: Task) -> TaskReplay:
+    def from_task(cls, task: Task, *, artifacts: bool = True) -> TaskReplay:
         """A replay that continues after event ``n`` of the task."""
-        replay = cls(task.id, task.context_id)
+        replay = cls(task.id, task.context_id, artifacts=artifacts)
         replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
         replay._usage = cast("JsonObject | None", (task.metadata or {}).get(METADATA_KEY))
         replay._history = [*task.history]
-        replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
+        if artifacts:
+            replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
         return replay
 
     @property
@@ -187,6 +231,8 @@ class TaskReplay:
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:
         check_chunk(self.state)
+        if not self._with_artifacts:
+            return
         artifact = event.artifact
         known = self._artifacts.get(artifact.artifact_id)
         if event.append and known is None:

@@ -79,6 +79,14 @@ class TaskEntry(NamedTuple):
     position: str
 
 
+class TaskPart(NamedTuple):
+    """A task as it was asked for, its head, and about how many bytes of stored text were read for it."""
+
+    head: Head
+    task: Task
+    size: int
+
+
 class TaskLog(Protocol):
     """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist."""
 
@@ -96,6 +104,12 @@ class TaskLog(Protocol):
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
+
+    def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
+        """As ``read_task``, with at most the ``history`` latest messages (None is all), and with or without artifacts.
+
+        Big content that is not asked for is not read.
+        """
 
     def read_task_at(self, head: Head, n: int) -> Task:
         """The task as of event ``n``, which must have been read before. ``head`` may be of any moment."""

@@ -1,8 +1,9 @@
 """ListTasks (specification 3.1.4): pages of a caller's tasks, newest status first, from an index.
 
 The index lists the tasks and when their status changed; the tasks themselves are read from their logs. A page reads a
-bounded number of index entries, so a filter that few tasks match may give short pages. ``totalSize`` is counted on the
-first page, up to ``COUNTED``. The page token is sealed: it is valid only for the same caller and filters.
+bounded number of index entries, so a filter that few tasks match may give short pages. It ends with the task for which
+``READ_BYTES`` of stored text have been read: an answer has room for no more. ``totalSize`` is counted on the first
+page, up to ``COUNTED``. The page token is sealed: it is valid only for the same caller and filters.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
+from a2a_serverless.services.contents import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
-    from a2a_serverless.protocol.v1 import Task, TaskState
+    from a2a_serverless.protocol.v1 import Task
 
 COUNTED: Final = 1000
 READ: Final = 300
+READ_BYTES: Final = INLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,10 @@ def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: List
         principal, query.context_id, place.after, query.status_timestamp_after or 0, limit
     )
     matching = [entry for entry in entries if _matches(entry, agent, query)]
-    page = matching[: query.page_size]
     total = len(matching) if place.total is None else place.total
-    after = page[-1].position if len(matching) > len(page) else after_last
-    read = sorted(_read(lister, principal, page, query.status), key=_newness, reverse=True)
-    tasks = tuple(task.limited(query.history_length, artifacts=query.include_artifacts) for task in read)
+    read, count = _read(lister, principal, matching[: query.page_size], query)
+    after = matching[count - 1].position if len(matching) > count else after_last
+    tasks = tuple(sorted(read, key=_newness, reverse=True))
     token = "" if after is None else _token(lister, _PagePosition(after, total), context)
     if query.include_artifacts:
         tasks = tuple(ListedTask(**task.__dict__) for task in tasks)
@@ -69,13 +71,23 @@ def _matches(entry: TaskEntry, agent: str, query: ListTasksRequest) -> bool:
 
 
 def _read(
-    lister: TaskLister, principal: Principal, page: Iterable[TaskEntry], state: TaskState | None
-) -> Iterator[Task]:
-    """Yields the current tasks: the index may be behind. Omits tasks that have expired or left ``state`` since."""
-    for entry in page:
-        found = lister.log.read_task(principal.key(entry.task))
-        if found and state in {None, found[0].state}:
-            yield found[1]
+    lister: TaskLister, principal: Principal, page: Sequence[TaskEntry], query: ListTasksRequest
+) -> tuple[list[Task], int]:
+    """The current tasks, and for how many entries: the index may be behind.
+
+    Omits tasks that have expired or left the wanted state since.
+    """
+    tasks: list[Task] = []
+    left = READ_BYTES
+    for count, entry in enumerate(page, 1):
+        key = principal.key(entry.task)
+        if found := lister.log.read_part(key, query.history_length, artifacts=query.include_artifacts):
+            left -= found.size
+            if query.status in {None, found.head.state}:
+                tasks.append(found.task)
+        if left <= 0:
+            return tasks, count
+    return tasks, len(page)
 
 
 def _newness(task: Task) -> tuple[int, str]:

@@ -1,23 +1,27 @@
 """The texts of the log: their JSON, and where they are stored.
 
-Events and snapshots are in format 2: the JSON of A2A 1.0, with the members that the log adds. Format 1, with short
-names of its own, is read and no longer written; only it has the member ``k`` (events) or a ``v`` of 1 (snapshots). A
-member that an older text lacks gets the model's default. Stored texts are read without the bounds that hold for
-requests. Items of a newer release never get here: ``items.readable`` refuses them.
+Events are in format 2, snapshots in format 3: the JSON of A2A 1.0, with the members that the log adds. Format 1, with
+short names of its own, is read and no longer written; only it has the member ``k`` (events) or a ``v`` of 1
+(snapshots). A member that an older text lacks gets the model's default. Stored texts are read without the bounds that
+hold for requests. Items of a newer release never get here: ``items.readable`` refuses them.
 
 A text is stored in its item or, above the inline limit, as a blob that the item points to. The blob is written before
 the item and its name ends with its SHA-256, so a pointer always finds complete content. Snapshots of long logs are
 blobs too; they save readers a replay from the beginning. The log alone holds the same task. The head names a snapshot
-by the number of its last event, its size in bytes and its SHA-256.
+by the number of its last event, its size in bytes and its SHA-256. Long histories and artifacts of a snapshot are blobs
+of their own, so that a reader who does not want them does not read them; so is the content of an event, whose item then
+has an outline of it (``domain/events.py``).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
 from a2a_serverless.adapters.dynamodb import keys
@@ -27,8 +31,6 @@ from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
@@ -85,9 +87,16 @@ def _name(key: TaskKey, digest: str) -> str:
     return f"{keys.path(key.tenant, key.owner, key.task)}/{digest}"
 
 
-def snapshot_name(task: Task, content: bytes) -> str:
-    """The name by which the head refers to the snapshot with this content."""
-    return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
+class ReplayStart(NamedTuple):
+    """Where a replay of the log starts, and how many bytes of snapshots were read for it."""
+
+    replay: TaskReplay
+    size: int
+
+    @property
+    def n(self) -> int:
+        """The number of the event that it starts after."""
+        return self.replay.n
 
 
 class SnapshotStore:
@@ -98,28 +107,52 @@ class SnapshotStore:
 
     def store(self, key: TaskKey, task: Task) -> str:
         """Stores the task as of its event ``n``; returns the name that the head must hold. Idempotent."""
-        content = dump_snapshot(task).encode()
+        apart, rest = {}, task
+        for name, form in _APART.items():
+            content = _model_text(form(**{name: getattr(task, name)})).encode()
+            if len(content) > APART_BYTES:
+                self._payloads.put(key, content)
+                apart[name] = f"{len(content)} {sha256(content).hexdigest()}"
+                rest = rest.model_copy(update={name: ()})
+        content = dump_snapshot(rest, apart).encode()
         self._payloads.put(key, content)
-        return snapshot_name(task, content)
+        return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
 
-    def start_replay(self, head: Head, most: int) -> TaskReplay:
+    def start_replay(self, head: Head, most: int, *, history: bool = True, artifacts: bool = True) -> ReplayStart:
         """The replay from which to continue: at the head's snapshot, or at the log's beginning.
 
         It begins with the log when the snapshot lies after event ``most``, is missing or corrupt, or has another
-        format.
+        format. It has no artifacts, or may lack the messages so far, if these are not asked for.
         """
-        task = self._find(head) if 0 < head.snapshot_position <= most else None
-        return TaskReplay.from_task(task) if task else TaskReplay(head.key.task, head.context_id)
+        wanted = {"artifacts": artifacts, "history": history}
+        found = self._find(head, wanted) if 0 < head.snapshot_position <= most else None
+        if found is None:
+            return ReplayStart(TaskReplay(head.key.task, head.context_id, artifacts=artifacts), 0)
+        task, size = found
+        return ReplayStart(TaskReplay.from_task(task, artifacts=artifacts), size)
 
-    def _find(self, head: Head) -> Task | None:
-        _, size, digest = head.fold.split(" ")
-        try:
-            return load_snapshot(self._payloads.fetch(pointer(head.key, digest, int(size))))
-        except (PayloadCorrupted, ValueError):
-            return None
+    def _find(self, head: Head, wanted: Mapping[str, bool]) -> tuple[Task, int] | None:
+        """The task of the snapshot, and the bytes that were read."""
+        with suppress(PayloadCorrupted, ValueError):
+            text, total = self._fetch(head, head.fold.partition(" ")[2])
+            stored = load_snapshot(text)
+            task = stored.task
+            for name, place in stored.apart.items():
+                if wanted[name]:
+                    text, size = self._fetch(head, place)
+                    task = task.model_copy(update=_APART[name].model_validate(_parsed(text)).__dict__)
+                    total += size
+            return task, total
+        return None
+
+    def _fetch(self, head: Head, place: str) -> tuple[str, int]:
+        """The text at a place, which is its size in bytes and its SHA-256; and that size."""
+        size, digest = place.split(" ")
+        return self._payloads.fetch(pointer(head.key, digest, int(size))), int(size)
 
 
-SNAPSHOT_VERSION: Final = 2
+SNAPSHOT_VERSION: Final = 3
+APART_BYTES: Final = 64 * 1024  # history and artifacts above this are stored as blobs of their own
 _STATES: Final = {state.value: state for state in v1.TaskState}
 _PART_NAMES: Final = {"mt": "mediaType", "fn": "filename", "md": "metadata"}
 _ROLES: Final = {role.value: role for role in v1.Role}
@@ -149,11 +182,27 @@ class StoredChunk(ProtoModel):
 
 
 class StoredSnapshot(ProtoModel):
-    """A task as of event ``n``."""
+    """A task as of event ``n``. ``apart`` has size and SHA-256 of what is stored apart, by the member's name."""
 
     v: int
     n: int
     task: v1.Task
+    apart: dict[str, str] = Field(default_factory=dict)
+
+
+class StoredArtifacts(ProtoModel):
+    """The artifacts of a snapshot, stored apart."""
+
+    artifacts: tuple[v1.Artifact, ...]
+
+
+class StoredHistory(ProtoModel):
+    """The history of a snapshot, stored apart."""
+
+    history: tuple[v1.Message, ...]
+
+
+_APART: Final[Mapping[str, type[ProtoModel]]] = {"artifacts": StoredArtifacts, "history": StoredHistory}
 
 
 def dump_event(event: Event) -> str:
@@ -171,18 +220,19 @@ def load_event(text: str, n: int, by: str) -> Event:
     return ArtifactEvent(n=n, append_id=by, **StoredChunk.model_validate(body).__dict__)
 
 
-def dump_snapshot(task: v1.Task) -> str:
-    """A task as of its ``n`` as JSON in form 2."""
-    return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task))
+def dump_snapshot(task: v1.Task, apart: Mapping[str, str]) -> str:
+    """A task as of its ``n`` as JSON in format 3; ``apart`` says where the rest of it is."""
+    return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task, apart={**apart}))
 
 
-def load_snapshot(text: str) -> v1.Task:
-    """The task that a release has stored; raises ValueError for a form of another version."""
+def load_snapshot(text: str) -> StoredSnapshot:
+    """The snapshot that a release has stored; raises ValueError for a form of another version."""
     body = _parsed(text)
-    if body["v"] not in {1, SNAPSHOT_VERSION}:
+    if body["v"] not in {1, 2, SNAPSHOT_VERSION}:
         raise ValueError("a snapshot of another version")
     stored = StoredSnapshot.model_validate(_snapshot_1(body) if body["v"] == 1 else body)
-    return stored.task.as_of(stored.n)
+    stored.task.as_of(stored.n)
+    return stored
 
 
 def dump_step(result: StepResult) -> str:

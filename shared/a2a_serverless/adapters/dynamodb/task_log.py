@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import StatusEvent, contiguous
+from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
-from a2a_serverless.ports.tasks import IdempotencyRecord
+from a2a_serverless.ports.tasks import IdempotencyRecord, TaskPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,20 +82,31 @@ class DynamoTaskLog:
         return head, self._matching(head, 0, contiguous(0, self._events(found)))
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        read = self.read_part(key, None, artifacts=True)
+        return read and (read.head, read.task)
+
+    def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
         # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
         found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
         top = next(found, None)
         if top is None or top["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(top)
-        replayed = self._snapshots.start_replay(head, keys.LAST)
-        later = takewhile(lambda item: keys.event_number(item["sk"]["S"]) > replayed.n, found)
-        events = contiguous(replayed.n, self._events(reversed([*later])))
-        return head, replayed.after(self._matching(head, replayed.n, events))
+        start = self._snapshots.start_replay(head, keys.LAST, history=history is None, artifacts=artifacts)
+        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start.n, found)][::-1]
+        outlines = {keys.event_number(item["sk"]["S"]): item for item in later if "outline" in item}
+        events = self._matching(head, start.n, contiguous(start.n, self._events(later, outlines=True)))
+        if history and start.n and count_messages(events) < history:
+            read = self.read_part(key, None, artifacts=artifacts)
+            return read and read._replace(task=read.task.limited(history))
+        whole = events_shown(events, history, artifacts=artifacts) & outlines.keys() if outlines else set()
+        events = [self._event(outlines[event.n]) if event.n in whole else event for event in events]
+        size = start.size + sum(_size(item, whole=n in whole) for n, item in enumerate(later, start.n + 1))
+        return TaskPart(head, start.replay.after(events).limited(history, artifacts=artifacts), size)
 
     def read_task_at(self, head: Head, n: int) -> Task:
-        replayed = self._snapshots.start_replay(head, n)
-        return replayed.after(self.read(head.key, replayed.n, n - replayed.n) if replayed.n < n else [])
+        start = self._snapshots.start_replay(head, n)
+        return start.replay.after(self.read(head.key, start.n, n - start.n) if start.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
         read = self.read_task(key)
@@ -173,18 +184,22 @@ class DynamoTaskLog:
             events += self.read(head.key, last)
         raise Overloaded
 
-    def _events(self, found: Iterable[Item]) -> Iterable[Event]:
+    def _events(self, found: Iterable[Item], *, outlines: bool = False) -> Iterator[Event]:
         for item in found:
-            text = self._payloads.fetch(items.readable(item, items.EVENT_VERSION))
-            yield load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
+            yield self._event(item, outline=outlines and "outline" in item)
+
+    def _event(self, item: Item, *, outline: bool = False) -> Event:
+        known = items.readable(item, items.EVENT_VERSION)
+        text = known["outline"]["S"] if outline else self._payloads.fetch(known)
+        return load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
         return load_step(self._payloads.fetch(items.readable(item)))
 
     def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
         body = self._payloads.store(key, dump_event(event))
-        if "body" not in body:  # what read_head must know of an event whose text is not in the item
-            body |= {"status": {"BOOL": isinstance(event, StatusEvent)}, "fence": {"N": str(event.fence)}}
+        if "body" not in body:
+            body |= {"outline": {"S": dump_event(outline(event))}}
         attributes = {"by": {"S": event.append_id}, **body, "v": {"N": str(items.EVENT_VERSION)}}
         return items.make_item(keys.task(key), keys.event(event.n), expires, attributes)
 
@@ -219,11 +234,14 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     if n <= head.n:
         return False
     known = items.readable(item, items.EVENT_VERSION)
-    if "body" in known:
-        event = load_event(known["body"]["S"], n, known["by"]["S"])
-        return isinstance(event, StatusEvent) or event.fence > head.fence
-    # An item of an earlier release lacks these fields: it is taken for a chunk, as nearly all events of that size are.
-    return "status" in known and (known["status"]["BOOL"] or int(known["fence"]["N"]) > head.fence)
+    event = load_event(known["body" if "body" in known else "outline"]["S"], n, known["by"]["S"])
+    return isinstance(event, StatusEvent) or event.fence > head.fence
+
+
+def _size(item: Item, *, whole: bool) -> int:
+    """How much text of an event is read: of its item, and of its blob if it is read whole."""
+    text = len(item["body" if "body" in item else "outline"]["S"])
+    return text + (int(item["size"]["N"]) if whole else 0)
 
 
 def _head_place(head: Head) -> Item:
