@@ -170,3 +170,18 @@ def test_a_task_that_ended_well_has_no_error() -> None:
     assert (reply.error, reply.said) == (None, "done")
     with pytest.raises(NoArtifact, match=r"no artifact 'plan.md' \(there is: none\); the task is completed: done"):
         reply.text("plan.md")
+
+
+def test_an_agent_s_traceback_is_on_stderr_from_its_own_line_on_so_that_a_failing_test_shows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def cut(_: TaskContext) -> None:
+        raise ValueError("the needle is blunt")
+
+    reply = AgentTestHarness(agent_of(cut)).send("a coat")
+    heading, begin, place, *_, last = capsys.readouterr().err.splitlines()
+    reference = reply.said.removeprefix("The agent stopped with an error ").removesuffix(".")
+    assert heading == f"The agent of the task {reply.task.id} stopped with an error {reference}:"
+    assert (begin, last) == ("Traceback (most recent call last):", "ValueError: the needle is blunt")
+    assert place.endswith(", in cut")
+    assert __file__ in place

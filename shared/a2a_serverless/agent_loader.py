@@ -16,7 +16,7 @@ from a2a_serverless.domain.access import READ
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from a2a_serverless.domain.agent import Answer, TaskContext
@@ -42,7 +42,12 @@ class ImportedWork(NamedTuple):
 
     async def __call__(self, task: TaskContext) -> Answer:
         """Imports and runs the agent's function."""
-        return await next(agent for agent in import_agents(self.path) if agent.id == self.agent_id).work(task)
+        return await self.__wrapped__(task)
+
+    @property
+    def __wrapped__(self) -> Callable[[TaskContext], Awaitable[Answer]]:
+        """The agent's function, which is imported for it."""
+        return next(agent for agent in import_agents(self.path) if agent.id == self.agent_id).work
 
 
 def import_agents(path: str) -> tuple[Agent, ...]:

@@ -50,7 +50,14 @@ from a2a_serverless.services import tasks
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
-from a2a_serverless.wiring.in_process import LIFE, VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.wiring.in_process import (
+    LIFE,
+    VISIBILITY_S,
+    Adapters,
+    InProcessDeployment,
+    format_failure,
+    format_traceback,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -68,6 +75,7 @@ CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
+PACKAGE: Final = __file__.removesuffix("testing.py")
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
 
 
@@ -387,7 +395,7 @@ class AgentTestHarness(SimulatedDeployment):
         self.engine = replace(
             self.engine,
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
-            on_error=lambda key, error: self._errors.update({key.task: error}),
+            on_error=self._note_error,
         )
         inline_runner = EngineInlineRunner(self.engine, self.play)
         self.service = self.service._replace(blocking_ms=0, inline_runner=inline_runner)
@@ -457,6 +465,12 @@ class AgentTestHarness(SimulatedDeployment):
         if not self.busy:
             self.settle()
         return self.reply(task_id, to=to)
+
+    def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        """Keeps an agent's error, and prints its traceback: pytest shows it if the test fails."""
+        self._errors[key.task] = error
+        shown = format_traceback(error, lambda file: not file.startswith(PACKAGE))
+        sys.stderr.write(format_failure(key.task, reference, shown))
 
     def later(self, ms: int, action: Callable[[], object]) -> None:
         """Calls ``action`` after ``ms`` of simulated time, while agents run."""

@@ -1,6 +1,7 @@
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from a2a_serverless.domain.agent import TaskContext, TaskRejected
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from tests.cli.shell import Shell
-from tests.client.deployment import Deployment, Locked, answering, documents, rpc
+from tests.client.deployment import BASE, Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
 
 TEXT = "one: hello. two: hello. three: hello. "
@@ -40,6 +41,25 @@ def talker(*, streaming: bool) -> Transport:
     message = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}}
     transport, _ = answering((200, {}, json.dumps(card | {"supportedInterfaces": [interface]}).encode()), rpc(message))  # type: ignore[arg-type]
     return transport
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (BASE, "the terminal of `dev`, or in: a2a-serverless logs worker"),
+        ("https://agents.example.com", "the log of the worker, or of the api if the agent is inline"),
+    ],
+)
+def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, place: str) -> None:
+    async def breaks(_: TaskContext) -> None:
+        raise ValueError("the needle is blunt")
+
+    done = Shell(Deployment(agent_of(breaks), base=url)).run("send", "echo", "a coat", "--url", url)
+    *_, timeline, why = done.err.splitlines()
+    assert timeline.startswith("Timeline: ")
+    reference = re.search(r"\(reference (\w+)\)", done.err)
+    assert reference
+    assert why == f"Why: look for {reference[1]} in {place}"
 
 
 def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:

@@ -69,6 +69,24 @@ def test_each_time_is_a_bar_on_one_scale() -> None:
     assert re.fullmatch(r"The task is completed\. The bars: [0-9.]+ s from 20\d\d-.* UTC\.\n", err)
 
 
+def test_a_failed_step_is_marked_and_has_the_kind_of_its_error() -> None:
+    async def sew() -> None:
+        raise ValueError("the needle is blunt")
+
+    async def breaks(task: TaskContext) -> None:
+        await task.step("measure", str, 1)
+        await task.step("sew", sew)
+
+    at = Shell(Deployment(agent_of(breaks)))
+    task = json.loads(at.run("send", "echo", "a coat", "--json").out)["task"]["id"]
+    done = at.run("trace", "echo", task)
+    names = [line.partition("  ")[0] for line in done.out.splitlines()]
+    assert names == ["queued", "run 1", "step measure", "✗ step sew: ValueError"]
+    assert "needle" not in done.out
+    spans = json.loads(at.run("trace", "echo", task, "--json").out)["spans"]
+    assert {"kind": "failed", "name": "sew", "error": "ValueError"}.items() <= spans[-1].items()
+
+
 def test_a_single_attempt_is_told_in_the_singular() -> None:
     tried = {"at": "2026-09-21T14:13:20Z", "milliseconds": 5}
     at = shell_with({"deliveries": [{"id": "hook", "state": "active", "attempts": [tried]}]})

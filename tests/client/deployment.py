@@ -38,22 +38,28 @@ class Locked(AllowAnonymous):
 
 
 class Deployment:
-    """Agents that are deployed at ``BASE``. Each read of a stream lets the world go on for ``step_ms``."""
+    """Agents that are deployed at ``base``. Each read of a stream lets the world go on for ``step_ms``."""
 
-    def __init__(self, *agents: Agent, authenticator: Authenticator | None = None, step_ms: int = STEP_MS) -> None:
-        self.step_ms = step_ms
+    def __init__(
+        self,
+        *agents: Agent,
+        authenticator: Authenticator | None = None,
+        step_ms: int = STEP_MS,
+        base: str = BASE,
+    ) -> None:
+        self.step_ms, self.base = step_ms, base
         self.world = world = World(agents)
         by_id = world.engine.agents
         signs_in = authenticator or AllowAnonymous()
         self.edge = Edge(world.service, world.table, by_id, signs_in, MemoryCallbackVerifier(), 3600)
         self.calls: list[ClientRequest] = []
         self.breaks_after: int | None = None
-        publish_cards(CardPublisher(world.table, world.clock, by_id, BASE), "kid-1", lambda _: bytes(64))
+        publish_cards(CardPublisher(world.table, world.clock, by_id, base), "kid-1", lambda _: bytes(64))
 
     @contextmanager
     def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         self.calls.append(call)
-        if not call.url.startswith(f"{BASE}/"):
+        if not call.url.startswith(f"{self.base}/"):
             raise Unreachable(call.url, "Connection refused")
         answer = self.edge.answer(_request(call))
         body: ResponseBody = io.BytesIO(answer.body)

@@ -625,8 +625,13 @@ def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_n
 def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_with_them(store: Store) -> None:
     store.log.store_step(KEY, "draw", StepResult("", "x" * (LIMIT + 1), began_at=5, ended_at=9), EXPIRES)
     store.log.store_step(KEY, "@call/one", StepResult("", None, ended_at=7), EXPIRES)
+    store.log.store_step(KEY, "@failed/cut", StepResult("", None, began_at=6, ended_at=8, error="KeyError"), EXPIRES)
     store.log.store_step(KEY, "of an earlier release", StepResult("", None), EXPIRES)
-    assert sorted(store.log.list_step_times(KEY, 10), key=str) == [StepTime("@call/one", 0, 7), StepTime("draw", 5, 9)]
+    assert sorted(store.log.list_step_times(KEY, 10), key=str) == [
+        StepTime("@call/one", 0, 7),
+        StepTime("@failed/cut", 6, 8, "KeyError"),
+        StepTime("draw", 5, 9),
+    ]
     assert len(store.log.list_step_times(KEY, 1)) == 1
     store.now.ms = EXPIRES * 1000
     assert store.log.list_step_times(KEY, 10) == []

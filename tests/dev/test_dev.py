@@ -35,6 +35,7 @@ return "first"
 AGENTS = {
     "echo": ECHO,
     "tailor": TAILOR,
+    "counter": "return 5",
     "broken": "raise ValueError('the needle is blunt')",
     "blocker": "time.sleep(2.5)\nreturn 'awake'",
     "worker": "print('step', await task.step('one', str, 1))\nawait asyncio.sleep(3600)\nreturn 'never'",
@@ -89,11 +90,34 @@ def test_what_an_agent_prints_and_the_states_of_its_task_are_shown(dev: Dev) -> 
 
 def test_what_an_agent_raises_is_shown_from_its_own_line_on_and_the_client_gets_a_reference(dev: Dev) -> None:
     task = dev.task("broken")
-    shown = dev.wait_for("error", task=task.id)["traceback"].splitlines()
+    error = dev.wait_for("error", task=task.id)
+    shown = error["traceback"].splitlines()
     assert shown[0] == "Traceback (most recent call last):"
     assert "workshop/broken.py" in shown[1].replace("\\", "/")
     assert shown[-1] == "ValueError: the needle is blunt"
-    assert "the needle" not in dev.wait_for("task", task=task.id, state="failed")["text"]
+    said = dev.wait_for("task", task=task.id, state="failed")["text"]
+    assert said == f"The agent stopped with an error (reference {error['reference']})."
+
+
+def test_an_answer_that_is_no_message_is_shown_with_agent_file_line_and_what_helps(dev: Dev) -> None:
+    task = dev.task("counter")
+    (shown,) = dev.wait_for("error", task=task.id)["traceback"].splitlines()
+    place = str(Path("workshop") / "counter.py")
+    assert "InvalidAnswer: The agent 'counter' (" in shown
+    assert f"{place}:7) returned no message: " in shown
+    assert shown.endswith("not int. Return a text, a dict (data), a list of parts, a Message or None.")
+
+
+def test_a_function_that_is_not_async_is_shown_with_agent_file_and_line_when_it_is_saved(
+    dev: Dev, project: Project
+) -> None:
+    module = project.root / "workshop" / "counter.py"
+    module.write_text(module.read_text().replace("async def", "def"))
+    shown = dev.wait_for("notLoaded")["traceback"]
+    assert shown.endswith("is a plain function: write `async def counter(task)`.\n")
+    assert f"TypeError: The agent 'counter' ({module}:7)" in shown
+    project.write("counter", AGENTS["counter"])
+    dev.wait_for("reloaded")
 
 
 def test_an_agent_that_blocks_its_event_loop_is_named_with_the_line(dev: Dev) -> None:
@@ -227,7 +251,7 @@ def test_a_port_in_use_is_one_sentence_with_a_remedy(dev: Dev, project: Project)
 
 
 def test_without_json_each_change_is_one_readable_line(dev: Dev, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "second", echo=ECHO)
+    project = make_project(tmp_path / "second", echo=ECHO, broken=AGENTS["broken"])
     with start(project) as process:
         second = Terminal(process)
         url = second.wait_for_line("http://").split()[1].removesuffix("/echo")
@@ -237,9 +261,15 @@ def test_without_json_each_change_is_one_readable_line(dev: Dev, tmp_path: Path)
         subprocess.run(command, check=True, timeout=DEADLINE_S, capture_output=True)  # noqa: S603
         _, agent, task, said = second.wait_for_line("completed").split("  ")
         assert (agent, len(task), said) == ("echo", 36, "completed: first")
+        command[2] = "broken"
+        subprocess.run(command, check=False, timeout=DEADLINE_S, capture_output=True)  # noqa: S603
+        heading = second.wait_for_line("stopped with an error (reference ")
+        assert second.wait_for_line("") == "Traceback (most recent call last):"
+        reference = heading.partition("stopped with an error")[2].removesuffix(":")
+        assert second.wait_for_line("failed").endswith(f"failed: The agent stopped with an error{reference}.")
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 0
-        assert "Traceback" not in str(second.seen)
+        assert str(second.seen).count("Traceback") == 1
 
 
 def test_an_interrupt_ends_it_while_an_agent_blocks_and_its_ports_are_free_at_once(tmp_path: Path) -> None:

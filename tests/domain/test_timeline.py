@@ -41,7 +41,7 @@ def test_a_message_during_a_run_does_not_end_its_span_and_a_new_run_begins_one()
     assert state_spans([]) == []
 
 
-def test_steps_interrupted_steps_and_calls_are_spans_and_what_else_the_engine_stores_is_not() -> None:
+def test_steps_interrupted_and_failed_steps_and_calls_are_spans_and_what_else_the_engine_stores_is_not() -> None:
     times = [
         StepTime("@call/ask/sent", 0, 12),
         StepTime("@call/ask", 0, 10),
@@ -52,6 +52,7 @@ def test_steps_interrupted_steps_and_calls_are_spans_and_what_else_the_engine_st
         StepTime("@card/x", 0, 3),
         StepTime("@running/draw a/b/1", 2, 8),
         StepTime("draw a/b", 20, 25),
+        StepTime("@failed/cut a/b", 26, 28, "ValueError"),
         StepTime("old", 0, 1),
     ]
     assert step_spans(times) == [
@@ -60,4 +61,5 @@ def test_steps_interrupted_steps_and_calls_are_spans_and_what_else_the_engine_st
         Span(SpanKind.CALL, "ask", 10, 19),
         Span(SpanKind.CALL, "other/call", 11),
         Span(SpanKind.STEP, "draw a/b", 20, 25),
+        Span(SpanKind.FAILED, "cut a/b", 26, 28, "ValueError"),
     ]

@@ -432,3 +432,66 @@ def test_a_follow_up_during_a_run_does_not_change_what_a_re_run_is_given() -> No
     assert world.get(task.id).status.state is TaskState.COMPLETED
     assert set(heard) == {"hello"}
     assert [message.text() for message in world.get(task.id).history] == ["hello", "and more"]
+
+
+def failed_steps(work: Work) -> list[tuple[str, str]]:
+    """The name and error of each step that the timeline shows as failed."""
+    world = World([agent_of(work)])
+    key = ME.key(world.send("hello", push=False).id)
+    world.settle()
+    times = world.table.list_step_times(key, 100)
+    return [(one.name, one.error) for one in times if one.error]
+
+
+async def breaks() -> None:
+    raise KeyError("a secret")
+
+
+async def alone(task: TaskContext) -> None:
+    await task.step("breaks", breaks)
+
+
+async def wrapped(task: TaskContext) -> None:
+    try:
+        await task.step("breaks", breaks)
+    except KeyError as error:
+        raise RuntimeError from error
+
+
+async def within(task: TaskContext) -> None:
+    async def outer() -> None:
+        await task.step("breaks", breaks)
+
+    await task.step("outer", outer)
+
+
+async def retried(task: TaskContext) -> None:
+    for _ in range(3):
+        with suppress(KeyError):
+            await task.step("breaks", breaks)
+    await task.step("breaks", breaks)
+
+
+@pytest.mark.parametrize("work", [alone, wrapped, within, retried])
+def test_the_innermost_step_whose_error_ends_a_task_is_stored_with_its_class(work: Work) -> None:
+    assert failed_steps(work) == [("@failed/breaks", "KeyError")]
+
+
+def test_a_result_that_cannot_be_stored_is_the_error_of_its_step() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.step("set", lambda: {1})
+
+    assert failed_steps(work) == [("@failed/set", "TaskFailed")]
+
+
+def test_an_error_that_the_agent_handles_marks_no_step_nor_does_one_outside_of_steps() -> None:
+    async def handles(task: TaskContext) -> None:
+        with suppress(KeyError):
+            await task.step("breaks", breaks)
+
+    async def raises_later(task: TaskContext) -> None:
+        await handles(task)
+        raise ValueError
+
+    assert failed_steps(handles) == []
+    assert failed_steps(raises_later) == []

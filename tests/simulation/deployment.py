@@ -131,7 +131,8 @@ class Simulation(InProcessDeployment):
         stored = json.loads(row["body"]["S"]) if row else {"body": '{"keys": []}'}
         return [key["kid"] for key in json.loads(stored["body"])["keys"]]
 
-    def _note_error(self, key: TaskKey, error: BaseException) -> None:
+    def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        del reference
         self.scheduler.trace(f"{key.task}: its agent raised {error!r}")
 
     def make_table(self) -> SimulatedTable:

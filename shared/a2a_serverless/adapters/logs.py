@@ -21,7 +21,7 @@ QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptio
 FIELDS: Final = METRICS.keys() | set(
     "agent apiKeys attempt blobs call command config count enqueued error event fence function function_request_id "  # noqa: SIM905
     "host items kid kind later message_id ms of operation outcome owner queue raised_at reason record records "
-    "reference seconds service state status task tasks tenant trace version".split()
+    "reference remedy seconds service state status task tasks tenant trace version".split()
 )
 
 

@@ -150,8 +150,11 @@ class DevTerminal:
         elif not event.append:
             self._task(agent, task, "artifact", event.artifact.name or event.artifact.artifact_id, "dim")
 
-    def failed(self, task: str, traceback: str) -> None:
-        self._trace("error", traceback, task=task)
+    def failed(self, task: str, traceback: str, reference: str) -> None:
+        from a2a_serverless.wiring.in_process import format_failure
+
+        shown = traceback if self._terminal.json else format_failure(task, reference, traceback)
+        self._trace("error", shown, task=task, **({"reference": reference} if reference else {}))
 
     def reloaded(self, agents: tuple[Agent, ...], seconds: float) -> None:
         names = [agent.id for agent in agents]

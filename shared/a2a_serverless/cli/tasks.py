@@ -1,10 +1,12 @@
 """The commands that talk to agents: send, get, watch, cancel, versions, deliveries."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
@@ -30,6 +32,8 @@ ENDED_BADLY = 3
 YOUR_TURN = 4
 INTERRUPTED_BY_USER = 130
 LONGEST = 80
+REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
@@ -246,10 +250,23 @@ def _follow(
         _note_failed_webhooks(cli, place, task.id)
     if any(numbers) and code != YOUR_TURN:
         cli.terminal.note(f"Timeline: {place.command(cli, 'trace', task.id)}")
+    if any(numbers) and task.status.state is TaskState.FAILED:
+        _note_reference(cli, found, task)
     if code == YOUR_TURN:
         answer = place.command(cli, "send", "--task", task.id, '"..."')
         cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
+
+
+def _note_reference(cli: CliContext, found: DiscoveredAgent, task: Task) -> None:
+    """Says where the error is shown to which the message of a failed task refers."""
+    reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
+    if not reference:
+        return
+    is_local = urlsplit(found.client.url).hostname in LOOPBACK
+    here = f"the terminal of `dev`, or in: {cli.program} logs worker"
+    place = here if is_local else "the log of the worker, or of the api if the agent is inline"
+    cli.terminal.note(f"Why: look for {reference[1]} in {place}")
 
 
 def _note_failed_webhooks(cli: CliContext, place: _Place, task_id: str) -> None:

@@ -13,14 +13,20 @@ from a2a_serverless.protocol.protojson import read_timestamp
 LONGEST = 40
 SHORT = 9
 # As in the console.
-KINDS = {"working": "run", "input-required": "waits for input", "auth-required": "waits for sign-in"}
+KINDS = {
+    "working": "run",
+    "input-required": "waits for input",
+    "auth-required": "waits for sign-in",
+    "failed": "✗ step",
+}
 DIGITS = 15  # that a float holds exactly
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
     """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
-    A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook.
+    A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
+    error ended the task is marked, with the kind of error.
     """
     timeline = fetch_of_task(cli, url, agent, task, "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
@@ -51,6 +57,7 @@ def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
     last = max(map(_seconds, known))
     for span in timeline["spans"]:
         name = one_line(" ".join(filter(None, [KINDS.get(span["kind"], span["kind"]), span.get("name")])), LONGEST)
+        name += f": {one_line(span['error'], LONGEST)}" if span.get("error") else ""
         is_over = "endedAt" in span
         yield Phase(
             name if is_over else f"{name} …", _seconds(span["beganAt"]), _seconds(span["endedAt"]) if is_over else last

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class LoopWatch:
     def watch(self, agent: Agent) -> Agent:
         """The agent, which is watched while it runs."""
 
+        @wraps(agent.work)
         async def work(task: TaskContext) -> Answer:
             self._beat(agent.id)
             beating = asyncio.ensure_future(self._beat_on(agent.id))

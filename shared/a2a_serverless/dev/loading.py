@@ -10,12 +10,12 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.agent_loader import by_id, import_agents
+from a2a_serverless.wiring.in_process import format_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,10 +70,7 @@ def places_of_modules(source: Path) -> set[Path]:
 
 def format_error(error: BaseException, source: Path) -> str:
     """The traceback of an error, from the first line of the project on; none, if it was raised elsewhere."""
-    step = error.__traceback__
-    while step and not _is_in(step.tb_frame.f_code.co_filename, source):
-        step = step.tb_next
-    return "".join(traceback.format_exception(type(error), error, step))
+    return format_traceback(error, lambda file: _is_in(file, source))
 
 
 def _take_modules(source: Path) -> dict[str, ModuleType]:

@@ -54,8 +54,8 @@ class Reporter(Protocol):
     def event(self, agent: str, task: str, event: Event) -> None:
         """A task has changed."""
 
-    def failed(self, task: str, traceback: str) -> None:
-        """An agent has raised an error that it does not mean for its client."""
+    def failed(self, task: str, traceback: str, reference: str) -> None:
+        """An agent has raised an error that it does not mean for its client, who gets the ``reference`` ("": none)."""
 
     def reloaded(self, agents: tuple[Agent, ...], seconds: float) -> None:
         """The agents were imported again."""
@@ -160,10 +160,10 @@ class Dev:
         found = self.deployment.table.read_head(key)
         self._reporter.event(found.head.agent if found else "", key.task, event)
 
-    def _on_error(self, key: TaskKey, error: BaseException) -> None:
+    def _on_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
         is_meant = isinstance(error, TaskFailed | TaskRejected) and not isinstance(error, StepConflict)
-        if not is_meant:
-            self._reporter.failed(key.task, format_error(error, self.project.source.resolve()))
+        if reference or not is_meant:
+            self._reporter.failed(key.task, format_error(error, self.project.source.resolve()), reference)
 
     def _look_for_blocked(self) -> None:
         for found in self._watch.find_blocked():

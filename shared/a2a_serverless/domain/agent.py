@@ -7,10 +7,12 @@ runs the same engine in memory.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
-MessageContent: TypeAlias = "str | Sequence[Part] | Message"
-"""The content of an agent's message: a text, parts, or the message itself, which gets the ids of the task."""
+MessageContent: TypeAlias = "str | dict[str, Json] | Sequence[Part] | Message"
+"""The content of an agent's message: a text, a dict (a data part), parts, or the message, which gets the task's ids."""
 Answer: TypeAlias = "MessageContent | None"
 """What an agent's function returns: nothing, or the message of the final status. See ``Agent.runs``."""
 
@@ -40,11 +42,11 @@ class _ClientReads(Exception):
 
 
 class TaskRejected(_ClientReads):
-    """The agent refuses the task, for a reason that the client reads: a text, parts or a message."""
+    """The agent refuses the task, for a reason that the client reads: a text, data, parts or a message."""
 
 
 class TaskFailed(_ClientReads):
-    """The agent could not do the task, for a reason that the client reads: a text, parts or a message."""
+    """The agent could not do the task, for a reason that the client reads: a text, data, parts or a message."""
 
 
 class StepTimedOut(TaskFailed):
@@ -57,6 +59,14 @@ class AgentCallFailed(TaskFailed):
 
 class SecretNotRead(Exception):
     """A secret is not listed, or has no value. The text names it."""
+
+
+class InvalidAnswer(TypeError):
+    """An agent's function has returned no message. The text names agent, file, line and what helps, and no content."""
+
+    def __init__(self, agent: Agent, why: Exception) -> None:
+        remedy = "Return a text, a dict (data), a list of parts, a Message or None."
+        super().__init__(f"{_described(agent.id, agent.work)} returned no message: {why}. {remedy}")
 
 
 class CancelReason(StrEnum):
@@ -304,6 +314,8 @@ async def work_on(agent: Agent, task: TaskContext) -> Answer:
 def _text_of(content: MessageContent) -> str:
     if isinstance(content, str):
         return content
+    if isinstance(content, dict):
+        return json.dumps(content, ensure_ascii=False, default=str)
     parts = content if isinstance(content, list | tuple) else getattr(content, "parts", ())
     return "\n\n".join(text for text in (part.readable for part in parts) if text)
 
@@ -432,10 +444,12 @@ def agent(  # noqa: PLR0913 - the fields of a card
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
-    ``extended_skills`` are only on the extended card, which needs authentication.
+    ``extended_skills`` are only on the extended card, which needs authentication. Raises TypeError for a function that
+    is not async.
     """
 
     def decorate(work: Callable[[TaskContext], Awaitable[Answer]]) -> Agent:
+        _check_async(id, work)
         return Agent(
             id=id,
             name=name,
@@ -450,3 +464,29 @@ def agent(  # noqa: PLR0913 - the fields of a card
         )
 
     return decorate
+
+
+def _check_async(agent_id: str, work: object) -> None:
+    """Raises TypeError, with file, line and what helps, if ``work`` is no async function."""
+    function = _function_of(work)
+    if inspect.iscoroutinefunction(function):
+        return
+    described, name = _described(agent_id, work), getattr(function, "__name__", "")
+    if not inspect.isroutine(function):
+        raise TypeError(f"{described} is no function: `agent(...)` takes an async function.")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"{described} is a generator: send each piece by `await task.emit(...)`, without `yield`.")
+    raise TypeError(f"{described} is a plain function: write `async def {name}(task)`.")
+
+
+def _function_of(work: object) -> object:
+    """The author's function in partials, wrappers and objects with ``__call__``; the object itself if it has none."""
+    while isinstance(work, partial) or hasattr(work, "__wrapped__"):
+        work = work.func if isinstance(work, partial) else work.__wrapped__
+    return work if inspect.isroutine(work) else work.__call__ if callable(work) else work
+
+
+def _described(agent_id: str, work: object) -> str:
+    """The agent with file and line of its function."""
+    code = getattr(_function_of(work), "__code__", None)
+    return f"The agent {agent_id!r} ({code.co_filename}:{code.co_firstlineno})" if code else f"The agent {agent_id!r}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 def safe_error_fields(error: BaseException) -> dict[str, object]:
     """Fields for a log line: ``error`` has the classes of the exception and its causes, ``raised_at`` the traceback."""
-    chain = list(_chain(error))
+    chain = list(causes_of(error))
     kinds = " < ".join(_kind(one) for one in chain)
     fields: dict[str, object] = {"error": kinds}
     if "UnknownServiceError" in kinds:
@@ -15,7 +15,7 @@ def safe_error_fields(error: BaseException) -> dict[str, object]:
     return fields | {"raised_at": [place for one in reversed(chain) for place in _places(one)]}
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def causes_of(error: BaseException) -> Iterator[BaseException]:
     """The error, then its causes and contexts."""
     seen: set[int] = set()
     found: BaseException | None = error

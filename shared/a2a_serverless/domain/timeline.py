@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CALL: Final = "@call/"
 RUNNING: Final = "@running/"
+FAILED: Final = "@failed/"
 INTERNAL: Final = "@"
 ENDS: Final = ("/done", "/failed")
 DETAILS: Final = frozenset({"sent", "told", "done", "failed"})
@@ -26,11 +27,15 @@ ANSWER: Final = "/answer/"
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """When a step, or what the engine stores like a step, began and was stored (ms); ``began_at`` is 0 if unknown."""
+    """When a step, or what the engine stores like a step, began and was stored (ms); ``began_at`` is 0 if unknown.
+
+    ``error`` is the class of the exception that it ended with, or "".
+    """
 
     name: str
     began_at: int
     ended_at: int
+    error: str = ""
 
 
 class SpanKind(StrEnum):
@@ -42,6 +47,7 @@ class SpanKind(StrEnum):
     AUTH = "auth-required"
     STEP = "step"
     INTERRUPTED = "interrupted"
+    FAILED = "failed"
     CALL = "call"
 
 
@@ -49,13 +55,14 @@ class SpanKind(StrEnum):
 class Span:
     """A part of a task's time; ``ended_at`` is None if it goes on. ``name`` is that of the step or call, or the run's.
 
-    An interrupted span is a step that did not end within its run.
+    An interrupted span is a step that did not end within its run, a failed one a step whose ``error`` ended the task.
     """
 
     kind: SpanKind
     name: str
     began_at: int
     ended_at: int | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,9 @@ def _step_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
     if one.name.startswith(RUNNING):
         name = one.name.removeprefix(RUNNING).rpartition("/")[0]
         return Span(SpanKind.INTERRUPTED, name, one.began_at or one.ended_at, one.ended_at)
+    if one.name.startswith(FAILED):
+        name = one.name.removeprefix(FAILED)
+        return Span(SpanKind.FAILED, name, one.began_at or one.ended_at, one.ended_at, one.error)
     if one.name.startswith(CALL):
         return _call_span(one, known)
     if one.name.startswith(INTERNAL):

@@ -19,6 +19,7 @@ from a2a_serverless.domain.agent import (
     AgentCallFailed,
     Answer,
     CancelReason,
+    InvalidAnswer,
     StepConflict,
     TaskFailed,
     TaskRejected,
@@ -45,6 +46,7 @@ from a2a_serverless.services.task_changes import check_written, fail_task, retry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
@@ -78,9 +80,10 @@ class Engine:
     """What a run needs. ``now`` returns ms.
 
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
-    exception. ``read_secret`` returns the agents' secret of a name. ``is_replaced`` is true once newer code runs
-    the agents: then this code's runs hand over. ``tracer`` records the spans of runs and of what is in them.
-    ``prices`` are USD for a million of each amount, by model.
+    exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret`` returns
+    the agents' secret of a name. ``is_replaced`` is true once newer code runs the agents: then this code's runs hand
+    over. ``tracer`` records the spans of runs and of what is in them. ``prices`` are USD for a million of each amount,
+    by model.
     """
 
     log: TaskLog
@@ -94,7 +97,7 @@ class Engine:
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
     files: TaskFiles = INLINE
-    on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
+    on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False
     read_secret: Callable[[str], str] = no_secret
     tracer: Tracer = NULL_TRACER
@@ -285,16 +288,34 @@ async def _outcome(
     done = await _run_watched(agent, context, session, engine, remaining_ms)
     try:
         answer = context.outcome(done)
-        return TaskState.COMPLETED, None if answer is None else session.make_message(answer)
+        return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
     except IllegalTransition:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - any error of the agent
-        engine.on_error(session.key, error)
-        return _state_of_error(error, agent, session)
+        context.note_failed(error)
+        stated = _stated_reason(error, session)
+        if stated:
+            engine.on_error(session.key, error, "")
+            return stated
+        reference = digest([session.key.task, session.fence])[:8]
+        engine.on_error(session.key, error, reference)
+        said: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
+        said |= {"reference": reference}
+        said |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
+        logger.error("agent failed", extra=safe_error_fields(error) | said)
+        return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 
 
-def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> tuple[TaskState, Message]:
-    """The state for an agent's exception, and the client's message: its content, or a reference to the log."""
+def _make_answer(agent: Agent, answer: MessageContent, session: RunSession) -> Message:
+    """The final message of what the agent's function has returned. Raises InvalidAnswer."""
+    try:
+        return session.make_message(answer)
+    except (TypeError, ValueError) as invalid:
+        raise InvalidAnswer(agent, invalid) from None
+
+
+def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState, Message] | None:
+    """The state and message of an exception whose content the client reads; None for any other."""
     try:
         if isinstance(error, TaskRejected | A2AError):
             return TaskState.REJECTED, session.make_message(getattr(error, "content", str(error)))
@@ -303,12 +324,8 @@ def _state_of_error(error: BaseException, agent: Agent, session: RunSession) -> 
     except TaskFailed as unprintable:
         return TaskState.FAILED, session.make_message(unprintable.content)
     except (TypeError, ValueError) as invalid:  # the content is no message
-        error = invalid
-    task, fence = session.key.task, session.fence
-    reference = digest([task, fence])[:8]
-    said = {"task": task, "agent": agent.id, "fence": fence, "reference": reference}
-    logger.error("agent failed", extra=safe_error_fields(error) | said)
-    return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
+        error.add_note(f"Its content is no message: {invalid}.")
+    return None
 
 
 async def _run_watched(

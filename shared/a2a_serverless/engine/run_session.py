@@ -98,18 +98,30 @@ def make_message(
 ) -> Message:
     """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
 
-    Raises ValueError for a message without parts (5.7) or with the client's role, TaskFailed as ``check_printable``.
+    Raises TypeError for other content, ValueError for a message without parts (5.7) or with the client's role, and
+    TaskFailed as ``check_printable``.
     """
-    if isinstance(content, str):
-        content = (Part(text=content),)
     if not isinstance(content, Message):
-        content = Message(message_id=new_id(), role=Role.AGENT, parts=tuple(content))
+        content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
     if not content.parts or content.role is not Role.AGENT:
-        raise ValueError("an agent's message must have parts, and the role of an agent")
+        raise ValueError("a message needs parts, and the role of an agent")
     own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
     message = content.model_copy(update=own)
     check_printable("The message", message)
     return message
+
+
+def _parts_of(content: object) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (Part(text=content),)
+    if isinstance(content, dict):
+        return (Part(data=content),)
+    kind = type(content).__name__
+    if isinstance(content, list | tuple):
+        kind = next((f"a {kind} with {type(one).__name__}" for one in content if not isinstance(one, Part)), "")
+        if not kind:
+            return tuple(content)
+    raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
 
 
 def check_printable(what: str, said: ProtoModel) -> None:

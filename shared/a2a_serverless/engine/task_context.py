@@ -6,7 +6,7 @@ import asyncio
 import base64
 import inspect
 import json
-from collections import Counter
+from collections import Counter, deque
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import is_dataclass, replace
@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from a2a_serverless.domain.agent import Codec, Content, SecretNotRead, Step, StepConflict, StepTimedOut, TaskFailed
 from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.error_fields import causes_of
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost
@@ -61,8 +62,10 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 NAME_LIMIT: Final = 256
 RUNNING: Final = "@running/"
+FAILED: Final = "@failed/"
 USAGE: Final = "@usage/"
 UNFINISHED_LIMIT: Final = 3
+FAILURES_LIMIT: Final = 16
 PROGRESS: Final = "progress"
 SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
 """Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
@@ -126,6 +129,7 @@ class DurableTaskContext:
         self._busy_since = 0
         self._running: list[RunningStep] = []
         self._unfinished: list[RunningStep] = []
+        self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._kept = 0
         self.calls = AgentCalls(registry, session, self._steps, self._keep)
         self.store = RunValues(values, ValueScope(session.key), session, self._perform)
@@ -363,6 +367,15 @@ class DurableTaskContext:
                     f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms, began_at=step.began_at)
                 )
 
+    def note_failed(self, error: BaseException) -> None:
+        """Stores which step ``error``, which ends the task, comes from: the innermost one, if it comes from a step."""
+        causes = set(map(id, causes_of(error)))
+        failed = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
+        if failed:
+            step, cause = failed
+            result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
+            self._session.store_step(f"{FAILED}{step.name}", result)
+
     async def _answer(
         self, question: MessageContent, name: str, state: TaskState = TaskState.INPUT_REQUIRED
     ) -> Message:
@@ -427,11 +440,16 @@ class DurableTaskContext:
         session.flush()
         step = RunningStep(self, name, self._step(), self._emits.moment(), session.now(), self._kept)
         step.trace = session.new_trace()
-        with self._recorded(step, options.tool) if step.trace else nullcontext():
-            value = await self._run_in(step, work)
-        session.metrics.record({"StepTime": session.now() - step.began_at}, task=self.id)
-        fence, stored = session.fence if step.emitted else 0, _json_value(name, options.codec, value)
-        self._check_no_secret(name, stored)
+        try:
+            with self._recorded(step, options.tool) if step.trace else nullcontext():
+                value = await self._run_in(step, work)
+            session.metrics.record({"StepTime": session.now() - step.began_at}, task=self.id)
+            stored = _json_value(name, options.codec, value)
+            self._check_no_secret(name, stored)
+        except Exception as error:
+            self._failures.append((step, error))
+            raise
+        fence = session.fence if step.emitted else 0
         result = StepResult(arguments, stored, fence, dict(step.counts), step.usage, step.began_at)
         kept = self._steps[name] = session.store_step(name, result)
         self._kept += 1

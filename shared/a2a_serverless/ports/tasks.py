@@ -47,7 +47,8 @@ class StepResult:
 
     ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
     ``counts`` says how often the step reported progress and asked each question, ``usage`` what models have used in it.
-    The times (ms) are written and not read back with the result: ``TaskLog.list_step_times`` lists them.
+    The times (ms) are written and not read back with the result, nor is ``error``, the class of the exception that a
+    failed step ended with: ``TaskLog.list_step_times`` lists them.
     """
 
     arguments: str
@@ -57,6 +58,7 @@ class StepResult:
     usage: Usage = field(default_factory=dict)
     began_at: int = field(default=0, compare=False)
     ended_at: int = field(default=0, compare=False)
+    error: str = field(default="", compare=False)
 
 
 class DueItem(NamedTuple):

@@ -119,17 +119,19 @@ class Deliveries(ProtoModel):
 
 
 class TimelineSpan(ProtoModel):
-    """A part of the task's time; without ``ended_at`` it goes on."""
+    """A part of the task's time; without ``ended_at`` it goes on. ``error`` is the kind of error of a failed step."""
 
     kind: str
     name: str | None = None
     began_at: Timestamp
     ended_at: Timestamp = None
+    error: str | None = None
 
     @classmethod
     def of(cls, span: Span) -> Self:
         """A span of the task."""
-        return cls(kind=span.kind.value, name=span.name or None, began_at=span.began_at, ended_at=span.ended_at)
+        times = {"began_at": span.began_at, "ended_at": span.ended_at}
+        return cls(kind=span.kind.value, name=span.name or None, **times, error=span.error or None)
 
 
 class TimelineEvent(ProtoModel):

@@ -87,7 +87,7 @@ class LocalDeployment(InProcessDeployment):
     ) -> None:
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
         self.on_event: Callable[[TaskKey, Event], None] | None = None
-        self.on_error: Callable[[TaskKey, BaseException], None] = lambda *_: None
+        self.on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
         self._news, self._over, self._key_ring = threading.Event(), threading.Event(), MemoryKeyRingStore()
         self._version, self._run, clock = 0, in_threads(), SystemClock()
         self._workers = ThreadPoolExecutor(WORKERS, "worker")
@@ -202,8 +202,8 @@ class LocalDeployment(InProcessDeployment):
             logger.error("queue message failed", extra=safe_error_fields(error) | {"task": message.key.task})
             self.queue.enqueue(message, VISIBILITY_S)
 
-    def _report(self, key: TaskKey, error: BaseException) -> None:
-        self.on_error(key, error)
+    def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        self.on_error(key, error, reference)
 
     def _is_newer_than(self, version: int) -> bool:
         return self._version > version

@@ -103,7 +103,7 @@ def step_time_of(item: Mapping[str, Any]) -> StepTime:
     from a2a_serverless.domain.timeline import StepTime
 
     began, ended = (int(item[name]["N"]) if name in item else 0 for name in ("began", "ended"))
-    return StepTime(item["name"]["S"], began, ended)
+    return StepTime(item["name"]["S"], began, ended, item["error"]["S"] if "error" in item else "")
 
 
 def due_of(item: Mapping[str, Any]) -> DueItem:

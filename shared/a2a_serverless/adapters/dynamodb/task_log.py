@@ -142,14 +142,15 @@ class DynamoTaskLog:
         return {item["name"]["S"]: self._step(item) for item in found}
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
-        found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "expires")
+        found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice((one for one in found if "ended" in one), limit)]
 
     def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
         place = (keys.task(key), keys.step(name))
         body = self._payloads.store(key, dump_step(result))
         times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
-        item = items.make_item(*place, expires, {"name": {"S": name}, **times, **body})
+        error = {"error": {"S": result.error}} if result.error else {}
+        item = items.make_item(*place, expires, {"name": {"S": name}, **times, **error, **body})
         refusal = self._table.write(self._table.put_new(item))
         found = self._found(item, refusal) if refusal else None
         return self._step(found) if found else result

@@ -4,7 +4,7 @@ import { clock, duration, el, ENDED, name, plain } from "./dom.js";
 const ROWS = 300;
 const IDLE = 0.1;
 const KINDS = { queued: "queued", working: "run", "input-required": "waits for input", "auth-required": "waits for sign-in",
-  step: "step", interrupted: "interrupted step", call: "call" };
+  step: "step", interrupted: "interrupted step", failed: "failed step", call: "call" };
 const ms = (time) => (time ? Date.parse(time) : null);
 
 export function waterfall(timeline, now = Date.now()) {
@@ -32,7 +32,9 @@ function spans(timeline, over, now) {
     const to = ms(span.endedAt) ?? (over ? ms(timeline.statusAt) : Math.max(from, now));
     const label = span.kind === "working" ? `run ${span.name}` : span.name ?? KINDS[span.kind] ?? span.kind;
     const idle = span.kind.endsWith("required");
-    return { label, kind: span.kind, told: KINDS[span.kind] ?? span.kind, open: !span.endedAt && !over, bars: [{ from, to, idle }] };
+    const told = `${KINDS[span.kind] ?? span.kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`;
+    return { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, open: !span.endedAt && !over,
+      bars: [{ from, to, idle, bad: span.kind === "failed" }] };
   });
 }
 

@@ -1,0 +1,165 @@
+"""What an agent's function may return, and how a mistake of its author is explained: agent, file, line, what helps."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless import Message, Part, Skill, agent
+from a2a_serverless.domain.agent import InvalidAnswer, TaskFailed, TaskRejected
+from a2a_serverless.protocol.v1 import Role
+from a2a_serverless.testing import AgentTestHarness
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from a2a_serverless import Agent, TaskContext
+    from a2a_serverless.domain.agent import Runs
+
+CLIENT = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
+MESSAGE = "a message is a text, a dict (data), a list of parts or a Message"
+
+
+def made(work: Any, runs: Runs = "queued") -> Agent:
+    """An agent, made as its author makes it."""
+    return agent(id="maker", name="m", description="m", skills=[Skill("m", "m", "m", ("m",))], runs=runs)(work)
+
+
+def line_of(work: Any) -> str:
+    return f"{__file__}:{work.__code__.co_firstlineno}"
+
+
+@pytest.mark.parametrize("runs", ["queued", "inline"])
+def test_a_dict_as_the_answer_is_data(runs: Runs) -> None:
+    async def work(_: TaskContext) -> dict[str, Any]:
+        return {"a": [1, None]}
+
+    answer = AgentTestHarness(made(work, runs)).send("go").answer
+    message = answer if isinstance(answer, Message) else answer.status.message
+    assert isinstance(answer, Message) == (runs == "inline")
+    assert message
+    assert message.data() == {"a": [1, None]}
+
+
+async def asks(task: TaskContext) -> None:
+    await task.ask({"amount": 20})
+
+
+async def reports(task: TaskContext) -> None:
+    await task.report_progress({"amount": 20})
+    await task.ask("And now?")
+
+
+async def fails(_: TaskContext) -> None:
+    raise TaskFailed({"amount": 20})
+
+
+async def refuses(_: TaskContext) -> None:
+    raise TaskRejected({"amount": 20})
+
+
+@pytest.mark.parametrize("work", [asks, fails, refuses])
+def test_a_dict_is_data_in_every_message(work: Callable[[TaskContext], Awaitable[None]]) -> None:
+    message = AgentTestHarness(agent_of(work)).send("go").task.status.message
+    assert message
+    assert message.data() == {"amount": 20}
+
+
+def test_a_dict_as_progress_is_data() -> None:
+    said = AgentTestHarness(agent_of(reports)).send("go").task.history
+    assert {"amount": 20} in [message.data() for message in said]
+
+
+def test_the_text_of_a_failure_with_data_is_its_json() -> None:
+    assert str(TaskFailed({"amount": 20})) == '{"amount": 20}'
+
+
+NO_ANSWERS = {
+    "a number": (5, "not int"),
+    "bytes": (b"x", "not bytes"),
+    "a list": (["a", 1], "not a list with str"),
+    "a set": ({1}, "not set"),
+    "no parts": ([], "a message needs parts, and the role of an agent"),
+    "a client's message": (CLIENT, "a message needs parts, and the role of an agent"),
+}
+
+
+@pytest.mark.parametrize("runs", ["queued", "inline"])
+@pytest.mark.parametrize(("answer", "why"), NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_helps(
+    answer: Any, why: str, runs: Runs, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(_: TaskContext) -> Any:
+        return answer
+
+    with caplog.at_level(logging.ERROR):
+        reply = AgentTestHarness(made(work, runs)).send("go")
+    assert reply.state == "failed"
+    assert reply.said.startswith("The agent stopped with an error (reference ")
+    assert isinstance(reply.error, InvalidAnswer)
+    said = str(reply.error)
+    assert said.startswith(f"The agent 'maker' ({line_of(work)}) returned no message: ")
+    assert said.endswith(f"{why}. Return a text, a dict (data), a list of parts, a Message or None.")
+    (line,) = [record for record in caplog.records if record.msg == "agent failed"]
+    assert vars(line)["remedy"] == said
+
+
+def test_a_question_that_is_no_message_is_refused_in_the_author_s_line() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.ask(5)  # type: ignore[arg-type]
+
+    error = AgentTestHarness(made(work)).send("go").error
+    assert (type(error), str(error)) == (TypeError, f"{MESSAGE}, not int")
+    assert "await task.ask(5)" in "".join(traceback.format_exception(error))
+
+
+def plain(_: TaskContext) -> str:
+    return "Hello"
+
+
+async def yields(_: TaskContext) -> Any:
+    yield "Hello"
+
+
+class Plain:
+    def __call__(self, _: TaskContext) -> str:
+        return "Hello"
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (plain, f"The agent 'maker' ({line_of(plain)}) is a plain function: write `async def plain(task)`"),
+        (yields, f"The agent 'maker' ({line_of(yields)}) is a generator: send each piece by `await task.emit(...)`"),
+        (Plain(), f"The agent 'maker' ({line_of(Plain.__call__)}) is a plain function"),
+        (5, "The agent 'maker' is no function: `agent(...)` takes an async function"),
+    ],
+    ids=["plain", "yields", "callable", "no function"],
+)
+def test_a_function_that_is_not_async_is_refused_where_it_is_decorated(work: Any, said: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        made(work)
+    assert str(refused.value).startswith(said)
+
+
+class Async:
+    async def __call__(self, _: TaskContext) -> str:
+        return "Hello"
+
+
+def wrapper_of(work: Any) -> Any:
+    @wraps(work)
+    def wrapped(task: TaskContext) -> Any:
+        return work(task)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("work", [Async(), wrapper_of(Async().__call__)], ids=["an object", "a wrapper"])
+def test_objects_and_wrappers_of_async_functions_are_agents(work: Any) -> None:
+    assert AgentTestHarness(made(work, "inline")).send("go").said == "Hello"
