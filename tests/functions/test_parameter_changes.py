@@ -102,9 +102,9 @@ def variables(resources: dict[str, Any], function: str) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name != "OBSERVABILITY"}
 
 
-def test_the_key_ring_has_a_place_for_the_digest_of_the_rotators_code() -> None:
-    """The build writes it (tests/stack/test_build.py), so that new code is run at once."""
-    assert evaluated()["KeyRing"]["Properties"]["CodeDigest"] == ""
+def test_the_key_ring_has_a_place_for_a_digest() -> None:
+    """The build writes it (tests/stack/test_build.py), so that new code and new settings are tried at once."""
+    assert evaluated()["KeyRing"]["Properties"]["Digest"] == ""
 
 
 def test_a_deployment_makes_the_same_resources_wherever_sam_uploads_the_zips() -> None:

@@ -123,19 +123,22 @@ def test_an_agent_keeps_the_data_of_every_aws_service_that_it_names(project: Pat
     assert "botocore/data/textract/paginators-1.json" not in names_in(made, "Relay")
 
 
-def test_the_key_ring_names_the_rotators_zip_so_that_new_code_is_run(project: Paths) -> None:
+def test_new_code_of_the_rotator_and_new_settings_change_the_key_ring_so_that_they_are_tried(project: Paths) -> None:
     template = json.loads(project.template.read_text())
-    template["Resources"]["KeyRing"] = {"Type": "Custom::KeyRing", "Properties": {"CodeDigest": ""}}
+    template["Metadata"] = {"Settings": {"KEY_RING_ROTATION_DAYS": "30"}}
+    template["Resources"]["KeyRing"] = {"Type": "Custom::KeyRing", "Properties": {"Digest": ""}}
     project.template.write_text(json.dumps(template))
     first = digest_of_key_ring(build(project, HERE))
     edit(project, "functions/relay/app.py", "print", "repr")
     assert digest_of_key_ring(build(project, HERE)) == first
     edit(project, "my_agents/mine.py", 'description="', 'description="Most politely. ')
-    assert digest_of_key_ring(build(project, HERE)) not in {first, ""}
+    second = digest_of_key_ring(build(project, HERE))
+    edit(project, "template.yaml", '"30"', '"31"')
+    assert len({"", first, second, digest_of_key_ring(build(project, HERE))}) == 4
 
 
 def digest_of_key_ring(made: Build) -> str:
-    return str(made.template["Resources"]["KeyRing"]["Properties"]["CodeDigest"])
+    return str(made.template["Resources"]["KeyRing"]["Properties"]["Digest"])
 
 
 def test_only_the_newest_builds_are_kept(project: Paths) -> None:

@@ -147,9 +147,10 @@ class _Work:
                 settings.give(document, properties, self.project)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
+        constants = json.dumps(document.get("Metadata", {}).get("Settings"))
         for resource in document["Resources"].values():
             if resource["Type"] == KEY_RING:
-                resource["Properties"]["CodeDigest"] = zips[ROTATOR].stem
+                resource["Properties"]["Digest"] = _digest([zips[ROTATOR].stem.encode(), constants.encode()])
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
         write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
