@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.stack import processes
+from a2a_serverless.stack import processes, sam
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.invoke import bridge, call_of, docker, relayed, write_inputs
 from a2a_serverless.stack.targets import Build
+from tests.stack.docker_daemon import docker_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from tests.stack.local import LocalStack
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,16 +94,40 @@ def test_sam_gets_the_zips_and_every_variable_that_the_function_has(tmp_path: Pa
     table = {"Type": "AWS::DynamoDB::Table", "Properties": {}}
     built = tmp_path / "build"
     built.mkdir()
+    (built / "WorkerFunction.zip").touch()
     (built / "template.yaml").write_text(json.dumps({"Resources": {"WorkerFunction": function, "Table": table}}))
     environment = {"TABLE_NAME": "tasks", "AWS_ENDPOINT_URL": "http://localhost:4566"}
     call = call_of("Worker", "events/worker-message.json", ROOT)
     template, values = write_inputs(tmp_path / "invoke", Build(built, ()), call, environment)
     properties = json.loads(template.read_text())["Resources"]["WorkerFunction"]["Properties"]
-    assert properties["CodeUri"] == str(built / "WorkerFunction.zip")
+    assert (template.parent / properties["CodeUri"]).resolve() == built / "WorkerFunction.zip"
     assert properties["Timeout"] == 9
     # SAM drops what its template does not declare.
     assert set(properties["Environment"]["Variables"]) == set(environment)
     assert json.loads(values.read_text()) == {"WorkerFunction": environment}
+
+
+@pytest.mark.enable_socket
+@pytest.mark.stack
+def test_the_command_asks_docker_for_the_function_of_the_running_stack(stack: LocalStack) -> None:
+    """The real SAM; a stand-in plays Docker. ``A2A_STATE`` names the stack."""
+    with docker_daemon(gateway="127.0.0.2") as docker:
+        done = subprocess.run(
+            [sys.executable, "-m", "a2a_serverless.stack.invoke", "Worker", "events/worker-message.json"],
+            cwd=ROOT,
+            env=os.environ | docker.environment | {"A2A_STATE": str(stack.paths.state)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode, "there is no container that could answer"
+    assert docker.asked, done.stderr
+    asked = docker.asked[0]
+    variables = dict(one.split("=", 1) for one in asked["Env"])
+    assert variables.items() >= sam.function_environment(stack.deployment, "worker").items()
+    assert variables["AWS_ENDPOINT_URL"] == stack.deployment.endpoint.replace("127.0.0.1", "localhost")
+    assert asked["HostConfig"]["ExtraHosts"] == ["localhost:127.0.0.2"]
+    assert {"app.py", "agents.json"} <= docker.mounted[0]
 
 
 @pytest.mark.enable_socket

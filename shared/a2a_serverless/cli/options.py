@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -78,15 +77,10 @@ def _running_port(environment: Mapping[str, str]) -> int | None:
     from a2a_serverless.stack import paths, processes
 
     with suppress(ProjectError, OSError, ValueError, TypeError):
-        here = paths.of(find_project().root, state_folder(environment))
+        here = paths.of(find_project().root, paths.state_folder(environment))
         found = [*processes.started(here.dev), *processes.started(here)]
         return next((process.port for process in found if process.name == "api"), None)
     return None
-
-
-def state_folder(environment: Mapping[str, str]) -> Path | None:
-    """The folder of the stack's state; None for the usual one."""
-    return Path(environment["A2A_STATE"]).resolve() if environment.get("A2A_STATE") else None
 
 
 def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
@@ -132,7 +126,7 @@ class CliContext:
         """The paths of the current folder's project. Raises ProjectError or StackError."""
         from a2a_serverless.stack import paths
 
-        return paths.find(state=state_folder(self.environment))
+        return paths.find(state=paths.state_folder(self.environment))
 
     @contextmanager
     def request(self, call: ClientRequest) -> Iterator[ClientResponse]:

@@ -11,7 +11,7 @@ import typer
 
 from a2a_serverless.cli.dev import example_message, send_command
 from a2a_serverless.cli.files import media_type_of, read_file
-from a2a_serverless.cli.options import CliContext, state_folder
+from a2a_serverless.cli.options import CliContext
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.paths import Paths
@@ -47,7 +47,7 @@ def demo(cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeo
     saves the results in out/.
     """
     from a2a_serverless.stack.library import FILES
-    from a2a_serverless.stack.paths import find_samples
+    from a2a_serverless.stack.paths import find_samples, state_folder
 
     path = source or FILES / "examples/demo.md"
     text = read_file(path)

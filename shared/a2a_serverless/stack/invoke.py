@@ -24,7 +24,7 @@ from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.packaging import functions_of
-from a2a_serverless.stack.paths import Paths, find
+from a2a_serverless.stack.paths import Paths, find, state_folder
 from a2a_serverless.stack.processes import LOOPBACK
 from a2a_serverless.stack.targets import Build, this_machine
 
@@ -57,15 +57,13 @@ def call_of(function: str, event: str, root: Path) -> FunctionCall:
 
 
 def write_inputs(folder: Path, built: Build, call: FunctionCall, environment: Mapping[str, str]) -> tuple[Path, Path]:
-    """Write the template and the environment file for SAM, which sets only variables that the template names."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the template, beside the rest of the build, and the environment file for SAM.
+
+    SAM sets only variables that the template names.
+    """
     document = built.template
-    functions = functions_of(document)
-    for properties in functions.values():
-        properties["CodeUri"] = str(built.path / properties["CodeUri"])
-    functions[call.logical_id]["Environment"] = {"Variables": dict.fromkeys(environment, "")}
-    template, values = folder / "template.yaml", folder / "env.json"
-    template.write_text(json.dumps(document, indent=1))
+    functions_of(document)[call.logical_id]["Environment"] = {"Variables": dict.fromkeys(environment, "")}
+    template, values = sam.write_variant(built, document, folder), folder / "env.json"
     values.write_text(json.dumps({call.logical_id: dict(environment)}, indent=1))
     return template, values
 
@@ -151,7 +149,7 @@ def main(words: Sequence[str]) -> None:
     """Run with the arguments FUNCTION EVENT [options of `sam local invoke`]."""
     function, event, *arguments = words
     try:
-        paths = find()
+        paths = find(state=state_folder(os.environ))
         sys.exit(invoke(paths, call_of(function, event, paths.root), arguments))
     except StackError as error:
         sys.exit(str(error))

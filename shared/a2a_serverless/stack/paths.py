@@ -1,6 +1,6 @@
 """The paths of a project. The commands write only under its `.a2a/`, and `build` to `.aws-sam/build`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from a2a_serverless.project import ProjectError, find_project
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import CHECKOUT, FILES, IS_WHEEL
 
-__all__ = ["CHECKOUT", "Paths", "find", "find_samples"]
+__all__ = ["CHECKOUT", "Paths", "find", "find_samples", "state_folder"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,11 @@ def find(root: Path | None = None, state: Path | None = None) -> Paths:
     if not (root / "template.yaml").is_file():
         raise StackError("project", f"no template.yaml in {root}", remedy="`a2a-serverless init NAME` makes a project")
     return of(root, state)
+
+
+def state_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return the folder of the stack's state that the environment names; None for the usual one."""
+    return Path(environment["A2A_STATE"]).resolve() if environment.get("A2A_STATE") else None
 
 
 def find_samples(state: Path | None = None) -> Paths:

@@ -60,7 +60,7 @@ def deploy(
 ) -> Deployment:
     """Deploy a build into the emulator at `endpoint`; return its outputs. Raises `StackError`."""
     client("s3", endpoint).create_bucket(Bucket=BUCKET)
-    switched = _write_switched(built, switches, paths.state / "switched" / stack_name)
+    switched = write_variant(built, with_switches(built.template, switches), paths.state / "switched" / stack_name)
     options = ["--config-env", "local", "--stack-name", stack_name, "--template-file", switched, *overrides(parameters)]
     try:
         run_sam(paths, "deploy", options, without_aws(os.environ) | aws_environment(endpoint))
@@ -116,16 +116,16 @@ def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
     return ["--parameter-overrides", *pairs]
 
 
-def _write_switched(built: "Build", switches: Mapping[str, str], folder: Path) -> Path:
-    """Write a build's template with switches into another folder, with links to the rest of the build."""
+def write_variant(built: "Build", template: Mapping[str, Any], folder: Path) -> Path:
+    """Write a variant of a build's template beside links to the rest of the build in a folder; return its file."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    template = folder / "template.yaml"
-    template.write_text(json.dumps(with_switches(built.template, switches), indent=1))
+    file = folder / "template.yaml"
+    file.write_text(json.dumps(template, indent=1))
     for path in built.path.iterdir():
-        if path.name != template.name:
+        if path.name != file.name:
             (folder / path.name).symlink_to(path)
-    return template
+    return file
 
 
 def run_sam(paths: Paths, command: str, options: list[str | Path], env: dict[str, str]) -> None:
