@@ -28,10 +28,7 @@ _ALARM, _DASHBOARD = f"cloudwatch:*:*:alarm:{NAMED}", f"cloudwatch::*:dashboard/
 _FUNCTION, _ROLE, _BUCKET = f"lambda:*:*:function:{NAMED}", f"iam::*:role/{NAMED}", f"s3:::{NAMED}"
 _API, _QUEUE, _TABLE = "apigateway:*::/*", f"sqs:*:*:{NAMED}", f"dynamodb:*:*:table/{NAMED}"
 _CALLS: Final = "DELETE GET PATCH POST PUT TagResource UntagResource"
-_SCHEDULE: Final = f"scheduler:*:*:schedule/default/{NAMED}"
 _SAM: Final = "aws-sam-cli-managed-default"  # where SAM keeps what it uploads, and the stack that this bucket is in
-
-_SAMS_STACK: Final = f"cloudformation:*:*:stack/{_SAM}/*"
 
 # For each type: service, actions, and what they are done to ("*" where AWS has no narrower form).
 RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
@@ -175,14 +172,15 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
     ],
     "Custom::KeyRing": [("lambda", "InvokeFunction", _FUNCTION)],
 }
-# SAM's and CloudFormation's own: change sets, the transform, and the bucket that the zips are uploaded to.
+# SAM's and CloudFormation's own: change sets, the transform, and the bucket that the zips are uploaded to, from which
+# `sam delete` removes them before it deletes the stack. tests/stack/test_deployer_calls.py sees SAM's calls.
 DEPLOYING: Final = [
     (
         "cloudformation",
         (
             "CreateChangeSet CreateStack DeleteChangeSet DeleteStack DescribeChangeSet "
-            "DescribeStackEvents DescribeStackResources DescribeStacks ExecuteChangeSet GetTemplate "
-            "ListStackResources TagResource UpdateStack"
+            "DescribeStackEvents DescribeStackResource DescribeStackResources DescribeStacks ExecuteChangeSet "
+            "GetTemplate ListStackResources TagResource UpdateStack"
         ),
         f"cloudformation:*:*:stack/{NAMED}/*",
     ),
@@ -196,7 +194,7 @@ DEPLOYING: Final = [
     (
         "s3",
         (
-            "CreateBucket GetBucketLocation GetBucketPolicy GetEncryptionConfiguration GetObject "
+            "CreateBucket DeleteObject GetBucketLocation GetBucketPolicy GetEncryptionConfiguration GetObject "
             "ListBucket PutBucketPolicy PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning "
             "PutEncryptionConfiguration PutObject"
         ),
