@@ -202,7 +202,7 @@ bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: 
 
 .PHONY: lock
 lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
-	$(LOCK) pyproject.toml --extra cli --extra otel --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --extra cli --extra otel --group dev --group uv -o requirements/dev.txt
 	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra otel --extra picture -c requirements/dev.txt -o requirements/functions.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt

@@ -21,7 +21,7 @@ def make_project(name: str) -> Path:
     parent = ROOT / ".a2a/bench"
     shutil.rmtree(parent / name, ignore_errors=True)
     parent.mkdir(parents=True, exist_ok=True)
-    create(name, parent)
+    create(parent / name)
     home = parent / name / ".a2a"
     home.mkdir()
     for shared in SHARED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -115,6 +115,17 @@ def read_project(root: Path) -> Project:
     except ValidationError as error:
         whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {one['msg']}" for one in error.errors()]
     raise ProjectError(f"{file}, {TABLE}: {'; '.join(whys)}")
+
+
+def set_environment(root: Path, environment: MutableMapping[str, str] = os.environ) -> None:
+    """Sets the variables of the project in a folder, but for those that are set. Raises ProjectError.
+
+    Without a project in the folder it sets none.
+    """
+    file = root / FILE
+    if file.is_file() and "a2a-serverless" in _parse(file).get("tool", {}):
+        for name, value in read_project(root).environment.items():
+            environment.setdefault(name, value)
 
 
 def _parse(file: Path) -> dict[str, Any]:

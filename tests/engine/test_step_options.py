@@ -168,7 +168,7 @@ async def invoices(*, missing: bool) -> list[Invoice | None]:
     return [invoice(), None] if missing else [invoice()]
 
 
-class Desk:
+class Plotter:
     def __call__(self) -> Invoice:
         return invoice()
 
@@ -187,10 +187,10 @@ async def mistaken() -> Invoice:
 ANNOTATED: dict[str, tuple[Callable[[], Any], object]] = {
     "model": (invoice, invoice()),
     "list": (partial(invoices, missing=True), [invoice(), None]),
-    "method": (partial(Desk().point, 0.5), Point(0.5, b"abc")),
+    "method": (partial(Plotter().point, 0.5), Point(0.5, b"abc")),
     "class": (partial(Invoice, amount=1, on=date(2030, 1, 2)), invoice()),
-    "object": (Desk(), invoice()),
-    "retries": (with_retries(partial(Desk().point, 0.5)), Point(0.5, b"abc")),
+    "object": (Plotter(), invoice()),
+    "retries": (with_retries(partial(Plotter().point, 0.5)), Point(0.5, b"abc")),
 }
 
 

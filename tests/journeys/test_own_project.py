@@ -14,8 +14,9 @@ import pytest
 from a2a_serverless.stack import processes
 from a2a_serverless.stack.environments import find_uv, package_index
 from tests.collector import NO_EXPORTER, collecting, has_exporter
+from tests.stack.indexes import TAKEN, Index, serving
 from tests.stack.local import eventually
-from tests.stack.wheels import dist
+from tests.stack.wheels import dist, wheels_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ WAITS = 4
 
 
 class Folder:
-    """A folder in which commands are started, with the wheels beside the package index."""
+    """A folder in which commands are started."""
 
     def __init__(self, path: Path, environment: dict[str, str]) -> None:
         self.path, self.environment = path, environment
@@ -62,17 +63,26 @@ class Folder:
 
 
 @pytest.fixture(scope="module")
-def project(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
-    """A new project, made by the program in an environment that has the wheel only."""
+def taken() -> Iterator[Index]:
+    """An index that is asked before the usual one, on which somebody else has the library's names."""
+    with serving(TAKEN) as index:
+        yield index
+    assert index.asked == []
+
+
+@pytest.fixture(scope="module")
+def project(dist: Path, taken: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
+    """A new project, made by the program in an environment that has the wheels only."""
     folder = tmp_path_factory.mktemp("empty")
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "VIRTUAL_ENV", "PYTHON"))}
     ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
     url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1"}
-    links = {"UV_FIND_LINKS": str(dist), "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
-    made = Folder(folder, {**ours, **ports, **url, **links, **package_index()})
+    python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_INDEX": taken.url}
+    made = Folder(folder, {**ours, **ports, **url, **python, **package_index()})
+    library, receiver = wheels_in(dist)
     try:
         made.run(find_uv(), "venv", "--quiet", "tool")
-        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", "a2a-serverless[cli]")
+        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", f"{library}[cli]", receiver)
     except AssertionError as error:
         if "CI" in os.environ:
             raise

@@ -10,16 +10,20 @@ import pytest
 
 from a2a_serverless.project import read_project
 from a2a_serverless.project_check import check_project
+from a2a_serverless.stack.bases import parse_template
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import CHECKOUT, expand, read_requirements
 from a2a_serverless.stack.new_project import create
+from tests.stack.wheels import dist, wheels_in
+
+__all__ = ["dist"]
 
 EXAMPLE = CHECKOUT / "examples/project"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    create("night-shift", tmp_path)
+def project(dist: Path, tmp_path: Path) -> Path:
+    create(tmp_path / "night-shift", lambda _: wheels_in(dist))
     return tmp_path / "night-shift"
 
 
@@ -44,7 +48,8 @@ def test_a_function_needs_what_this_repository_s_needs_but_for_what_the_samples_
     for file in project.glob("functions/*/requirements.txt"):
         ours = expand(read_requirements(CHECKOUT / file.relative_to(project)))
         assert expand(read_requirements(file)) == [line for line in ours if not line.startswith("pillow")]
-        assert re.fullmatch(r"(a2a-serverless(\[[a-z,]+\])?\n|a2a-webhook-receiver\n)+", file.read_text())
+        line = r"\./wheels/a2a_\w+-0\.1\.0-py3-none-any\.whl(\[[a-z,]+\])? --hash=sha256:[0-9a-f]{64}\n"
+        assert re.fullmatch(f"({line})+", file.read_text())
 
 
 def test_the_options_for_sam_are_this_repository_s_with_the_project_s_name(project: Path) -> None:
@@ -63,7 +68,8 @@ def test_events_are_for_the_agent_that_there_is(project: Path) -> None:
 def test_the_rest_is_the_example_with_the_project_s_name(project: Path) -> None:
     written = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
     assert {"night_shift/tailor.py", "tests/test_tailor.py", ".gitignore", ".github/workflows/deploy.yml"} <= written
-    assert not [path for path in project.rglob("*") if path.is_file() and re.search(r"my.agents", path.read_text())]
+    texts = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".whl"]
+    assert not [path for path in texts if re.search(r"my.agents", path.read_text())]
     assert read_project(project).agents == ("night_shift.tailor:tailor",)
     assert [one["id"] for one in check_project(read_project(project)).agents["night_shift.tailor:tailor"]] == ["tailor"]
 
@@ -79,15 +85,40 @@ def test_the_agent_is_the_readme_s() -> None:
     assert (EXAMPLE / "my_agents/tailor.py").read_text().endswith(shown)
 
 
-@pytest.mark.parametrize("name", ["", "My-agents", "my_agents", "1st", "a--b", "a-", "../a", "a" * 51])
-def test_a_bad_name_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(StackError, match="is no name: lower case"):
-        create(name, tmp_path)
+UNUSABLE = {
+    "is no name: lower case": ["My-agents", "my_agents", "1st", "a--b", "a-", "a" * 51],
+    "is a word of Python": ["class", "import"],
+    "is a module of Python's library": ["json", "test", "email"],
+    "is a folder of each project": ["tests", "functions", "events", "wheels"],
+    "is a package that the project needs": [
+        *(
+            "a2a-serverless",
+            "a2a-webhook-receiver",
+            "pydantic",
+            "pyyaml",
+            "yaml",
+            "pytest",
+            "dateutil",
+            "pydantic-core",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(("why", "name"), [(why, name) for why, names in UNUSABLE.items() for name in names])
+def test_a_name_that_cannot_work_is_refused(why: str, name: str, tmp_path: Path) -> None:
+    with pytest.raises(StackError, match=why):
+        create(tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_python_of_the_project_is_the_functions(project: Path) -> None:
+    runtime = parse_template(project / "template.yaml")["Parameters"]["Runtime"]["Default"]
+    assert f"python{(project / '.python-version').read_text()}" == f"{runtime}\n"
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     with pytest.raises(StackError, match="exists already"):
-        create("shop", tmp_path)
+        create(tmp_path / "shop")
     assert not list((tmp_path / "shop").iterdir())

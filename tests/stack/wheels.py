@@ -24,3 +24,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         command = [find_uv(), "build", *options, str(source)]
         subprocess.run(command, check=True, cwd=folder)  # noqa: S603 - uv, by path
     return folder
+
+
+def wheels_in(dist: Path) -> list[Path]:
+    """The library's wheel and the receiver's."""
+    return [next(dist.glob(f"{name}-*.whl")) for name in ("a2a_serverless", "a2a_webhook_receiver")]

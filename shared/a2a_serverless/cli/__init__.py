@@ -1,6 +1,7 @@
 """The command line: ``a2a-serverless --help``."""
 
 import sys
+from importlib.metadata import version
 
 
 def main() -> None:
@@ -12,7 +13,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("a2a_serverless"):
             raise
-        sys.exit(f"There is no module {error.name!r}: pip install 'a2a-serverless[cli]'")
+        wheel = f"a2a_serverless-{version('a2a-serverless')}-py3-none-any.whl[cli]"
+        sys.exit(f"There is no module {error.name!r}: the commands need the extra cli, as in pip install './{wheel}'")
 
 
 __all__ = ["main"]

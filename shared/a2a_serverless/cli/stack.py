@@ -20,7 +20,9 @@ TAIL = 20
 PAUSE_S = 1.0
 NOISE = ("START RequestId", "END RequestId")  # Lambda's REPORT line has all that these say
 
-Name = Annotated[str, typer.Argument(help="Such as my-agents; its package is my_agents.", show_default=False)]
+Folder = Annotated[
+    Path, typer.Argument(help="Such as my-agents: the project's name; its package is my_agents.", show_default=False)
+]
 Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
@@ -63,16 +65,27 @@ def demo(cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeo
         cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
 
 
-def init(cli: CliContext, name: Name) -> None:
-    """Make a project for agents of your own, in a new folder of this name."""
-    from a2a_serverless.stack.new_project import create
+def init(cli: CliContext, folder: Folder) -> None:
+    """Make a project for agents of your own, in a new folder.
 
-    files = create(name, Path.cwd())
-    commands = [f"cd {name}", "uv run pytest", "uv run a2a-serverless dev", "uv run a2a-serverless up"]
-    listed = [path.relative_to(Path.cwd()).as_posix() for path in files]
-    cli.terminal.result(
-        {"folder": name, "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
+    The library's wheels are copied into the project. No command asks a package index for them, and uv.lock has their
+    digests and those of all that they need. Commit both.
+    """
+    from a2a_serverless.stack.new_project import create, lock
+
+    with cli.terminal.waiting("Making the project"):
+        files = create(folder)
+    with cli.terminal.waiting("Locking what the project needs"):
+        why = lock(folder)
+    listed = [path.relative_to(folder.parent).as_posix() for path in files] + (
+        [] if why else [f"{folder.name}/uv.lock"]
     )
+    commands = [f"cd {folder}", "uv run pytest", "uv run a2a-serverless dev", "uv run a2a-serverless up"]
+    cli.terminal.result(
+        {"folder": f"{folder}", "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
+    )
+    if why:
+        cli.terminal.note(f"uv.lock is not there yet, and `uv lock` writes it: {why}")
     cli.terminal.note("Next:\n" + "\n".join(f"  {command}" for command in commands))
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -63,7 +64,9 @@ def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> 
         services |= named_services(own_packages(project))
         services |= {"ssm" for place in project.secrets.values() if place.startswith(PARAMETER)}
     expanded = tuple(library.expand(lines))
-    constraints = _installed() if own else (library.FILES / "requirements/functions.txt").read_text()
+    constraints = (
+        _installed(project.root / "uv.lock") if own else (library.FILES / "requirements/functions.txt").read_text()
+    )
     return Base(folder, expanded, constraints, services, not own, library.packages(lines))
 
 
@@ -122,10 +125,21 @@ class _Loader(yaml.CSafeLoader):
 _Loader.add_multi_constructor("!", lambda *_: None)
 
 
-def _installed() -> str:
-    """The versions that are installed here: what was tested is what is deployed."""
+def _installed(lock: Path) -> str:
+    """The versions that are installed here: what was tested is what is deployed. With the digests that uv.lock has."""
     names = {(found.name.lower(), found.version) for found in metadata.distributions() if found.name}
-    return "".join(f"{name}=={version}\n" for name, version in sorted(names))
+    digests = _digests(lock)
+    return "".join(f"{name}=={version}{digests.get((name, version), '')}\n" for name, version in sorted(names))
+
+
+def _digests(lock: Path) -> dict[tuple[str, str], str]:
+    """The options of a requirement for each package and version of a lock; none without a lock of uv."""
+    try:
+        locked = tomllib.loads(lock.read_text())["package"]
+    except (OSError, KeyError, ValueError):
+        return {}
+    files = {(one["name"], one.get("version", "")): [one.get("sdist", {}), *one.get("wheels", [])] for one in locked}
+    return {key: "".join(f" --hash={file['hash']}" for file in each if "hash" in file) for key, each in files.items()}
 
 
 def _write_sources(folder: Path, paths: Paths, wanted: Mapping[str, Base], missing: Mapping[str, Base]) -> None:

@@ -46,10 +46,11 @@ def _install(paths: Paths, name: str, console: Console) -> None:
 
 
 def find_uv() -> str:
-    """Return the path of uv, which the extra ``cli`` brings. Raises `StackError`."""
-    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    """Return the path of the uv that runs this process, or of the nearest one. Raises `StackError`."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    found = shutil.which(os.environ.get("UV", "uv")) or shutil.which("uv", path=path)
     if found is None:
-        raise StackError("uv", "it is not installed", remedy="pip install 'a2a-serverless[cli]'")
+        raise StackError("uv", "it is not installed", remedy="https://docs.astral.sh/uv/getting-started/installation/")
     return found
 
 

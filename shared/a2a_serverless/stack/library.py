@@ -17,9 +17,11 @@ ASSETS = PACKAGE / "assets"
 IS_WHEEL = ASSETS.is_dir()
 FILES = ASSETS if IS_WHEEL else CHECKOUT
 LIBRARY, RECEIVER = "a2a_serverless", "a2a_webhook_receiver"
-# In a requirements file: the library by its name or as the checkout, with extras; and the receiver.
-_LIBRARY = re.compile(r"(?:\.|a2a-serverless)(?:\[([\w,\s-]*)\])?(?:\s*[=<>!~].*)?")
-_RECEIVER = re.compile(r"(?:\./webhook_receiver|a2a-webhook-receiver)(?:\s*[=<>!~].*)?")
+# In a requirements file: the library by its name, as the checkout or as a wheel, with extras; and the receiver.
+_WHEEL = r"(?:\./)?wheels/{}-[\w.+-]+\.whl"
+_REST = r"(?:\s*[=<>!~].*)?(?:\s+--hash=\S+)*"
+_LIBRARY = re.compile(rf"(?:\.|a2a-serverless|{_WHEEL.format(LIBRARY)})(?:\[([\w,\s-]*)\])?{_REST}")
+_RECEIVER = re.compile(rf"(?:\./webhook_receiver|a2a-webhook-receiver|{_WHEEL.format(RECEIVER)}){_REST}")
 
 
 def receiver() -> Path:
