@@ -1,18 +1,21 @@
 import io
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, keep_logs, running_stack
+from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, keep_logs, options_of, running_stack
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.client import HttpError
 from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.http.server import listen
 from a2a_serverless.project import ProjectError
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
+from a2a_serverless.stack.processes import claim_port
 from tests.stack.local import LocalStack
 
 
@@ -43,6 +46,16 @@ def test_what_goes_wrong_in_a_part_is_its_fault(error: Exception) -> None:
 def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo_run(tmp_path).step("send", "Sending"):
         raise ZeroDivisionError
+
+
+@pytest.mark.enable_socket
+def test_the_demo_uses_the_ports_that_it_is_given_and_no_others(tmp_path: Path) -> None:
+    ports = claim_port("test", 0), claim_port("test", 0), claim_port("test", 0)
+    run = replace(demo_run(tmp_path), ports=ports)
+    options = options_of(run)
+    assert (options.emulator_port, options.api_port, options.receiver_port) == ports
+    with listen(ports[1]), pytest.raises(StackError, match=f"api: port {ports[1]} "):
+        options_of(run)
 
 
 @pytest.mark.enable_socket

@@ -397,7 +397,7 @@ def test_an_error_as_json_is_for_programs() -> None:
 
 def test_a_refused_parameter_is_named() -> None:
     done = shell().run("send", "echo", "hello", "--webhook", "http://hooks.example.com/", "--no-wait")
-    assert "configuration.taskPushNotificationConfig.url is refused: only https is allowed" in done.err
+    assert "The agent refuses the webhook http://hooks.example.com/: only https is allowed" in done.err
 
 
 def test_who_is_not_known_is_told_how_to_be() -> None:

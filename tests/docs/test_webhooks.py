@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from a2a_serverless.cli.app import COMMANDS
-from a2a_serverless.domain.delivery import DELAYS_S, GIVE_UP_MS, TOKEN_LIFE_S, notification_claims
+from a2a_serverless.domain.delivery import (
+    DELAYS_S,
+    GIVE_UP_MS,
+    PERMANENT_FAILURE_TRIES,
+    TOKEN_LIFE_S,
+    Verdict,
+    classify_outcome,
+    notification_claims,
+)
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState, PushConfig, Verification
 from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from a2a_webhook_receiver.answers import STATUS
 from tests.faults.kinds import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,6 +30,12 @@ CONFIG = PushConfig("c", "https://hooks.example.com", "1.0", "i", 1)
 CLAIMS = notification_claims(
     TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j"
 )
+
+SAID = {
+    Verdict.DELIVERED: "continues",
+    Verdict.RETRY: "tries again, twelve times in all",
+    Verdict.PERMANENT: "gives up after the fifth failure in a row",
+}
 
 
 @pytest.mark.parametrize("name", [*CLAIMS, *CursorState, *Verification])
@@ -49,3 +66,15 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert f"({len(DELAYS_S)} attempts, two days)" in (DOCS / page).read_text()
     assert TOKEN_LIFE_S == 300
     assert f"under {len(KINDS)} kinds of fault" in TEXT
+
+
+def test_the_receiver_s_readme_says_of_each_status_what_the_sender_does() -> None:
+    table = (DOCS.parent / "webhook_receiver/README.md").read_text().partition("## Answers")[2].partition("\n\n```")[0]
+    rows = re.findall(r"^\| ([0-9, ]+) \|.*\| ([^|]+) \|$", table, re.MULTILINE)
+    told = {int(status): what for statuses, what in rows for status in statuses.split(", ")}
+    verdicts = {status: classify_outcome(Outcome(status=status)) for status in told}
+    assert set(told) == {200, 500, *STATUS.values()}
+    assert told == {status: SAID[verdict] for status, verdict in verdicts.items()}
+    assert PERMANENT_FAILURE_TRIES == 5
+    assert len(DELAYS_S) == 12
+    assert sum(DELAYS_S[:PERMANENT_FAILURE_TRIES]) // 60 == 12

@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from a2a_serverless.cli import callers, cards, check, dev, erase, listing, operator_commands, stack, tasks, trace
 from a2a_serverless.cli.errors import explain
-from a2a_serverless.cli.options import CliContext, as_command
+from a2a_serverless.cli.options import CliContext, WrongUsage, as_command
 
 GROUPS: Final = {
     "tasks": "List tasks.",
@@ -77,6 +77,7 @@ dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` h
 dev --json # For programs: one JSON document per line
 demo # A chain of agents on examples/demo.md, and a picture
 demo notes.md # On a text of yours
+demo --port 9000 --receiver-port 9010 --emulator-port 5566 # On these ports: A2A_API_PORT and so on set them, too
 demo --json # For scripts: the result as JSON
 up # Emulator on 4566, api on 8000, webhook receiver on 8010
 up --emulator-port 5566 --port 9000 --receiver-port 9010 # Beside another stack
@@ -87,9 +88,12 @@ logs notifier --follow # And new lines as they come
 send document "The history of lighthouses" # Follow it to its end, print the document
 send document --file notes.md --out out # Save the document in out/
 send document --file notes.md --no-wait # Start the task and print its id
+send document --last "Shorter, please" # Answer the question of the last task
 send document --file notes.md --inbox http://127.0.0.1:8010 # Send webhooks to the local receiver
 send https://agents.example.com/document --file notes.md # An agent anywhere
 get document TASK # Its state
+get document 3f9a1c # The beginning of the id is enough
+get document --last # The task that has changed last
 get document TASK --text # Only its result, for a pipe
 get document TASK --json # The whole task
 watch document TASK # Until it ends or needs you
@@ -210,4 +214,4 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
         if explained is None:
             raise
         cli.terminal.fail(explained)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, WrongUsage) else 1)

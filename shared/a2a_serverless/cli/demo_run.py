@@ -26,12 +26,16 @@ from a2a_serverless.stack.progress import step
 
 @dataclass
 class DemoRun:
-    """One run of the demo: its paths and console, the time of its phases, the receiver's entries, the saved files."""
+    """One run of the demo: its paths and console, the time of its phases, the receiver's entries, the saved files.
+
+    ``ports`` are those of the emulator, the api and the receiver; 0 is the usual one if that is free, else any.
+    """
 
     cli: CliContext
     paths: Paths
     out: Path
     timeout_s: float
+    ports: tuple[int, int, int] = (0, 0, 0)
     phases: list[Phase] = field(default_factory=list)
     entries: list[InboxEntry] = field(default_factory=list)
     saved: list[Path] = field(default_factory=list)
@@ -65,20 +69,27 @@ def attribute_failure(part: str) -> Iterator[None]:
 
 @contextmanager
 def running_stack(run: DemoRun) -> Iterator[local_stack.RunningStack]:
-    """Runs a fresh stack while the block lasts, on the usual ports where they are free, else on any.
-
-    It is stopped also when the block fails or SIGTERM arrives.
-    """
+    """Runs a fresh stack while the block lasts. It is stopped also when the block fails or SIGTERM arrives."""
     with _exclusive(run.paths), _stoppable(), _cleaned_up(run):
-        usual = local_stack.Options()
-        ports = _free_port(usual.emulator_port), _free_port(usual.api_port), _free_port(usual.receiver_port)
-        yield local_stack.up(run.paths, local_stack.Options(*ports), run.console)
+        yield local_stack.up(run.paths, options_of(run), run.console)
 
 
-def _free_port(port: int) -> int:
+def options_of(run: DemoRun) -> local_stack.Options:
+    """The ports of the demo's stack, which are free now. Raises StackError if one that was given is in use."""
+    usual, (emulator, api, receiver) = local_stack.Options(), run.ports
+    return local_stack.Options(
+        _free_port("emulator", usual.emulator_port, emulator),
+        _free_port("api", usual.api_port, api),
+        _free_port("receiver", usual.receiver_port, receiver),
+    )
+
+
+def _free_port(part: str, usual: int, given: int) -> int:
+    if given:
+        return processes.claim_port(part, given)
     with suppress(StackError):
-        return processes.claim_port("demo", port)
-    return processes.claim_port("demo", 0)
+        return processes.claim_port(part, usual)
+    return processes.claim_port(part, 0)
 
 
 @contextmanager

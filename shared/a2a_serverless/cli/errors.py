@@ -1,6 +1,6 @@
 """Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
-from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent
+from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent, UserError
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.domain.deployed import CommandFailed, NoCredentials, NoRegion, StackNotFound
@@ -30,15 +30,21 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
         case Unreachable():
             text = f"There is no answer from {error.url}: {error.why}."
             return Explained("Unreachable", text, _when_unreachable(error.url, cli))
+        case UserError():
+            return Explained(type(error).__name__, str(error), error.remedy)
         case NoSuchAgent():
             return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
-        case HttpError(status=status) if status == UNAUTHORIZED:
-            return Explained("Unauthenticated", f"The agent requires credentials ({error}).", _sign_in(cli))
-        case HttpError(status=status):
-            return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(status, ""))
+        case HttpError():
+            return _explain_http(error, cli)
         case A2AError():
             return Explained(code_of(error).name, _with_violations(error), _when_refused(error, cli))
     return _explain_of_stack(error)
+
+
+def _explain_http(error: HttpError, cli: CliContext) -> Explained:
+    if error.status == UNAUTHORIZED:
+        return Explained("Unauthenticated", f"The agent requires credentials ({error}).", _sign_in(cli))
+    return Explained("Refused", f"The request was refused: {error}.", GATEWAYS.get(error.status, ""))
 
 
 def _explain_of_stack(error: Exception) -> Explained | None:

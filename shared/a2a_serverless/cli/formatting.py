@@ -24,6 +24,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.protocol.v1_card import AgentCard
 
 WIDTH = 60
+INDENT = 6
 KB = 1024
 _MARKS = dict.fromkeys(TERMINAL - {TaskState.COMPLETED}, "✗") | dict.fromkeys(INTERRUPTED, "?")
 _MARKS[TaskState.COMPLETED] = "✓"
@@ -35,13 +36,16 @@ def item_json(item: ClientEvent) -> Json:
 
 
 def item_line(item: ClientEvent, before: TaskState | None = None) -> Text:
-    """Formats an item of a stream in one line, with its number first. The state ``before`` is not named again."""
+    """Formats an item of a stream, with its number first. The state ``before`` is not named again.
+
+    Progress is one short line; a question, an answer or the reason of a failure is whole.
+    """
     return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content, before))
 
 
 def _content_line(content: StreamContent, before: TaskState | None) -> Text:
     if isinstance(content, Message):
-        return Text(f"» {one_line(content.text(), WIDTH)}")
+        return Text(f"» {_whole(content.text())}")
     if isinstance(content, TaskArtifactUpdateEvent):
         return Text(f"+ {_chunk_words(content.artifact)}")
     return _status_line(content.status, before)
@@ -49,12 +53,18 @@ def _content_line(content: StreamContent, before: TaskState | None) -> Text:
 
 def _status_line(status: TaskStatus, before: TaskState | None) -> Text:
     mark, style = _MARKS.get(status.state, "●"), STYLES.get(status.state, "")
-    if status.message and status.state == before:
-        return Text.assemble((mark, style), f" {one_line(status.message.text(), WIDTH)}")
-    line = Text.assemble((f"{mark} {status.state}", style))
-    if status.message:
-        line.append(f"  {one_line(status.message.text(), WIDTH)}", "dim")
-    return line
+    if not status.message:
+        return Text(f"{mark} {status.state}", style)
+    is_progress = status.state not in TERMINAL | INTERRUPTED
+    said = one_line(status.message.text(), WIDTH) if is_progress else _whole(status.message.text())
+    if status.state == before:
+        return Text.assemble((mark, style), f" {said}")
+    return Text.assemble((f"{mark} {status.state}", style), (f"  {said}", "dim" if is_progress else ""))
+
+
+def _whole(text: str) -> str:
+    """The text with all its lines, those after the first indented."""
+    return plain(text).strip().replace("\n", f"\n{' ' * INDENT}")
 
 
 def _chunk_words(artifact: Artifact) -> str:

@@ -38,7 +38,10 @@ PAUSED = "start the receiver; `push redrive` by an operator tries it now (the re
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Task = Annotated[
-    str, typer.Argument(help="TENANT/OWNER/TASK, percent-encoded, as `push list` prints it.", metavar="TASK")
+    str,
+    typer.Argument(
+        help="TENANT/OWNER/TASK, percent-encoded, as `deliveries` and `push list` print it.", metavar="TASK"
+    ),
 ]
 ListedTask = Annotated[str, typer.Argument(help="Only this task; else all that were given up.", metavar="[TASK]")]
 OneTask = Annotated[str, typer.Argument(help="TENANT/OWNER/TASK.", metavar="[TASK]")]
@@ -61,7 +64,7 @@ def list_pushes(
 ) -> None:
     """Show the webhooks of a task, or all that were given up; with --host also those that wait for a next attempt."""
     given_up = _selection(host, since)
-    found = _statuses(stack.admin, task) if task else list_exhausted(stack.admin, limit, given_up)
+    found = _statuses(stack, task) if task else list_exhausted(stack.admin, limit, given_up)
     stack.terminal.table({"deliveries": [_printed(one) for one in found]}, HEAD, [*map(_cells, found)])
     if not found:
         stack.terminal.note("There are no such webhooks.")
@@ -69,7 +72,7 @@ def list_pushes(
 
 def show_push(stack: StackContext, task: Task, config: Config) -> None:
     """Show the state of a webhook, and its attempts."""
-    found = _statuses(stack.admin, task, config)
+    found = _statuses(stack, task, config)
     if not found:
         raise TaskNotFound("The push notification configuration was not found.")
     if stack.terminal.json:
@@ -208,20 +211,23 @@ def _key(task: str) -> TaskKey:
     try:
         return key_of_path(task)
     except ValueError as error:
-        raise typer.BadParameter("a task is named TENANT/OWNER/TASK, as `push list` prints it") from error
+        text = "a task is named TENANT/OWNER/TASK: `deliveries AGENT TASK` prints it, and so does `push list`"
+        raise typer.BadParameter(text) from error
 
 
-def _statuses(admin: DeliveryAdmin, task: str, config: str = "") -> list[WebhookStatus]:
+def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookStatus]:
     """Returns the webhooks of a task, or the one with this configuration's id."""
-    found = list_statuses(admin.log, admin.store, _key(task))
+    key = _key(task)
+    found = list_statuses(stack.admin.log, stack.admin.store, key)
     return [one for one in found if config in {"", one.config.config_id}]
 
 
 def _change(
     stack: StackContext, change: Callable[[DeliveryAdmin, TaskKey, str], object], task: str, config: str
 ) -> None:
-    change(stack.admin, _key(task), config)
-    (one,) = _statuses(stack.admin, task, config)
+    key = _key(task)
+    change(stack.admin, key, config)
+    (one,) = _statuses(stack, task, config)
     stack.terminal.table(_printed(one), HEAD, [_cells(one)])
 
 

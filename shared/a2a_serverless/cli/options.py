@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -16,6 +17,7 @@ import typer
 
 from a2a_serverless.cli.terminal import Terminal, program
 from a2a_serverless.client import (
+    Client,
     ClientRequest,
     ClientResponse,
     DiscoveredAgent,
@@ -27,8 +29,10 @@ from a2a_serverless.client import (
 )
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.deployed import StackName
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import JsonObject
+from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest
 
 if TYPE_CHECKING:
     from a2a_serverless.ports.keys import ApiKeyStore
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
 LOCAL_URL = "http://127.0.0.1:8000"
 STACK = "a2a-serverless"
 NOT_FOUND = 404
+WHOLE_ID = 32  # characters: the ids of this project's deployments are not shorter
+SEARCHED = 1000
+SHOWN = 10
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
@@ -52,7 +59,8 @@ Url = Annotated[
     ),
 ]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
-TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
+TaskId = Annotated[str, typer.Argument(help="The task's id, or its beginning.", metavar="[TASK]", show_default=False)]
+Last = Annotated[bool, typer.Option("--last", help="Your task of this agent that has changed last.")]
 
 
 def _read_stdin(limit: int) -> bytes:
@@ -119,7 +127,9 @@ class CliContext:
         return {"Authorization": authorization} if authorization else {}
 
     def url(self, given: str) -> str:
-        """The URL of a deployment: ``given``, or that of this machine."""
+        """The URL of a deployment: ``given``, or that of this machine. Raises WrongUsage."""
+        if given:
+            check_url("--url", given)
         return given.rstrip("/") or self.local_url(self.environment)
 
     def paths(self) -> "Paths":
@@ -192,6 +202,39 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class UserError(Exception):
+    """What was asked for cannot be done. ``remedy`` is what helps."""
+
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(text)
+        self.remedy = remedy
+
+
+class WrongUsage(UserError):
+    """An option has a wrong value."""
+
+
+class TaskEnded(UserError):
+    """A message is for a task that has ended."""
+
+
+class NoReceiver(UserError):
+    """No token was registered at the receiver of ``--inbox``."""
+
+
+class AmbiguousTask(UserError):
+    """Several tasks have ids that begin alike."""
+
+
+def check_url(option: str, given: str) -> None:
+    """Raises WrongUsage, with the URL that may be meant, if ``given`` has no scheme."""
+    if urlsplit(given).scheme in {"http", "https"} and "://" in given:
+        return
+    name = given.partition("://")[2] or given
+    meant = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
+    raise WrongUsage(f"{given} is not a URL: a URL begins with http:// or https://.", f"{option} {meant}")
+
+
 class NoSuchAgent(Exception):
     """There is no agent at ``url``."""
 
@@ -217,9 +260,38 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
         raise
 
 
-def fetch_of_task(cli: CliContext, url: str, agent: str, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
+def find_task(cli: CliContext, found: DiscoveredAgent, agent: str, task: str, *, last: bool) -> str:
+    """Returns the id of the task that is meant by its id, the beginning of it, or ``last``.
+
+    An id that may be short is looked for among the caller's tasks; one that is not there is returned as it is. Raises
+    BadParameter, TaskNotFound if there is no last task, and AmbiguousTask.
+    """
+    if last == bool(task):
+        raise typer.BadParameter("name one task: by its id, the beginning of its id, or --last")
+    if last:
+        newest = next(found.client.tasks(ListTasksRequest(page_size=1, history_length=0)), None)
+        if newest is None:
+            raise TaskNotFound(f"{agent} has no tasks of yours.")
+        cli.terminal.note(f"Task {newest.id}")
+        return newest.id
+    return task if len(task) >= WHOLE_ID else _complete(found, agent, task)
+
+
+def _complete(found: DiscoveredAgent, agent: str, beginning: str) -> str:
+    request = ListTasksRequest(page_size=MAX_PAGE_SIZE, history_length=0)
+    try:
+        ids = [one.id for one in islice(found.client.tasks(request), SEARCHED) if one.id.startswith(beginning)]
+    except (A2AError, HttpError):  # an agent that lists no tasks: what is asked for then says what is wrong
+        return beginning
+    if len(ids) > 1 and beginning not in ids:
+        listed = "".join(f"\n  {one}" for one in ids[:SHOWN])
+        text = f"{len(ids)} tasks of {agent} begin with {beginning}:{listed}"
+        raise AmbiguousTask(text, "more characters of the id, or --last")
+    return ids[0] if len(ids) == 1 else beginning
+
+
+def fetch_of_task(cli: CliContext, client: Client, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
     """Fetches a document that deployments of this project have beside the protocol's. Raises TaskNotFound."""
-    client = find(cli, url, agent).client
     address = f"{client.url}/tasks/{quote(task, safe='')}/{what}"
     try:
         return fetch(address, cli.request, {"A2A-Version": "1.0", **client.headers})

@@ -42,11 +42,20 @@ Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
 Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
 
 
-def demo(cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeout: Timeout = 120) -> None:
+def demo(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    source: Input = None,
+    *,
+    out: Out = Path("out"),
+    timeout: Timeout = 120,
+    emulator_port: EmulatorPort = 0,
+    api_port: ApiPort = 0,
+    receiver_port: ReceiverPort = 0,
+) -> None:
     """Run a chain of agents on a fresh stack on this machine, and follow it by signed webhooks.
 
     Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
-    saves the results in out/.
+    saves the results in out/. Its ports are those of `up` where they are free, else any.
     """
     from a2a_serverless.stack.library import FILES
     from a2a_serverless.stack.paths import find_samples, state_folder
@@ -56,7 +65,8 @@ def demo(cli: CliContext, source: Input = None, *, out: Out = Path("out"), timeo
     from a2a_serverless.cli.demo import DemoInput, run_demo
     from a2a_serverless.cli.demo_run import DemoRun
 
-    run = DemoRun(cli, find_samples(state_folder(cli.environment)), out, timeout)
+    ports = emulator_port, api_port, receiver_port
+    run = DemoRun(cli, find_samples(state_folder(cli.environment)), out, timeout, ports)
     report = run_demo(run, DemoInput(path, text, media_type_of(path)))
     if cli.terminal.json:
         cli.terminal.data(report)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -16,15 +16,29 @@ from a2a_serverless.cli.following import watch as watched
 from a2a_serverless.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
 from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.cli.operator_commands import attempt_result, show_webhook, webhook_state
-from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task, find
+from a2a_serverless.cli.options import (
+    Agent,
+    CliContext,
+    Last,
+    NoReceiver,
+    TaskEnded,
+    TaskId,
+    Url,
+    WrongUsage,
+    check_url,
+    fetch_of_task,
+    find,
+    find_task,
+)
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.files import download, file_part
 from a2a_serverless.client.versions import Version
 from a2a_serverless.client.versions import versions as versions_of
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response
 
@@ -33,12 +47,15 @@ YOUR_TURN = 4
 INTERRUPTED_BY_USER = 130
 LONGEST = 80
 REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+ADMINS_ONLY = {401, 403}
 
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
-Answers = Annotated[str | None, typer.Option("--task", help="Answer the question of this task.", metavar="TASK")]
+Answers = Annotated[
+    str, typer.Option("--task", help="Answer the question of this task; the beginning of its id.", metavar="TASK")
+]
+ToLast = Annotated[bool, typer.Option("--last", help="Answer the question of your task that has changed last.")]
 Context = Annotated[str | None, typer.Option(help="Continue this conversation.", metavar="CONTEXT")]
 Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this task. Repeatable.", metavar="TASK")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or only start it.")]
@@ -62,7 +79,8 @@ def send(  # noqa: PLR0913 - the options of a command
     text: Text = "",
     *,
     file: File = None,
-    task: Answers = None,
+    task: Answers = "",
+    last: ToLast = False,
     context: Context = None,
     refer: Refers = None,
     wait: Wait = True,
@@ -77,29 +95,43 @@ def send(  # noqa: PLR0913 - the options of a command
     """
     binary = read_binary(file) if file else None
     said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
-    message = text_message(said, media_type, context_id=context, task_id=task)
-    message = message.model_copy(update={"reference_task_ids": tuple(refer or ())})
+    check_addresses(webhook, inbox)
     found = find(cli, url, agent)
+    task_id = find_task(cli, found, agent, task, last=last) if task or last else None
+    refers = tuple(find_task(cli, found, agent, one, last=False) for one in refer or ())
+    message = text_message(said, media_type, context_id=context, task_id=task_id)
+    message = message.model_copy(update={"reference_task_ids": refers})
     if binary:
         part = file_part(found.client, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
     push = _push(cli, webhook, inbox)
     request = make_request(message, push=push, wait=wait)
     place = _Place(agent, url, push is not None)
-    if wait:
-        _follow(cli, found, place, send_and_follow(found, request, cli.sleep), out)
-    else:
-        _hand_in(cli, place, found.client.send(request))
+    with _explain_end(cli, found, place, task_id), _explain_webhook(webhook):
+        if wait:
+            _follow(cli, found, place, send_and_follow(found, request, cli.sleep), out)
+        else:
+            _hand_in(cli, place, found.client.send(request))
 
 
-def get(cli: CliContext, agent: Agent, task: TaskId, *, text: OnlyText = False, out: Out = None, url: Url = "") -> None:
+def get(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    agent: Agent,
+    task: TaskId = "",
+    *,
+    last: Last = False,
+    text: OnlyText = False,
+    out: Out = None,
+    url: Url = "",
+) -> None:
     """Show a task as it is now."""
-    found = find(cli, url, agent).client.get(task)
-    cli.terminal.result(as_json(found), _ended(result_text(found)) if text else task_rows(found))
-    save_artifacts(cli, found.artifacts, out)
+    found = find(cli, url, agent)
+    shown = found.client.get(find_task(cli, found, agent, task, last=last))
+    cli.terminal.result(as_json(shown), _ended(result_text(shown)) if text else task_rows(shown))
+    save_artifacts(cli, shown.artifacts, out)
 
 
-def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
+def watch(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Follow a task until it ends or needs you. With --json one line for each event."""
 
     def show(item: ClientEvent, before: TaskState | None) -> None:
@@ -108,14 +140,16 @@ def watch(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None
         else:
             cli.terminal.out.print(item_line(item, before), soft_wrap=True)
 
-    items = watched(find(cli, url, agent), task, cli.sleep)
-    _, state = _show_items(cli, _Place(agent, url), items, show, task)
+    found = find(cli, url, agent)
+    task_id = find_task(cli, found, agent, task, last=last)
+    _, state = _show_items(cli, _Place(agent, url), watched(found, task_id, cli.sleep), show, task_id)
     raise typer.Exit(_code(state))
 
 
-def cancel(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
+def cancel(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Cancel a task. Its worker stops."""
-    canceled = find(cli, url, agent).client.cancel(task)
+    found = find(cli, url, agent)
+    canceled = found.client.cancel(find_task(cli, found, agent, task, last=last))
     cli.terminal.result(as_json(canceled), task_rows(canceled))
 
 
@@ -142,9 +176,10 @@ def versions(
         save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
 
 
-def deliveries(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
+def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
-    document = fetch_of_task(cli, url, agent, task, "deliveries")
+    found = find(cli, url, agent)
+    document = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "deliveries")
     if cli.terminal.json:
         cli.terminal.data(document)
         return
@@ -169,11 +204,81 @@ def _printed(one: Version) -> Json:
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNotificationConfig | None:
+    if inbox:
+        return _expect(cli, inbox)
+    return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+
+
+def check_addresses(webhook: str | None, inbox: str | None) -> None:
+    """Raises BadParameter, or WrongUsage for an address without scheme."""
     if webhook and inbox:
         raise typer.BadParameter("give only one of --webhook and --inbox")
-    if inbox:
+    for option, given in (("--webhook", webhook), ("--inbox", inbox)):
+        if given:
+            check_url(option, given)
+
+
+def _expect(cli: CliContext, inbox: str) -> TaskPushNotificationConfig:
+    """Registers a token at a receiver. Raises NoReceiver."""
+    parts = urlsplit(inbox)
+    remedy = f"`{cli.program} dev` or `up` starts a receiver, and prints the URL of its inbox"
+    if parts.path.strip("/"):
+        remedy = f"--inbox {parts.scheme}://{parts.netloc}"
+    try:
         return InboxClient(inbox, cli.transport).expect()
-    return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+    except Unreachable as error:
+        raise NoReceiver(f"There is no answer from the receiver at {inbox}: {error.why}.", remedy) from error
+    except HttpError as error:
+        if error.status in ADMINS_ONLY:
+            text = f"The receiver at {inbox} registers tokens only for its administrator (HTTP {error.status})."
+            remedy = "register a token there yourself; then --webhook URL with its token in A2A_WEBHOOK_TOKEN"
+            raise NoReceiver(text, remedy) from error
+        raise NoReceiver(f"There is no webhook receiver at {inbox} (HTTP {error.status}).", remedy) from error
+
+
+@contextmanager
+def _explain_webhook(webhook: str | None) -> Iterator[None]:
+    """Raises WrongUsage with a URL that is allowed, if the agent refuses that of ``--webhook``."""
+    try:
+        yield
+    except A2AError as refused:
+        if not webhook or not any(one.field.endswith("PushNotificationConfig.url") for one in refused.violations):
+            raise
+        reason = str(refused).partition(" is refused: ")[2] or str(refused)
+        raise WrongUsage(f"The agent refuses the webhook {webhook}: {reason}", _allowed(webhook)) from refused
+
+
+def _allowed(webhook: str) -> str:
+    """A URL that may be meant by one that is refused."""
+    parts = urlsplit(webhook)
+    if parts.scheme != "http":
+        return "docs/webhooks.md says which URLs are allowed"
+    if not is_local(webhook):
+        return f"--webhook https://{webhook.partition('://')[2]}"
+    meant = f"{parts.port}{parts.path}" if parts.port else "PORT/PATH"
+    return (
+        f"on this machine --webhook http://127.0.0.1:{meant}, not localhost; "
+        "--inbox for the receiver of `dev` or `up`; a deployment in AWS needs https"
+    )
+
+
+@contextmanager
+def _explain_end(cli: CliContext, found: DiscoveredAgent, place: "_Place", task_id: str | None) -> Iterator[None]:
+    """Raises TaskEnded if a message was refused because its task has ended."""
+    try:
+        yield
+    except A2AError as refused:
+        task = _read_task(found, task_id) if task_id else None
+        if task is None or task.status.state not in TERMINAL:
+            raise
+        remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
+        raise TaskEnded(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
+
+
+def _read_task(found: DiscoveredAgent, task_id: str) -> Task | None:
+    with suppress(A2AError, HttpError, Unreachable):
+        return found.client.get(task_id, history_length=0)
+    return None
 
 
 @dataclass(frozen=True)
@@ -247,7 +352,7 @@ def _follow(
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if any(numbers) and place.has_webhook:
-        _note_failed_webhooks(cli, place, task.id)
+        _note_failed_webhooks(cli, found, place, task.id)
     if any(numbers) and code != YOUR_TURN:
         cli.terminal.note(f"Timeline: {place.command(cli, 'trace', task.id)}")
     if any(numbers) and task.status.state is TaskState.FAILED:
@@ -263,16 +368,16 @@ def _note_reference(cli: CliContext, found: DiscoveredAgent, task: Task) -> None
     reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
     if not reference:
         return
-    is_local = urlsplit(found.client.url).hostname in LOOPBACK
+    on_this_machine = is_local(found.client.url)
     here = f"the terminal of `dev`, or in: {cli.program} logs worker"
-    place = here if is_local else "the log of the worker, or of the api if the agent is inline"
+    place = here if on_this_machine else "the log of the worker, or of the api if the agent is inline"
     cli.terminal.note(f"Why: look for {reference[1]} in {place}")
 
 
-def _note_failed_webhooks(cli: CliContext, place: _Place, task_id: str) -> None:
+def _note_failed_webhooks(cli: CliContext, found: DiscoveredAgent, place: _Place, task_id: str) -> None:
     """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
     with suppress(TaskNotFound, HttpError, Unreachable):
-        for webhook in fetch_of_task(cli, place.url, place.agent, task_id, "deliveries")["deliveries"]:
+        for webhook in fetch_of_task(cli, found.client, task_id, "deliveries")["deliveries"]:
             why = f"Why: {place.command(cli, 'deliveries', task_id)}"
             if "hostPaused" in webhook:
                 cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")

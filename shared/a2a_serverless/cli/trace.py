@@ -5,7 +5,7 @@ from typing import Any
 
 from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.operator_commands import webhook_state
-from a2a_serverless.cli.options import Agent, CliContext, TaskId, Url, fetch_of_task
+from a2a_serverless.cli.options import Agent, CliContext, Last, TaskId, Url, fetch_of_task, find, find_task
 from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.protocol.protojson import read_timestamp
@@ -22,13 +22,14 @@ KINDS = {
 DIGITS = 15  # that a float holds exactly
 
 
-def trace(cli: CliContext, agent: Agent, task: TaskId, *, url: Url = "") -> None:
+def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
     error ended the task is marked, with the kind of error.
     """
-    timeline = fetch_of_task(cli, url, agent, task, "timeline")
+    found = find(cli, url, agent)
+    timeline = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
     lines = draw(phases)
     lines += [

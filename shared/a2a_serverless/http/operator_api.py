@@ -132,15 +132,15 @@ def _key(request: HttpRequest) -> TaskKey:
 def _one(admin: DeliveryAdmin, request: HttpRequest) -> Response:
     for one in list_statuses(admin.log, admin.store, _key(request)):
         if one.config.config_id == request.params["config"]:
-            return json_answer(_named(one).json_bytes())
+            return json_answer(named_delivery(one).json_bytes())
     raise TaskNotFound("The push notification configuration was not found.")
 
 
 def _listed(found: list[WebhookStatus]) -> Response:
-    return json_answer(Deliveries(deliveries=tuple(map(_named, found))).json_bytes())
+    return json_answer(Deliveries(deliveries=tuple(map(named_delivery, found))).json_bytes())
 
 
-def _named(one: WebhookStatus) -> Delivery:
+def named_delivery(one: WebhookStatus) -> Delivery:
     """A webhook's status with its task, written as in the paths of this API."""
     return Delivery.of(one, path(one.key.tenant, one.key.owner, one.key.task))
 

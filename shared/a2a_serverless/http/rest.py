@@ -24,10 +24,10 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operations import Envelope, make_handler
+from a2a_serverless.http.operator_api import named_delivery
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
-    Delivery,
     Timeline,
     UploadedPart,
     UploadRequest,
@@ -76,7 +76,7 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
 def show_deliveries(api: Api, request: HttpRequest) -> Response:
     """The delivery status of the webhooks of the caller's task. Raises TaskNotFound, InsufficientScope."""
     found = list_deliveries(*_own_task(api, request))
-    return json_answer(Deliveries(deliveries=tuple(map(Delivery.of, found))).json_bytes())
+    return json_answer(Deliveries(deliveries=tuple(map(named_delivery, found))).json_bytes())
 
 
 def show_timeline(api: Api, request: HttpRequest) -> Response:
