@@ -51,8 +51,9 @@ async def _ask(task: TaskContext) -> Answer:
 
 
 async def _sign_in(task: TaskContext) -> Answer:
-    await task.ask("Sign in, then say so.", sign_in=True)
-    return None
+    """Asks again after every answer: there is nowhere to sign in, and no answer authorizes anything (7.6.4)."""
+    while True:
+        await task.ask("Sign in. No answer counts as a sign-in.", sign_in=True)
 
 
 async def _chunks(task: TaskContext) -> Answer:

@@ -58,12 +58,13 @@ def artifacts(talk: Talk, by: Binding) -> None:
 
 
 def questions(talk: Talk, by: Binding) -> None:
-    """A task that asks twice and ends; one that asks for a sign-in and is canceled."""
+    """A task that asks twice and ends; one that asks for a sign-in, also after an answer, and is canceled."""
     asked = by.task_of(talk.ask(by.send(AGENT, Message(f"tck-input-required-{by.name}"))))
     talk.ask(by.send(AGENT, Message(f"tck-input-required-2-{by.name}", task=asked["id"])))
     last = Message(f"tck-artifact-text-end-{by.name}", task=asked["id"], context=asked["contextId"])
     talk.ask(by.send(AGENT, last))
     sign_in = by.task_of(talk.ask(by.send(AGENT, Message(f"tck-auth-required-{by.name}"))))["id"]
+    talk.ask(by.send(AGENT, Message(f"i-have-signed-in-{by.name}", task=sign_in)))
     talk.ask(by.call(AGENT, "cancel", task=sign_in))
     talk.ask(by.call(AGENT, "get", task=sign_in))
 

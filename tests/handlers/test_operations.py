@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentExtension
+from a2a_serverless.domain.agent import AgentExtension, Step
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
@@ -257,16 +257,31 @@ def test_a_stream_whose_time_is_up_closes_and_the_next_one_goes_on_behind_its_la
     assert [state(item) for item in rest] == ["canceled"]
 
 
+class Airline:
+    """An agent that books for owners who have signed in at the airline, which alone knows who has."""
+
+    def __init__(self) -> None:
+        self.signed_in: set[str] = set()
+        self.agent = agent_of(self.work)
+
+    async def work(self, task: TaskContext) -> str:
+        while not await task.step(Step("account", repeat=True), self.has_signed_in, task.caller.owner):
+            await task.ask("Sign in at the airline.", sign_in=True)
+        return "Booked."
+
+    async def has_signed_in(self, owner: str) -> bool:
+        return owner in self.signed_in
+
+
 @pytest.mark.requirement(93, 95)
 @pytest.mark.parametrize("binding", CURRENT)
 def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messages_meanwhile(binding: str) -> None:
-    async def book(task: TaskContext) -> str:
-        return f"Booked for {(await task.ask('Sign in at the airline, then say so.', sign_in=True)).text()}"
-
-    place = Place(agent_of(book))
+    airline = Airline()
+    place = Place(airline.agent)
     answer = place.ask(binding, Operation.STREAM, Names())
     place.work_in(1000)
     task = place.call("ListTasks")["tasks"][0]["id"]
+    place.world.plan(MINUTE_MS, lambda: airline.signed_in.add(ME.owner))
     place.world.plan(MINUTE_MS, lambda: place.send("m-2", taskId=task))
     place.work_in(2 * MINUTE_MS)
     (told,) = place.read(answer)
@@ -275,6 +290,26 @@ def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messag
     assert (set(states[3:-1]), states[-1]) == ({"working"}, "completed")
     waiting = told[2] if "kind" in told[2] else told[2]["statusUpdate"]
     assert "Sign in at the airline" in json.dumps(waiting["status"]["message"])
+
+
+@pytest.mark.requirement(128)
+@pytest.mark.parametrize("binding", CURRENT)
+def test_neither_the_state_nor_an_answer_authorizes_a_task_but_whoever_knows_who_has_signed_in(binding: str) -> None:
+    airline = Airline()
+    place = Place(airline.agent)
+    task = place.send()
+    place.world.settle(MINUTE_MS)
+
+    def state_after(answer: str) -> str:
+        place.ask(binding, Operation.SEND, Names(task=task, message=answer, text="I have signed in."))
+        place.world.settle(MINUTE_MS)
+        return str(place.call("GetTask", id=task)["status"]["state"])
+
+    assert state_after("m-2") == "TASK_STATE_AUTH_REQUIRED"
+    airline.signed_in.add("somebody else")
+    assert state_after("m-3") == "TASK_STATE_AUTH_REQUIRED"
+    airline.signed_in.add(ME.owner)
+    assert state_after("m-4") == "TASK_STATE_COMPLETED"
 
 
 @pytest.mark.requirement(94, 97)
