@@ -36,6 +36,7 @@ COLUMNS: Final = {
 }
 NOT_OF_0_3: Final = {"signature", "list"}  # 0.3's cards of this project are signed for 1.0; it lists no tasks
 YES: Final = "✓"
+CANNOT: Final = " cannot do it itself: "
 
 Rows = dict[str, dict[str, dict[str, list[str]]]]  # client and binding, column, place: outcomes ("" passed, or why not)
 
@@ -91,29 +92,32 @@ def _lines(rows: Rows) -> Iterator[str]:
     for name, official in OFFICIAL.items():
         for binding in BINDINGS:
             told: Any = rows[f"{name} {binding}"]
-            cells = [_cell(told.get(column, {}), column, official.versions[0], notes) for column in COLUMNS]
+            cells = [draw_cell(told.get(column, {}), column, official.versions[0], notes) for column in COLUMNS]
             yield f"| {name} | {binding} | {' | '.join(cells)} |"
     yield ""
     yield from (f"{number}. {text}" for text, number in notes.items())
 
 
-def _cell(places: dict[str, list[str]], column: str, version: str, notes: dict[str, int]) -> str:
-    """A tick if it works in every place; otherwise the places where it does, and the numbers of the reasons."""
+def draw_cell(places: dict[str, list[str]], column: str, version: str, notes: dict[str, int]) -> str:
+    """A tick if it works in every place; otherwise the places where it does. The numbers are those of the reasons.
+
+    A tick has the reasons for what the client cannot do of it.
+    """
     if version == "0.3" and column in NOT_OF_0_3:
         return "–"
     works = [place for place in PLACES if "" in places.get(place, ()) and "FAILED" not in places[place]]
-    if len(works) == len(PLACES):
-        return YES
     missing = [place for place in PLACES if place not in works]
-    reasons = dict.fromkeys(_reason(places.get(place, ["not run"])) for place in missing)
+    lacking = [[one for one in places[place] if CANNOT in one] for place in works]
+    outcomes = [*(places.get(place, ["not run"]) for place in missing), *filter(None, lacking)]
+    reasons = dict.fromkeys(map(_reason, outcomes))
     numbers = ", ".join(str(notes.setdefault(reason, len(notes) + 1)) for reason in reasons)
-    where = f"{YES} but {', '.join(missing)} " if works else ""
-    return f"{where}({numbers})"
+    where = f"{YES} but {', '.join(missing)}" if works and missing else YES if works else ""
+    return " ".join(filter(None, [where, numbers and f"({numbers})"]))
 
 
 def _reason(outcomes: list[str]) -> str:
     """Why a place is not served, without the client's name."""
-    return "; ".join(dict.fromkeys(outcome.split(" itself: ")[-1] for outcome in outcomes if outcome))
+    return "; ".join(dict.fromkeys(outcome.split(CANNOT)[-1] for outcome in outcomes if outcome))
 
 
 if __name__ == "__main__":

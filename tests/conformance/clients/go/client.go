@@ -186,20 +186,25 @@ func lists(client *a2aclient.Client) deeds {
 	}
 }
 
-// This SDK sends configurations in a shape from before 1.0 and cannot read a list of them.
 func pushes(client *a2aclient.Client, webhook string) deeds {
-	opened := task(client, about("tck-input-required", ""))
-	config := a2a.PushConfig{ID: "mine", URL: webhook, Token: "a-token"}
-	_, created := client.CreateTaskPushConfig(ctx, &a2a.CreateTaskPushConfigRequest{TaskID: opened.ID, Config: config})
-	_, got := client.GetTaskPushConfig(ctx, &a2a.GetTaskPushConfigRequest{TaskID: opened.ID, ID: "mine"})
-	_, listed := client.ListTaskPushConfigs(ctx, &a2a.ListTaskPushConfigRequest{TaskID: opened.ID})
-	deleted := client.DeleteTaskPushConfig(ctx, &a2a.DeleteTaskPushConfigRequest{TaskID: opened.ID, ID: "mine"})
-	return deeds{
-		"created": created.Error(),
-		"got":     refused(got),
-		"listed":  listed != nil,
-		"deleted": refused(deleted),
+	config := &a2a.PushConfig{ID: "mine", URL: webhook, Token: "a-token-of-the-client"}
+	asked := about("tck-input-required", "")
+	asked.Config = &a2a.SendMessageConfig{PushConfig: config}
+	id := task(client, asked).ID
+	created, err := client.CreateTaskPushConfig(ctx, &a2a.PushConfig{TaskID: id, URL: "https://example.com/hook"})
+	check(err)
+	got, err := client.GetTaskPushConfig(ctx, &a2a.GetTaskPushConfigRequest{TaskID: id, ID: "mine"})
+	check(err)
+	listed, err := client.ListTaskPushConfigs(ctx, &a2a.ListTaskPushConfigRequest{TaskID: id})
+	check(err)
+	check(client.DeleteTaskPushConfig(ctx, &a2a.DeleteTaskPushConfigRequest{TaskID: id, ID: created.ID}))
+	rest, err := client.ListTaskPushConfigs(ctx, &a2a.ListTaskPushConfigRequest{TaskID: id})
+	check(err)
+	left := []string{}
+	for _, one := range rest {
+		left = append(left, one.ID)
 	}
+	return deeds{"task with a webhook": id, "webhook": got, "webhooks": len(listed), "left": left}
 }
 
 func refusals(client *a2aclient.Client) deeds {
@@ -230,8 +235,8 @@ func main() {
 		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{binding}}),
 		a2aclient.WithJSONRPCTransport(patient), a2aclient.WithRESTTransport(patient))
 	check(err)
-	all := deeds{"card": card.Name, "refusals": refusals(client), "webhooks": pushes(client, webhook)}
-	for _, some := range []deeds{sends(client), asks(client, buffered), lists(client)} {
+	all := deeds{"card": card.Name, "refusals": refusals(client)}
+	for _, some := range []deeds{sends(client), asks(client, buffered), lists(client), pushes(client, webhook)} {
 		for name, came := range some {
 			all[name] = came
 		}

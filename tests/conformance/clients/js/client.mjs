@@ -39,8 +39,10 @@ function told({ payload }) {
 }
 
 async function verified() {
-  const verify = verifyAgentCardSignature(async (kid, jku) => {
-    const { keys } = await (await fetch(jku)).json();
+  // From the deployment that this client was told of: the `jku` of a card is a hint, which its forger writes.
+  const keySet = `${url.slice(0, url.lastIndexOf("/"))}/.well-known/jwks.json`;
+  const verify = verifyAgentCardSignature(async (kid) => {
+    const { keys } = await (await fetch(keySet)).json();
     return keys.find((key) => key.kid === kid);
   });
   await verify(card);

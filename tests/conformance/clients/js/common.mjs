@@ -14,13 +14,12 @@ export async function allOf(events, told) {
   return seen;
 }
 
-/** The class of the error that a deed raises. */
+/** The class of the error that a deed raises, or of its cause, if the error has none of its own. */
 export async function refused(deed) {
   try {
     await deed();
     return "served";
   } catch (error) {
-    // A refusal inside a JSON-RPC stream has no class of its own in this SDK: it says the code in its text.
-    return error.name === "Error" ? `Error ${/Code: -\d+/.exec(error.message)}` : error.name;
+    return error.name === "Error" ? `Error caused by ${error.cause?.name}` : error.name;
   }
 }
