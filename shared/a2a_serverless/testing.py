@@ -446,7 +446,9 @@ class AgentTestHarness(SimulatedDeployment):
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=message, configuration=configuration)
-        return tasks.send(self.service, RequestContext(principal, agent, "1.0"), request)
+        by_context = agent in self.agents and self.agents[agent].answers_by_context
+        context = RequestContext(principal, agent, "1.0", answers_by_context=by_context)
+        return tasks.send(self.service, context, request)
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""

@@ -274,9 +274,9 @@ class During(NoFaults):
 
     def __init__(self, call: str) -> None:
         self.call = call
-        self.work: Callable[[], None] | None = None
+        self.work: Callable[[], object] | None = None
 
-    def do(self, work: Callable[[], None]) -> None:
+    def do(self, work: Callable[[], object]) -> None:
         self.work = work
 
     def after(self, port: str, call: str) -> None:
@@ -294,6 +294,80 @@ def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
     sent(world, request)
     assert world.table.list_configs(ME.key(task.id)) == before
     assert len(before) == 1
+
+
+# ---- Answers that name the context only
+
+
+def answered(world: World, message_id: str, task: Task, text: str = "green") -> Task:
+    """What a message without a taskId is answered with, by an agent that takes it as an answer."""
+    context = RequestContext(ME, "echo", "1.0", answers_by_context=True)
+    answer = send(world.service, context, said(text, message_id, context_id=task.context_id))
+    assert isinstance(answer, Task)
+    return answer
+
+
+def asked(faults: NoFaults | None = None) -> tuple[World, Task]:
+    """A task that asks its client."""
+    world = World([Asker().agent], faults)
+    task = sent(world, said("hello"))
+    world.settle()
+    return world, task
+
+
+MOMENTS = ("table.find_idempotency", "table.list_page", "table.read_head")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("how", ["answer", "cancel", "answer by context"])
+def test_a_question_that_is_closed_while_its_answer_is_stored_is_not_answered_twice(how: str, moment: str) -> None:
+    faults = During(moment)
+    world, task = asked(faults)
+    closes: dict[str, Callable[[], object]] = {
+        "answer": lambda: sent(world, said("red", "m-2", task_id=task.id)),
+        "cancel": lambda: world.cancel(task.id),
+        "answer by context": lambda: answered(world, "m-2", task, "red"),
+    }
+    faults.do(closes[how])
+    late = answered(world, "m-3", task)
+    assert (late.id == task.id, late.context_id) == (False, task.context_id)
+    world.settle()
+    assert [message.message_id for message in world.get(task.id).history if message.role is Role.USER][1:] in (
+        ["m-2"],
+        [],
+    )
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_answer_that_is_sent_twice_at_once_is_stored_once(moment: str) -> None:
+    faults = During(moment)
+    world, task = asked(faults)
+    faults.do(lambda: answered(world, "m-2", task))
+    assert answered(world, "m-2", task).id == task.id
+    world.settle()
+    done = world.get(task.id)
+    assert done.status.state is TaskState.COMPLETED
+    assert [message.message_id for message in done.history if message.role is Role.USER] == ["m-1", "m-2"]
+
+
+def test_a_repeat_with_another_content_is_refused_as_everywhere() -> None:
+    world, task = asked()
+    answered(world, "m-2", task)
+    with pytest.raises(InvalidParams):
+        answered(world, "m-2", task, "blue")
+
+
+def test_of_several_questions_the_refusal_names_some_and_nothing_is_stored() -> None:
+    world, task = asked()
+    for number in range(12):
+        sent(world, said("hello", f"n-{number}", context_id=task.context_id))
+    world.settle()
+    before = len(world.table.feed)
+    with pytest.raises(InvalidParams, match="13 tasks of this context that ask") as refusal:
+        answered(world, "m-2", task)
+    assert violations(refusal.value) == ["message.taskId"]
+    assert refusal.value.violations[0].description.count(",") == 9
+    assert len(world.table.feed) == before
 
 
 # ---- Get and cancel

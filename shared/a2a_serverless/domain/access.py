@@ -42,12 +42,14 @@ class Caller(NamedTuple):
     """An authenticated caller and its scopes. ``prefix`` is what its issuer writes before our scopes.
 
     ``key`` is the digest of the API key of the caller, or of the first caller in a chain of agents; may be empty.
+    With ``is_agent`` an agent of this deployment calls in the principal's name.
     """
 
     principal: Principal
     scopes: frozenset[str] = frozenset({FULL_SCOPE})
     prefix: str = ""
     key: str = ""
+    is_agent: bool = False
 
     def allows(self, agent: str, access: Access) -> bool:
         """Whether the caller has that access to the agent."""
@@ -114,7 +116,7 @@ class ServiceToken(NamedTuple):
     @property
     def caller(self) -> Caller:
         """The caller that this token authenticates."""
-        return Caller(self.principal, self.scopes, key=self.api_key)
+        return Caller(self.principal, self.scopes, key=self.api_key, is_agent=True)
 
 
 def scope_of(agent: str, access: Access) -> str:

@@ -240,7 +240,7 @@ class TaskContext(Protocol):
         """Asks the client and returns its answer. Meanwhile the task is input-required and uses no compute.
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
-        7.6).
+        7.6). Neither the state nor the answer authorizes anything: ask whoever knows, before each operation (7.6.4).
         """
 
     async def get_card(self, agent: str) -> AgentCard:
@@ -412,7 +412,8 @@ class Agent:
 
     ``runs`` is "queued" (the worker runs the function) or "inline" (the request runs it). When an inline agent returns
     a text or a message without having used its task, the response is that message and no task is created.
-    ``extended_skills`` are only on the extended card, which needs authentication (3.1.11).
+    ``extended_skills`` are only on the extended card, which needs authentication (3.1.11). With ``answers_by_context``
+    a message with a contextId and no taskId answers the one open question of that context.
     """
 
     id: str
@@ -428,6 +429,7 @@ class Agent:
     push: bool = True
     extensions: tuple[AgentExtension, ...] = ()
     extended_skills: tuple[Skill, ...] = ()
+    answers_by_context: bool = False
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -441,11 +443,16 @@ def agent(  # noqa: PLR0913 - the fields of a card
     input_modes: tuple[str, ...] = ("text/plain", "application/json"),
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
     extended_skills: Sequence[Skill] = (),
+    answers_by_context: bool = False,
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
-    ``extended_skills`` are only on the extended card, which needs authentication. Raises TypeError for a function that
-    is not async.
+    ``extended_skills`` are only on the extended card, which needs authentication. ``answers_by_context`` is for clients
+    that send no taskId: a message with a contextId alone answers the one open question of that context, and starts a
+    task if there is none. If there are several, it is refused and must name one. Messages of other agents of the
+    deployment always start a task.
+
+    Raises TypeError for a function that is not async.
     """
 
     def decorate(work: Callable[[TaskContext], Awaitable[Answer]]) -> Agent:
@@ -461,6 +468,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             input_modes=input_modes,
             output_modes=output_modes,
             extended_skills=tuple(extended_skills),
+            answers_by_context=answers_by_context,
         )
 
     return decorate

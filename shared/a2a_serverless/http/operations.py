@@ -89,7 +89,9 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     if service.tracer.is_on:  # a span for the request; the caller's decision whether to sample is kept
         traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
     extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
-    context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left)
+    # An agent names the task whose question it answers: two of its calls in a context must not answer each other's.
+    by_context = agent.answers_by_context and not caller.is_agent
+    context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left, by_context)
     now = service.clock.now()
     return OperationHandler(
         api, agent, caller, request, context, codec(binding, version, now), envelope, (now, theirs or "")

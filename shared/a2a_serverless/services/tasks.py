@@ -15,7 +15,13 @@ from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.streams import OffLoop, in_thread
-from a2a_serverless.services.task_changes import change_task, read_existing_head, retry_on_conflict, try_change
+from a2a_serverless.services.task_changes import (
+    Conflict,
+    change_task,
+    read_existing_head,
+    retry_on_conflict,
+    try_change,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,11 +63,16 @@ class TaskService(NamedTuple):
     tracer: Tracer = NULL_TRACER
 
 
+class QuestionClosed(Exception):
+    """The task does not wait for its client any more."""
+
+
 class RequestContext(NamedTuple):
     """Who sends a request to which agent, in which version.
 
     ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
-    ``time_left_ms`` is how long it may take; None is without a limit.
+    ``time_left_ms`` is how long it may take; None is without a limit. With ``answers_by_context`` a message without a
+    taskId answers the one open question of its context.
     """
 
     principal: Principal
@@ -71,6 +82,7 @@ class RequestContext(NamedTuple):
     trace: str = ""
     extensions: tuple[str, ...] = ()
     time_left_ms: int | None = None
+    answers_by_context: bool = False
 
     def key(self, task_id: str) -> TaskKey:
         """The key of one of the principal's tasks."""
@@ -113,6 +125,10 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
     message = request.message
     if message.task_id is not None:
         return StartedTask(_continue(service, context, message.task_id, request), None)
+    if message.context_id is not None and context.answers_by_context:
+        answered = _answer_by_context(service, context, message.context_id, request)
+        if answered is not None:
+            return StartedTask(answered, None)
     context_id, inline = message.context_id or service.ids.new(), service.inline_runner
     if inline and context.agent in inline.agents:
         incoming = _incoming(context, request, None, context_id)
@@ -196,36 +212,83 @@ def _first_webhook(
     return (new_config(service.webhooks(), key, wanted, wire),)
 
 
-def _continue(service: TaskService, context: RequestContext, task_id: str, request: SendMessageRequest) -> Head:
+def _answer_by_context(
+    service: TaskService, context: RequestContext, context_id: str, request: SendMessageRequest
+) -> Head | None:
+    """Stores the message as the answer to the one open question of the context; None if there is none.
+
+    A question is answered once: whoever finds it closed when storing looks again. A message that was sent before
+    returns its task, as ever; so the message that made a task is no answer to its question.
+    """
+    from a2a_serverless.services.open_questions import find_open_question
+
+    record = _idempotency_record(service, context.agent, request.message, "")
+
+    def attempt() -> Head | None:
+        if repeat := _find_repeat(service, context, record):
+            return repeat
+        task_id = find_open_question(service, context, context_id)
+        if task_id is None:
+            return None
+        try:
+            return _continue(service, context, task_id, request, only_if_asked=True)
+        except (QuestionClosed, TaskNotFound):
+            raise Conflict from None
+
+    return retry_on_conflict(attempt)
+
+
+def _find_repeat(service: TaskService, context: RequestContext, record: IdempotencyRecord | None) -> Head | None:
+    """The head of the task that an earlier send of the message made or answered, or None."""
+    if record is None:
+        return None
+    earlier = service.log.find_idempotency(context.key(record.task), context.agent, record.message_id)
+    return None if earlier is None else _answer_repeat(service, context, record, earlier)
+
+
+def _continue(
+    service: TaskService,
+    context: RequestContext,
+    task_id: str,
+    request: SendMessageRequest,
+    *,
+    only_if_asked: bool = False,
+) -> Head:
+    """Stores the message as the next event of a task. Raises QuestionClosed with ``only_if_asked`` if it asks nothing.
+
+    A webhook that came with the message is then stored already, and stays at that task of the same owner.
+    """
     key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
     record = _idempotency_record(service, agent, message, key.task)
 
     def decide(snapshot: HeadSnapshot) -> Change:
         _check_context(message, snapshot.head)
+        if only_if_asked and snapshot.head.state not in INTERRUPTED:
+            raise QuestionClosed
         incoming = _incoming(context, request, key.task, snapshot.head.context_id)
         return heads.follow_up(
             snapshot, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
         )
-
-    def find_repeat() -> Head | None:
-        earlier = service.log.find_idempotency(key, agent, message.message_id) if record else None
-        return None if earlier is None else _answer_repeat(service, context, record, earlier)
 
     def store() -> Head:
         wanted = request.configuration.task_push_notification_config
         if wanted is not None:
             from a2a_serverless.services import webhooks
 
-            if repeat := find_repeat():
+            if repeat := _find_repeat(service, context, record):
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
             webhooks.add(service.webhooks(), key, agent, _name_webhook(wanted, message), context.wire)
-        return retry_on_conflict(lambda: find_repeat() or try_change(service.log, key, agent, decide, record).after)
+        return retry_on_conflict(
+            lambda: _find_repeat(service, context, record) or try_change(service.log, key, agent, decide, record).after
+        )
 
     try:
         return store()
     except UnsupportedOperation:
-        if repeat := find_repeat():  # another send of this message was accepted meanwhile, and the task has ended
+        if repeat := _find_repeat(
+            service, context, record
+        ):  # another send of this message was accepted meanwhile, and the task has ended
             return repeat
         raise
 

@@ -22,6 +22,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agent_loader import by_id
+from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.key_ring import RotationTimes
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tracing import Tracer
 
 LOOPBACK: Final = "127.0.0.1"
+AS_AGENT: Final = {"X-API-Key": SERVICE_TOKEN_PREFIX}  # says that an agent calls; nobody needs credentials here
 LOCAL_ONLY: Final = EgressPolicy(local_allow=(f"{LOOPBACK}:*",))
 JWKS_MAX_AGE_S: Final = 3600
 ROTATION_MS: Final = 30 * 86_400_000
@@ -82,7 +84,7 @@ class LocalDeployment(InProcessDeployment):
         policy: EgressPolicy = LOCAL_ONLY,
         ownership: bool = True,
         others: Mapping[str, str] | None = None,
-        service_tokens: Callable[..., Mapping[str, str]] = lambda _: {},
+        service_tokens: Callable[..., Mapping[str, str]] = lambda _: AS_AGENT,
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens

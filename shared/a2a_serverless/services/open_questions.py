@@ -1,0 +1,36 @@
+"""The open questions of a context: tasks that wait for their client, found without their ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+
+if TYPE_CHECKING:
+    from a2a_serverless.services.tasks import RequestContext, TaskService
+
+LISTED: Final = 100
+NAMED: Final = 10
+
+
+def find_open_question(service: TaskService, context: RequestContext, context_id: str) -> str | None:
+    """Returns the id of the caller's one task in the context that asks; None if none does.
+
+    It is one of the agent's among the 100 tasks of the context whose status changed last. The index that lists them may
+    be a moment behind, so each head is read: only a task that is younger than that moment is overlooked. Raises
+    InvalidParams, which names the tasks, if several ask.
+    """
+    entries, _ = service.lister().index.list_page(context.principal, context_id, None, 0, LISTED)
+    unfinished = [one.task for one in entries if one.agent == context.agent and one.state not in TERMINAL]
+    asking = [task for task in unfinished if _asks(service, context, task)]
+    if len(asking) > 1:
+        named = ", ".join(sorted(asking)[:NAMED])
+        several = f"must name one of the {len(asking)} tasks of this context that ask: {named}"
+        raise InvalidParams(violations=(FieldViolation("message.taskId", several),))
+    return asking[0] if asking else None
+
+
+def _asks(service: TaskService, context: RequestContext, task_id: str) -> bool:
+    snapshot = service.log.read_head(context.key(task_id))
+    return snapshot is not None and snapshot.head.state in INTERRUPTED
