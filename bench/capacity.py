@@ -1,5 +1,6 @@
 """DynamoDB cost of tasks: calls and capacity units on AWS's DynamoDB Local (N5, N6, N11).
 
+Beside it, without a database: the memory and CPU of a page of the largest tasks that the api accepts (N11).
 The real use cases and engine run over the real adapter. Only transactions are estimated, because DynamoDB Local does
 not count them as AWS does (see `tests/contract/meter.py`). Needs Java and Maven.
 """
@@ -7,6 +8,9 @@ not count them as AWS does (see `tests/contract/meter.py`). Needs Java and Maven
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
 NAME: Final = "bench"
 TEXT: Final = "Write a short document about the sea. " * 13  # half a kilobyte
 CHUNKS: Final = 1000
+LARGEST: Final = {"CPU seconds": 2.0, "MB": 300.0}
 SECONDS: Final = 10
 FEW, MANY, PAGE = 1_000, 100_000, 50
 ORDINARY: Final = {
@@ -215,6 +220,7 @@ def measure(_rounds: int) -> Report:
         fill(of.client, few, FEW)
         fill(of.client, many, MANY)
         pages = {count: listed(of, principal) for count, principal in ((FEW, few), (MANY, many))}
+    largest = [*_largest_reads()]
     return Report(
         "What DynamoDB is asked",
         __doc__ or "",
@@ -225,6 +231,7 @@ def measure(_rounds: int) -> Report:
             _one("GetTask", "read units", ordinary_task["GetTask, read units"]),
             *(_one(f"ListTasks, {PAGE} of {count:,}", "read units", pages[count][1]) for count in pages),
             *(_one(f"ListTasks, {PAGE} of {count:,}", "calls", pages[count][0]) for count in pages),
+            *(_one(f"{what}, tasks of {kind}", unit, used) for kind, what, unit, used in largest),
         ],
         [
             *(
@@ -235,12 +242,26 @@ def measure(_rounds: int) -> Report:
             goal("N6", f"{CHUNKS:,} chunks within {SECONDS} s, write calls", "<=", 60, [talk[0]]),
             goal("N11", f"page of {PAGE}, calls at {MANY:,} tasks by those at {FEW:,}", "<=", 1.1, [_by(pages, 0)]),
             goal("N11", f"page of {PAGE}, read units at {MANY:,} by those at {FEW:,}", "<=", 1.1, [_by(pages, 1)]),
+            *(
+                goal("N11", f"largest page, {unit}", "<=", limit, [max(used for *_, of, used in largest if of == unit)])
+                for unit, limit in LARGEST.items()
+            ),
         ],
         [
             "N5 is for a queued task with one small artifact.",
             f"Each alone, the {CHUNKS:,} chunks were {CHUNKS + 3:,} write calls: submitted, working, end.",
         ],
     )
+
+
+def _largest_reads() -> Iterator[tuple[str, str, str, float]]:
+    """Kind of task, read, unit and amount for each read of the largest tasks."""
+    env = {**os.environ, "MALLOC_ARENA_MAX": "1"}  # as in the notifier
+    for kind in ("values", "text"):
+        command = [sys.executable, str(ROOT / "bench/candidates/largest_page.py"), kind, "100"]
+        done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
+        for what, used in json.loads(done.stdout).items():
+            yield from ((kind, what, unit, used[name]) for unit, name in (("CPU seconds", "seconds"), ("MB", "MB")))
 
 
 def _ordinary(of: Database) -> dict[str, float]:

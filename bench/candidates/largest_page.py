@@ -1,4 +1,4 @@
-"""The largest tasks that the api accepts, read: GetTask, pages of ListTasks, a webhook. Prints CPU and memory as JSON.
+"""The largest tasks that the api accepts, read: GetTask, pages of ListTasks, webhooks. Prints CPU and memory as JSON.
 
 ``python largest_page.py <values|text> <tasks>``: each task's message is a data part of as many values as a body may
 have, or a text of as many bytes. The stores are in memory, so memory is how much the process grew at its peak.
@@ -11,6 +11,9 @@ import gc
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,18 +21,22 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from a2a_serverless import Agent, Skill, TaskContext
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http.api import ANYBODY, AllowAnonymous, Api
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.lambda_proxy import Exchange
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.strict_json import LIMITS
-from a2a_serverless.services.deliver import deliver
+from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.wiring.notifier import MESSAGES_AT_ONCE
 from tests.edge import scope_of
-from tests.world import HOOK, World
+from tests.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.types import ASGIApp
 
@@ -41,20 +48,46 @@ VALUES: Final = min(LIMITS.values - 20, BYTES // 3)
 
 def main(kind: str, count: int) -> None:
     """Prints what each read takes."""
-    world = World([Agent("echo", "echo", "echo", (Skill("s", "s", "s", ("s",)),), _work)])
+    trusting = EgressPolicy(trusted_domains=("example.com",))
+    world = World([Agent("echo", "echo", "echo", (Skill("s", "s", "s", ("s",)),), _work)], policy=trusting)
     app = make_asgi_app(
         Api(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     )
     tasks = [_send(app, kind, number) for number in range(count)]
-    key = ANYBODY.key(tasks[0])
-    (config,) = world.table.list_configs(key)
+    post = replace(world.post, sender=Accepting(), clock=SystemClock())
+    messages = [
+        DeliveryMessage(ANYBODY.key(task), world.table.list_configs(ANYBODY.key(task))[0].config_id) for task in tasks
+    ]
+    waiting = iter(messages)
     reads = {
         "GetTask": lambda: _ask(app, "GET", f"/echo/tasks/{tasks[0]}"),
         "ListTasks, whole": lambda: _ask(app, "GET", "/echo/tasks", pageSize="100"),
         "ListTasks, historyLength=0": lambda: _ask(app, "GET", "/echo/tasks", pageSize="100", historyLength="0"),
-        "webhook": lambda: deliver(world.post, DeliveryMessage(key, config.config_id), lambda: 900_000),
+        "a webhook": lambda: deliver(post, next(waiting), lambda: 900_000),
+        f"{MESSAGES_AT_ONCE} webhooks at once": lambda: _deliver_together(post, [*islice(waiting, MESSAGES_AT_ONCE)]),
     }
     print(json.dumps({name: _measured(read) for name, read in reads.items()}))
+
+
+class Accepting:
+    """Accepts each webhook after a moment."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        """Answers 200."""
+        del url, headers, body, deadline_ms
+        time.sleep(0.5)
+        return Outcome(status=200, connected=True, request_sent=True)
+
+
+def _deliver_together(post: DeliveryContext, messages: list[DeliveryMessage]) -> None:
+    """Delivers as the notifier does; a delivery that finds no memory is tried again."""
+
+    def work(message: DeliveryMessage) -> None:
+        while deliver(post, message, lambda: 900_000) is DeliveryOutcome.NOT_YET:
+            time.sleep(0.1)
+
+    with ThreadPoolExecutor(MESSAGES_AT_ONCE) as pool:
+        list(pool.map(work, messages))
 
 
 async def _work(task: TaskContext) -> None:
@@ -64,8 +97,8 @@ async def _work(task: TaskContext) -> None:
 def _send(app: ASGIApp, kind: str, number: int) -> str:
     part: dict[str, object] = {"data": [[]] * VALUES} if kind == "values" else {"text": "x" * BYTES}
     message = {"messageId": f"m{number}", "role": "ROLE_USER", "parts": [part]}
-    webhook = {} if number else {"taskPushNotificationConfig": {"url": HOOK}}
-    configuration = {"returnImmediately": True, **webhook}
+    webhook = {"url": f"https://hook{number}.example.com/"}
+    configuration = {"returnImmediately": True, "taskPushNotificationConfig": webhook}
     body = json.dumps({"message": message, "configuration": configuration}, separators=(",", ":")).encode()
     return str(json.loads(_ask(app, "POST", "/echo/message:send", body))["task"]["id"])
 

@@ -14,7 +14,7 @@ from tests.functions.transformed import of_type
 from tests.test_settings import LOCAL_SWITCHES, QUOTAS
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
-OTHERS = ("AWS_LAMBDA_", "POWERTOOLS_")  # read by the runtime and by a library
+OTHERS = ("AWS_LAMBDA_", "MALLOC_", "POWERTOOLS_")  # read by the runtime, the C library and a library
 NAMES = sorted(functions())
 BUILT = {"AGENT_SECRETS", "MODEL_PRICES"}  # what the build sets for a project
 LOCAL = {*LOCAL_SWITCHES, *BUILT, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 
 SHARDS: Final = 8
+
+Admit: TypeAlias = "Callable[[int], bool]"
+"""Is called with the bytes of each text before it is read. False ends the reading there; it may raise, too."""
 
 
 class IdempotencyRecord(NamedTuple):
@@ -113,14 +116,17 @@ class TaskLog(Protocol):
         Big content that is not asked for is not read.
         """
 
-    def read_task_at(self, head: Head, n: int) -> Task:
-        """The task as of event ``n``, which must have been read before. ``head`` may be of any moment."""
+    def read_task_at(self, head: Head, n: int, admit: Admit | None = None) -> Task:
+        """The task as of event ``n``, which must have been read before. ``head`` may be of any moment.
+
+        ``admit`` must not return False here.
+        """
 
     def store_snapshot(self, key: TaskKey) -> str:
         """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""
 
-    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
-        """The events after number ``after``, without a gap, at most ``limit``."""
+    def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
+        """The events after number ``after``, without a gap, at most ``limit``, and up to what ``admit`` refuses."""
 
     def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
         """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""

@@ -27,6 +27,7 @@ from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.contents import resolve_contents
+from a2a_serverless.services.memory_budget import MemoryBudget, MemoryBusy, MemoryShare
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 from a2a_serverless.services.webhooks import sealing_context
 
@@ -50,6 +51,7 @@ JWT_HEADER: Final = "X-A2A-Notification-JWT"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
 CHALLENGE: Final = 0  # in place of an event's number
 PAGE: Final = 200
+PAGE_BYTES: Final = 4 * 1024 * 1024
 STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
 ROUND_MS: Final = POST_DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
@@ -59,7 +61,10 @@ SLOT_POLL_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContext:
-    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1)."""
+    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1).
+
+    It reads pages of ``page_bytes`` bytes of events.
+    """
 
     log: TaskLog
     store: PushStore
@@ -77,6 +82,8 @@ class DeliveryContext:
     contents: ContentStore | None = None
     challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
     tracer: Tracer = NULL_TRACER
+    memory: MemoryBudget = field(default_factory=MemoryBudget)
+    page_bytes: int = PAGE_BYTES
 
 
 class DeliveryOutcome(Enum):
@@ -93,10 +100,12 @@ class DeliveryOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _DeliverySession:
-    """The facts that stay the same during one lease of one cursor."""
+    """The facts that stay the same during one lease of one cursor. ``last`` was the task's last event at its begin."""
 
     key: TaskKey
     head: Head
+    last: int
+    memory: MemoryShare
     config: PushConfig
     host: str
     remaining_ms: Callable[[], int]
@@ -143,10 +152,10 @@ class _Unreadable(Exception):
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raises _Unreadable for what fails inside, except Overloaded: a busy store does not mean unreadable content."""
+    """Raises _Unreadable for what fails inside, but not if a store or this instance is busy."""
     try:
         yield
-    except Overloaded:
+    except (Overloaded, MemoryBusy):
         raise
     except Exception as error:
         raise _Unreadable from error
@@ -154,18 +163,22 @@ def _reading() -> Iterator[None]:
 
 def deliver(context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]) -> DeliveryOutcome:
     """Delivers the pending events of one configuration in order, until none is left, one fails, or time runs out."""
-    while (ending := _claim_and_deliver(context, message, remaining_ms)) is DeliveryOutcome.MORE_CAME:
-        pass
+    ending = DeliveryOutcome.MORE_CAME
+    while ending is DeliveryOutcome.MORE_CAME:
+        with context.memory.share(context.clock) as memory:
+            ending = _claim_and_deliver(context, message, remaining_ms, memory)
     return ending
 
 
 def _claim_and_deliver(
-    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]
+    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int], memory: MemoryShare
 ) -> DeliveryOutcome:
     session: _DeliverySession | None = None
     held = Cursor(message.config_id, "")
     try:
-        claimed = retry_on_conflict(lambda: _claim(context, message, remaining_ms), lambda: DeliveryOutcome.NOT_YET)
+        claimed = retry_on_conflict(
+            lambda: _claim(context, message, remaining_ms, memory), lambda: DeliveryOutcome.NOT_YET
+        )
         if isinstance(claimed, DeliveryOutcome):
             return claimed
         session, held = claimed
@@ -204,14 +217,14 @@ def _fail_unreadable(
 
 
 def _claim(
-    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int]
+    context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int], memory: MemoryShare
 ) -> tuple[_DeliverySession, Cursor] | DeliveryOutcome:
     cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
     if cursor is None or cursor.state is not CursorState.ACTIVE:
         return DeliveryOutcome.NOTHING
     if max(cursor.lease_until, cursor.next_at) > now:
         return _retry_after_lease(context, message, cursor, now)
-    session = _open_session(context, message.key, cursor, remaining_ms)
+    session = _open_session(context, message.key, cursor, remaining_ms, memory)
     if isinstance(session, DeliveryOutcome):
         return session
     try:
@@ -226,7 +239,7 @@ def _claim(
 
 
 def _open_session(
-    context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]
+    context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int], memory: MemoryShare
 ) -> _DeliverySession | DeliveryOutcome:
     """Reads what a session needs, if an event is pending: a second message for the same event takes no lease."""
     with _reading():
@@ -242,11 +255,13 @@ def _open_session(
     return _DeliverySession(
         key,
         snapshot.head,
+        snapshot.last,
+        memory,
         config,
         host_of(config.url),
         remaining_ms,
         cursor.verification,
-        TaskReplayer(context.log, snapshot.head),
+        TaskReplayer(context.log, snapshot.head, memory.take),
         try_id=context.ids.new() if delivery.passes_breaker(cursor, context.clock.now()) else "",
     )
 
@@ -286,29 +301,43 @@ def _retry_when_closed(
 def _deliver_pending(context: DeliveryContext, session: _DeliverySession, cursor: Cursor) -> DeliveryOutcome:
     """Delivers until nothing is left. Each page of events is read once, however many deliveries it needs."""
     events: list[Event] = []
-    whole = True
     while True:
         events = [event for event in events if event.n > cursor.position]
-        if not events:
-            with _reading():
-                events = context.log.read(session.key, cursor.position, PAGE)
-            whole = len(events) < PAGE
-        upcoming = delivery.find_next(cursor, events, whole_tasks=tells_whole_task(session.config.wire))
-        if upcoming is None:
-            return _release(context, session, cursor)
-        if session.remaining_ms() < ROUND_MS:
-            return _hand_over(context, session, cursor, DeliveryOutcome.HANDED_OVER)
-        if _needs_challenge(context, session, cursor):
-            walked = _send_challenge(context, session, cursor)
-            if isinstance(walked, DeliveryOutcome):
-                return walked
-            session, cursor = walked
-            continue
-        session, upcoming = _use_snapshot(context, session, cursor, events, upcoming)
-        told = _notify(context, session, cursor, upcoming, events, last=whole and upcoming.n >= events[-1].n)
+        try:
+            events = events or _read_page(context, session, cursor.position)
+            upcoming = delivery.find_next(cursor, events, whole_tasks=tells_whole_task(session.config.wire))
+            if upcoming is None:
+                return _release(context, session, cursor)
+            if session.remaining_ms() < ROUND_MS:
+                return _hand_over(context, session, cursor, DeliveryOutcome.HANDED_OVER)
+            if _needs_challenge(context, session, cursor):
+                walked = _send_challenge(context, session, cursor)
+                if isinstance(walked, DeliveryOutcome):
+                    return walked
+                session, cursor = walked
+                continue
+            session, upcoming = _use_snapshot(context, session, cursor, events, upcoming)
+            last = upcoming.n >= max(session.last, events[-1].n)
+            told = _notify(context, session, cursor, upcoming, events, last=last)
+        except MemoryBusy:
+            return _hand_over(context, session, cursor, DeliveryOutcome.NOT_YET, BUSY_S)
         if isinstance(told, DeliveryOutcome):
             return told
         cursor = told
+
+
+def _read_page(context: DeliveryContext, session: _DeliverySession, position: int) -> list[Event]:
+    """The next events, ``PAGE`` and ``page_bytes`` at most, but at least one if there is one. Raises MemoryBusy."""
+    if not tells_whole_task(session.config.wire):  # what was read before is no longer held
+        session.memory.release()
+    before = session.memory.size
+
+    def admit(size: int) -> bool:
+        held = session.memory.size - before
+        return (not held or held + size <= context.page_bytes) and session.memory.take(size)
+
+    with _reading():
+        return context.log.read(session.key, position, PAGE, admit)
 
 
 def _use_snapshot(
@@ -663,12 +692,13 @@ def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> 
 class TaskReplayer:
     """Makes the task as of one event after another; ``head`` may be older than the log.
 
-    The replay for one event continues from the one before, so the log is read once.
+    The replay for one event continues from the one before, so the log is read once. ``admit`` is ``TaskLog.read``'s.
     """
 
-    def __init__(self, log: TaskLog, head: Head) -> None:
+    def __init__(self, log: TaskLog, head: Head, admit: Callable[[int], bool] = lambda _: True) -> None:
         self._log = log
         self._head = head
+        self._admit = admit
         self._replay = TaskReplay(head.key.task, head.context_id)
 
     def at(self, n: int, events: Sequence[Event]) -> Task:
@@ -681,7 +711,7 @@ class TaskReplayer:
 
     def _task_at(self, n: int) -> Task:
         if 0 < self._replay.n < n:
-            return self._replay.after(self._log.read(self._head.key, self._replay.n, n - self._replay.n))
-        task = self._log.read_task_at(self._head, n)
+            return self._replay.after(self._log.read(self._head.key, self._replay.n, n - self._replay.n, self._admit))
+        task = self._log.read_task_at(self._head, n, self._admit)
         self._replay = TaskReplay.from_task(task)
         return task

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.contents import BlobStore
+    from a2a_serverless.ports.tasks import Admit
     from a2a_serverless.protocol.v1 import Task
 
 INLINE_LIMIT: Final = 300 * 1024
@@ -118,37 +119,48 @@ class SnapshotStore:
         self._payloads.put(key, content)
         return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
 
-    def start_replay(self, head: Head, most: int, *, history: bool = True, artifacts: bool = True) -> ReplayStart:
+    def start_replay(
+        self,
+        head: Head,
+        most: int,
+        *,
+        history: bool = True,
+        artifacts: bool = True,
+        admit: Admit | None = None,
+    ) -> ReplayStart:
         """The replay from which to continue: at the head's snapshot, or at the log's beginning.
 
         It begins with the log when the snapshot lies after event ``most``, is missing or corrupt, or has another
         format. It has no artifacts, or may lack the messages so far, if these are not asked for.
         """
         wanted = {"artifacts": artifacts, "history": history}
-        found = self._find(head, wanted) if 0 < head.snapshot_position <= most else None
+        found = self._find(head, wanted, admit) if 0 < head.snapshot_position <= most else None
         if found is None:
             return ReplayStart(TaskReplay(head.key.task, head.context_id, artifacts=artifacts), 0)
         task, size = found
         return ReplayStart(TaskReplay.from_task(task, artifacts=artifacts), size)
 
-    def _find(self, head: Head, wanted: Mapping[str, bool]) -> tuple[Task, int] | None:
+    def _find(self, head: Head, wanted: Mapping[str, bool], admit: Admit | None) -> tuple[Task, int] | None:
         """The task of the snapshot, and the bytes that were read."""
         with suppress(PayloadCorrupted, ValueError):
-            text, total = self._fetch(head, head.fold.partition(" ")[2])
+            text, total = self._fetch(head, head.fold.partition(" ")[2], admit)
             stored = load_snapshot(text)
             task = stored.task
             for name, place in stored.apart.items():
                 if wanted[name]:
-                    text, size = self._fetch(head, place)
+                    text, size = self._fetch(head, place, admit)
                     task = task.model_copy(update=_APART[name].model_validate(_parsed(text)).__dict__)
                     total += size
             return task, total
         return None
 
-    def _fetch(self, head: Head, place: str) -> tuple[str, int]:
+    def _fetch(self, head: Head, place: str, admit: Admit | None) -> tuple[str, int]:
         """The text at a place, which is its size in bytes and its SHA-256; and that size."""
-        size, digest = place.split(" ")
-        return self._payloads.fetch(pointer(head.key, digest, int(size))), int(size)
+        words = place.split(" ")
+        size, digest = int(words[0]), words[1]
+        if admit:
+            admit(size)
+        return self._payloads.fetch(pointer(head.key, digest, size)), size
 
 
 SNAPSHOT_VERSION: Final = 3

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
     from a2a_serverless.domain.timeline import StepTime
-    from a2a_serverless.ports.tasks import DueItem, NewTask, StepResult
+    from a2a_serverless.ports.tasks import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
 
 REREADS: Final = 5
@@ -104,16 +104,18 @@ class DynamoTaskLog:
         size = start.size + sum(_size(item, whole=n in whole) for n, item in enumerate(later, start.n + 1))
         return TaskPart(head, start.replay.after(events).limited(history, artifacts=artifacts), size)
 
-    def read_task_at(self, head: Head, n: int) -> Task:
-        start = self._snapshots.start_replay(head, n)
-        return start.replay.after(self.read(head.key, start.n, n - start.n) if start.n < n else [])
+    def read_task_at(self, head: Head, n: int, admit: Admit | None = None) -> Task:
+        start = self._snapshots.start_replay(head, n, admit=admit)
+        return start.replay.after(self.read(head.key, start.n, n - start.n, admit) if start.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
         read = self.read_task(key)
         return self._snapshots.store(key, read[1]) if read else ""
 
-    def read(self, key: TaskKey, after: int, limit: int = 200) -> list[Event]:
+    def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
         found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
+        if admit:
+            found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
         return contiguous(after, self._events(found))
 
     def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:

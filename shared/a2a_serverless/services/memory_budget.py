@@ -1,0 +1,83 @@
+"""How much content the deliveries of one instance hold in memory at the same time. Thread-safe.
+
+A delivery of little content is never held back. The others share a budget of bytes: whoever finds none left waits for a
+moment, then ends its session and comes again later. One that is larger than the budget is admitted alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from a2a_serverless.ports.system import Clock
+
+LIGHT_BYTES: Final = 1024 * 1024
+HEAVY_BYTES: Final = 16 * 1024 * 1024
+WAIT_MS: Final = 2_000
+POLL_S: Final = 0.01
+
+
+class MemoryBusy(Exception):
+    """Other deliveries hold the whole budget."""
+
+
+class MemoryBudget:
+    """The budget of one instance."""
+
+    def __init__(self, total: int = HEAVY_BYTES, light: int = LIGHT_BYTES) -> None:
+        self._total, self._light = total, light
+        self._lock = Lock()
+        self._held = 0
+
+    @contextmanager
+    def share(self, clock: Clock) -> Iterator[MemoryShare]:
+        """The share of one delivery; it is given back in the end."""
+        share = MemoryShare(self, clock)
+        try:
+            yield share
+        finally:
+            share.release()
+
+    def reserve(self, before: int, size: int) -> bool:
+        """Lets a share of ``before`` bytes grow by ``size``; False while other shares leave no room for that."""
+        with self._lock:
+            counted = self._counted(before)
+            more = self._counted(before + size) - counted
+            if self._held > counted and self._held + more > self._total:
+                return False
+            self._held += more
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Takes back a share of ``size`` bytes."""
+        with self._lock:
+            self._held -= self._counted(size)
+
+    def _counted(self, size: int) -> int:
+        return size if size > self._light else 0
+
+
+class MemoryShare:
+    """What one delivery holds of a budget."""
+
+    def __init__(self, budget: MemoryBudget, clock: Clock) -> None:
+        self._budget, self._clock = budget, clock
+        self.size = 0
+
+    def take(self, size: int) -> bool:
+        """Takes ``size`` bytes more, and returns True. Waits ``WAIT_MS`` for them, then raises MemoryBusy."""
+        until = self._clock.now() + WAIT_MS
+        while not self._budget.reserve(self.size, size):
+            if self._clock.now() >= until:
+                raise MemoryBusy
+            self._clock.sleep(POLL_S)
+        self.size += size
+        return True
+
+    def release(self) -> None:
+        """Gives all of it back."""
+        self._budget.give_back(self.size)
+        self.size = 0
