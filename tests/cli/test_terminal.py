@@ -1,11 +1,14 @@
 import io
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
-from a2a_serverless.cli.terminal import Terminal, aligned, one_line, plain, program
+from a2a_serverless.cli.terminal import Explained, Terminal, aligned, neutral, one_line, plain, program
 
 
 def test_a_long_text_is_cut_to_one_line() -> None:
@@ -15,6 +18,55 @@ def test_a_long_text_is_cut_to_one_line() -> None:
 
 def test_line_ends_and_tabs_are_no_control_characters() -> None:
     assert plain("a\tb\r\nc\rd\x07\x9b") == "a\tb\nc\ufffdd\ufffd\ufffd"
+
+
+@pytest.mark.parametrize("char", [*"\u202e\u2066\u200f\u061c\u200b\ufeff\u2028\U000e0041"])
+def test_characters_that_are_not_seen_or_turn_others_are_replaced(char: str) -> None:
+    assert plain(f"invoice{char}fdp.exe") == "invoice\ufffdfdp.exe"
+    assert one_line(f"invoice{char}fdp.exe", 40) == "invoice\ufffdfdp.exe"
+
+
+@pytest.mark.parametrize("text", ["می‌خواهم", "👩‍🚀", "שלום 5", "tab\tand\nline", "数据"])
+def test_what_people_write_is_printed_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+def printed(*, terminal: bool) -> tuple[Terminal, io.StringIO]:
+    """A terminal (or a pipe), and what was written to it."""
+    file = io.StringIO()
+    console = neutral(Console(file=file, force_terminal=terminal, width=80))
+    return Terminal(out=console, err=console), file
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda terminal: terminal.rows([("name", "a\u202eb\x1bc"), ("text", Text("a\u202eb\x1bc"))]),
+        lambda terminal: terminal.result(None, "a\u202eb\x1bc"),
+        lambda terminal: terminal.data("a\u202eb\x1bc"),
+        lambda terminal: terminal.table(None, ("a\u202eb\x1bc",), [("a\u202eb\x1bc",)]),
+        lambda terminal: terminal.fail(Explained("kind", "a\u202eb\x1bc", "a\u202eb\x1bc")),
+        lambda terminal: terminal.note("a\u202eb\x1bc"),
+        lambda terminal: terminal.out.print(Text("a\u202eb\x1bc", "red"), style="bold"),
+    ],
+)
+def test_whatever_a_stranger_wrote_is_shown_on_a_terminal_without_them(show: Callable[[Terminal], None]) -> None:
+    terminal, file = printed(terminal=True)
+    show(terminal)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
+    assert "a\ufffdb" in shown
+    assert not {*"\u202e\x1b"} & {*shown}
+
+
+def test_programs_get_the_text_as_it_is() -> None:
+    terminal, file = printed(terminal=False)
+    terminal.data("a\u202eb")
+    terminal.result(None, "a\u202eb")
+    assert file.getvalue() == '"a\u202eb"\na\u202eb'
+
+
+def test_the_consoles_of_the_program_are_neutral() -> None:
+    assert all(console._render_hooks for console in (Terminal().out, Terminal().err))  # noqa: SLF001
 
 
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ PAGE = "https://app.example.com"
 SERVED = 404  # nothing is published here, as the application itself says
 
 
-def asked(origins: tuple[str, ...], **headers: str) -> Answer:
+def asked(origins: tuple[str, ...], method: str = "GET", **headers: str) -> Answer:
     web = refuse_foreign_pages(replace(Place().edge, origins=origins).app, "agents.example.com", origins)
-    return call(web, Call("GET", "/agents", tuple((name.replace("_", "-"), value) for name, value in headers.items())))
+    return call(web, Call(method, "/agents", tuple((name.replace("_", "-"), value) for name, value in headers.items())))
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,10 @@ def test_any_other_page_is_refused(origins: tuple[str, ...], origin: str) -> Non
 def test_another_sites_script_that_asks_without_an_origin_is_refused() -> None:
     assert asked((PAGE,), host="127.0.0.1:8000", sec_fetch_site="cross-site").status == 403
     assert asked((PAGE,), host="127.0.0.1:8000", sec_fetch_site="none").status == SERVED
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_what_another_program_opens_in_the_browser_changes_nothing(method: str) -> None:
+    assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="none").status == 403
+    assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="same-origin").status == 405
+    assert asked((PAGE,), method, host="127.0.0.1:8000").status == 405

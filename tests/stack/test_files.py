@@ -1,6 +1,8 @@
 """Twenty megabytes go in and come out again, by way of the bucket, the deployed api and the deployed worker."""
 
 import hashlib
+from http.client import HTTPConnection, HTTPResponse
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -38,3 +40,18 @@ def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: 
     got = b"".join(download(str(given.value), transport))
     assert len(got) == SIZE
     assert hashlib.sha256(got).digest() == hashlib.sha256(content).digest()
+    opened, read = (browser_asks(str(given.value), mode) for mode in ("navigate", "cors"))
+    assert (opened.status, opened.headers["content-disposition"].partition(";")[0]) == (200, "attachment")
+    assert read.status == 403
+
+
+def browser_asks(url: str, mode: str) -> HTTPResponse:
+    """What a browser gets for a link of the console's page at another port, and what a script of the page gets."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=60)
+    dest = "document" if mode == "navigate" else "empty"
+    sent = {"sec-fetch-site": "same-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    connection.request("GET", f"{parts.path}?{parts.query}", headers=sent)
+    answer = connection.getresponse()
+    connection.close()
+    return answer

@@ -148,7 +148,7 @@ def test_programs_on_this_machine_are_served(stack: LocalStack) -> None:
 
 def test_what_a_person_types_into_the_browser_is_served(stack: LocalStack) -> None:
     typed = {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-    assert ask(stack.running.emulator.port, "GET", "/_ministack/health", typed).status == 200
+    assert ask(stack.running.emulator.port, "GET", "/_ministack/health", typed).status == 403
     assert ask(stack.running.api.port, "GET", "/agents", typed).status == 200
     assert ask(stack.running.receiver.port, "GET", "/", typed).status == 200
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from a2a_serverless.cli.options import LOCAL_URL, CliContext
-from a2a_serverless.cli.terminal import STYLES, Explained, Terminal, one_line
+from a2a_serverless.cli.terminal import STYLES, Explained, Terminal, neutral, one_line
 from a2a_serverless.domain.agent import Agent
 from a2a_serverless.domain.events import Event, StatusEvent
 
@@ -69,7 +69,7 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
 def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
     """Shows what agents print and log, line by line; with --json on stderr, because stdout gets JSON."""
     if terminal.json:
-        terminal.out = Console(file=sys.stdout, highlight=False)
+        terminal.out = neutral(Console(file=sys.stdout, highlight=False))
     shown = logging.StreamHandler(sys.stderr)
     shown.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
     shown.addFilter(lambda record: record.msg != "agent failed")  # its traceback is shown

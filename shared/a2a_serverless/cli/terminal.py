@@ -1,7 +1,8 @@
 """The output of the command line: results on stdout, notes about them on stderr, JSON for programs.
 
-Rich handles colours, width and ``NO_COLOR``. Text of agents is never read as markup, and is shown on a terminal without
-control characters, which could rewrite the screen.
+Rich handles colours, width and ``NO_COLOR``. Text of agents and clients is never read as markup. It is shown without
+control characters, which could rewrite the screen, and without characters that are not seen or that turn the direction
+of others: a name could look like another one. What goes into a file or to another program is unchanged.
 """
 
 import json
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -32,7 +34,10 @@ STYLES = {
     TaskState.INPUT_REQUIRED: "yellow",
     TaskState.AUTH_REQUIRED: "yellow",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,35 @@ class Explained:
     remedy: str = ""
 
 
+class _Neutral(RenderHook):
+    """Replaces in all that a console prints the characters that ``plain`` replaces."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Wraps what is about to be printed."""
+        return [_NeutralRenderable(one) for one in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _NeutralRenderable:
+    inner: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self.inner, options):
+            yield Segment(text if control else plain(text), style, control)
+
+
+def neutral(console: Console) -> Console:
+    """The console, which from now on prints as ``plain`` does."""
+    console.push_render_hook(_Neutral())
+    return console
+
+
 @dataclass
 class Terminal:
     """Where a command writes. ``json`` is set by the option of that name."""
 
-    out: Console = field(default_factory=lambda: Console(highlight=False))
-    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))
+    out: Console = field(default_factory=lambda: neutral(Console(highlight=False)))
+    err: Console = field(default_factory=lambda: neutral(Console(stderr=True, highlight=False)))
     json: bool = False
     _is_waiting: bool = False
 
@@ -85,7 +113,7 @@ class Terminal:
             self.rows(shown)
 
     def raw(self, text: str) -> None:
-        """Writes a text to stdout: unchanged for programs, without control characters on a terminal."""
+        """Writes a text to stdout: unchanged for programs, as ``plain`` on a terminal."""
         self.out.file.write(plain(text) if self.out.is_terminal else text)
         self.out.file.flush()
 
@@ -130,8 +158,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Replaces control characters other than line ends and tabs."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """Replaces control characters other than line ends and tabs, and characters that are not seen or turn others."""
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int) -> str:

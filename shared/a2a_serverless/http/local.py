@@ -92,21 +92,25 @@ def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> A
 
 
 class RefuseForeignPages:
-    """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it)."""
+    """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it).
+
+    What another program opens in the browser is read only.
+    """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         self._app = app
         self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._foreign(Headers(scope=scope)):
+        if scope["type"] == "http" and self._foreign(scope["method"], Headers(scope=scope)):
             refusal = PlainTextResponse("Pages of other origins are not served: see CorsOrigins.\n", 403)
             await refusal(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _foreign(self, headers: Headers) -> bool:
-        origin = headers.get("origin")
+    def _foreign(self, method: str, headers: Headers) -> bool:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin is None:
-            return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+            opened = site == "none" and method in {"GET", "HEAD"}  # an address that was typed, or a link elsewhere
+            return site is not None and site != "same-origin" and not opened
         return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)

@@ -2,8 +2,11 @@
 
 The emulator accepts any credentials and lets every origin read its answers, so a page in the developer's browser could
 read secrets and change everything. A browser sends the page's origin (`Origin`) and site (`Sec-Fetch-Site`); no AWS SDK
-does. A page whose host name resolves to 127.0.0.1 (DNS rebinding) still sends that name as `Host`. For an address that
-a person types, or opens from a terminal, the site is `none`.
+does. A page whose host name resolves to 127.0.0.1 (DNS rebinding) still sends that name as `Host`.
+
+A browser may only open a stored file, by a presigned link, in a tab of its own: from the console, a terminal or another
+program. Many operations of AWS change something by a GET, so a browser may make no other request, also where no page
+sends it (`Sec-Fetch-Site: none`). The file's scripts do not run, because the emulator would serve them.
 
 This file runs in the emulator's environment, so it imports nothing of the project.
 """
@@ -11,30 +14,54 @@ This file runs in the emulator's environment, so it imports nothing of the proje
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 App = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+OBJECT = re.compile("/[^/_][^/]*/.+")
+SIGNED_BY = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "Signature")
+PRESIGNED = {f"X-Amz-{name}" for name in SIGNED_BY}
+OPTIONAL = {"X-Amz-Security-Token", "response-content-disposition", "response-content-type"}
+SANDBOX = [
+    (b"content-security-policy", b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"),
+    (b"x-content-type-options", b"nosniff"),
+]
 FORBIDDEN = b"The emulator answers programs on this machine only, no web pages.\n"
 
 
-def refused(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:
-    """Return whether a request comes from a web page, or names another host than this machine at `port`."""
-    given = [(name.lower(), value.lower().decode("latin-1")) for name, value in headers]
+def refused(scope: MutableMapping[str, Any], port: int) -> bool:
+    """Return whether a request comes from a browser and opens no file, or names another host than this machine."""
+    given = [(name.lower(), value.lower().decode("latin-1")) for name, value in scope["headers"]]
     hosts = [value for name, value in given if name == b"host"]
-    sites = [value for name, value in given if name == b"sec-fetch-site"]
     ours = len(hosts) == 1 and hosts[0] in {f"{name}:{port}" for name in LOOPBACK}
-    return not ours or any(name == b"origin" for name, _ in given) or any(site != "none" for site in sites)
+    return not ours or any(name == b"origin" for name, _ in given) or (from_browser(scope) and not opens_file(scope))
+
+
+def from_browser(scope: MutableMapping[str, Any]) -> bool:
+    """Return whether a browser makes the request: no page and no program can set or leave out these headers there."""
+    return any(name.lower().startswith(b"sec-fetch-") for name, _ in scope["headers"])
+
+
+def opens_file(scope: MutableMapping[str, Any]) -> bool:
+    """Return whether a browser opens an object of a bucket by a presigned link, in a tab of its own."""
+    given = {name.lower(): value.lower() for name, value in scope["headers"]}
+    names = {name for name, _ in parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)}
+    in_tab = (given.get(b"sec-fetch-mode"), given.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+    is_object = scope["type"] == "http" and OBJECT.fullmatch(scope["path"]) is not None
+    return in_tab and is_object and scope["method"] in {"GET", "HEAD"} and PRESIGNED <= names <= PRESIGNED | OPTIONAL
 
 
 def guarded(app: App, port: int) -> App:
     """Wrap an ASGI application so that requests that are `refused` get status 403."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has them
-        if scope["type"] == "lifespan" or not refused(scope["headers"], port):
-            await app(scope, receive, send)
+        if scope["type"] == "lifespan" or not refused(scope, port):
+            browser = scope["type"] == "http" and from_browser(scope)
+            await app(scope, receive, sandboxed(send) if browser else send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -44,6 +71,17 @@ def guarded(app: App, port: int) -> App:
             await send({"type": "http.response.body", "body": FORBIDDEN})
 
     return answer
+
+
+def sandboxed(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+    """Wrap ASGI's `send` so that a browser runs nothing of the answer."""
+
+    async def sending(message: Any) -> None:  # noqa: ANN401
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *SANDBOX]}
+        await send(message)
+
+    return sending
 
 
 def main() -> None:
