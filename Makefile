@@ -139,6 +139,10 @@ chaos: MINUTES ?= 5
 chaos: $(ENVIRONMENTS) ## let everything go wrong in the local stack under load, check what clients saw: make chaos MINUTES=60
 	@$(RUN)python bench/chaos.py --minutes $(MINUTES) $(ARGS)
 
+.PHONY: aws-proof
+aws-proof: $(ENVIRONMENTS) ## deploy, use, upgrade and delete it in your AWS account, write docs/evidence.json: make aws-proof REGION=eu-central-1
+	@$(RUN)python bench/aws_proof.py $(if $(REGION),--region $(REGION)) $(ARGS)
+
 .PHONY: durability
 durability: SEEDS ?= 100
 durability: $(ENVIRONMENTS) ## show work over three time limits, and a chain of agents killed at every call

@@ -19,7 +19,7 @@ from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
 from tests.costs import budgets
-from tests.docs import reference, times
+from tests.docs import evidence, reference, times
 from tests.docs.documents import ROOT
 from tests.requirements import Requirement, marked_tests
 from tests.requirements import requirements as rows
@@ -193,6 +193,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "budgets": (ROOT / "docs" / "guarantees.md", budgets.table),
     "models": (ROOT / "docs" / "guarantees.md", models),
     "clients": (ROOT / "docs" / "clients.md", clients),
+    "evidence": (ROOT / "docs" / "evidence.md", evidence.table),
 }
 
 

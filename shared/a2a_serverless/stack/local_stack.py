@@ -90,7 +90,7 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
         for process in processes.started(paths):
             if process != emulator:
                 processes.stop(paths, process)
-        receiver = _start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
+        receiver = start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
             named = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
             switches = local_switches(options) | named | otel
@@ -147,7 +147,8 @@ def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: O
     return _serve(paths, "api", source, "a2a_serverless.wiring.api:make_app", env, options.api_port)
 
 
-def _start_receiver(paths: Paths, options: Options) -> Process:
+def start_receiver(paths: Paths, options: Options) -> Process:
+    """Start the webhook receiver, which trusts the api of these options."""
     env = {"ISSUER": options.api_url, "AUDIENCE": options.webhook_url, "OPEN_REGISTRATION": "true"}
     env |= {"REPLAY_DB": str(paths.state / "receiver.db")}
     return _serve(paths, "receiver", library.FILES / "webhook_receiver", RECEIVER_APP, env, options.receiver_port)
