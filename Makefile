@@ -62,8 +62,13 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint
 	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
 
 .PHONY: audit
-audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes; locked packages by pip-audit
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
+	$(RUN)python -m tests.audit .a2a/venvs/audit/bin/pip-audit requirements/functions.txt requirements/dev.txt
+
+.PHONY: sbom
+sbom: .a2a/venvs/audit/.installed ## .a2a/sbom.cdx.json: the packages of the functions and their hashes (CycloneDX), from the lock file
+	.a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
 
 .PHONY: conformance-clients
 conformance-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
@@ -211,6 +216,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt
+	$(LOCK) --group pyproject.toml:audit -o requirements/audit.txt
 	$(LOCK) --group pyproject.toml:docs -o requirements/docs.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
