@@ -20,8 +20,9 @@ class Tailor(AgentExecutor):
             return
         for piece in ("sleeves", "back", "collar"):
             words = [types.Part(text=f"{context.get_user_input()} {piece}\n")]
-            await updater.add_artifact(words, artifact_id="coat", name="coat.txt", append=piece != "sleeves")
-        await updater.complete(updater.new_agent_message([types.Part(text="It is ready.")]))
+            is_first, is_last = piece == "sleeves", piece == "collar"
+            await updater.add_artifact(words, "coat", "coat.txt", append=not is_first, last_chunk=is_last)
+        await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Nothing is left to clean up."""
@@ -33,4 +34,5 @@ tailor = from_executor(
     name="Tailor",
     description="Makes coats.",
     skills=(Skill("sew", "Sew", "Sews a coat.", ("demo",)),),
+    whole_last_chunk=True,
 )

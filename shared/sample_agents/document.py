@@ -1,7 +1,8 @@
 """The document agent: writes a structured document from a text or a topic, one section at a time.
 
 Each section is a step, so an interrupted run resumes after the last finished section. Each finished section is sent as
-a chunk of the artifact, so a stream or a webhook shows the document grow.
+a chunk of the artifact, so a stream or a webhook shows the document grow. The last chunk is the whole document, for
+clients that keep one chunk.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
     ],
     input_modes=("text/plain", "text/markdown", "application/json"),
     output_modes=("text/markdown", "text/plain"),
+    whole_last_chunk=True,
 )
 async def document(task: TaskContext, models: GetModels = configured_models) -> None:
     """Writes ``document.md``."""

@@ -4,6 +4,9 @@ Every step calls another A2A agent in the same conversation; while those work, t
 found by their skills, and an agent's card is read before the agent is called. Each result is passed to the next agent,
 as data if its card accepts data. If a picture is wanted, it is made in parallel. A failed step affects only steps that
 need its result: the task then completes with the results that there are, and says what is missing and why.
+
+The document is the last artifact and there is no message after it, because many clients keep only the last of these.
+What is missing is said in the progress before it; without a document, in the final message.
 """
 
 from __future__ import annotations
@@ -40,14 +43,12 @@ SKILLS: Final = {
 _SAYS: Final = {
     "en": {
         "what": "What should the document be about? Send a text or a topic.",
-        "done": "Done: {}.",
         "partial": "A partial result: {}. Missing: {}.",
         "nothing": "There is no result. {}",
         "and": "; ",
     },
     "zh": {
         "what": "文档要写什么？请发送文本或主题。",
-        "done": "已完成：{}。",
         "partial": "部分结果：{}。缺少：{}。",
         "nothing": "没有结果。{}",
         "and": "；",
@@ -73,8 +74,8 @@ _SAYS: Final = {
     input_modes=("text/plain", MARKDOWN, JSON),
     output_modes=(MARKDOWN, JSON, "image/png"),
 )
-async def orchestrator(task: TaskContext) -> str:
-    """Emits the called agents' artifacts, and ``report.json``."""
+async def orchestrator(task: TaskContext) -> str | None:
+    """Emits the called agents' artifacts, and ``report.json``. The document comes last."""
     source = task.text()
     if not source.strip():
         source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
@@ -112,6 +113,7 @@ class Chain:
     cards: dict[str, AgentCard] = field(default_factory=dict)
     given: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    document: list[tuple[str, list[Part], str | None]] = field(default_factory=list)
 
     async def discover(self, steps: Sequence[str]) -> None:
         """Finds an agent for each step, by its skill, and reads its card. An agent without a card is not called."""
@@ -134,8 +136,11 @@ class Chain:
         """Orders the picture, which depends on no other step."""
         await self._step("picture", [Part(text=picture)], None)
 
-    async def report(self) -> str:
-        """Emits the result of each step; returns it in words. Raises TaskFailed when no step has a result."""
+    async def report(self) -> str | None:
+        """Emits the result of each step, and the document; without one, returns the result in words.
+
+        Raises TaskFailed when no step has a result.
+        """
         says = _SAYS[language_of(self.source)]
         steps = sorted([*self.given, *self.missing], key=list(SKILLS).index)
         told: list[Json] = [self._told(step) for step in steps]
@@ -144,7 +149,14 @@ class Chain:
         given = ", ".join(name for step in steps for name in self.given.get(step, []))
         if not given:
             raise TaskFailed(says["nothing"].format(missing))
-        return says["partial"].format(given, missing) if missing else says["done"].format(given)
+        partial = says["partial"].format(given, missing)
+        if not self.document:
+            return partial
+        if missing:
+            await self.task.report_progress(partial)
+        for name, parts, description in self.document:
+            await self.task.emit(name, parts, last=True, description=description)
+        return None
 
     def _told(self, step: str) -> JsonObject:
         if step in self.missing:
@@ -190,7 +202,7 @@ class Chain:
         return [part.model_copy(update={"metadata": None}) for artifact in made for part in joined(artifact.parts)]
 
     async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
-        """Emits an agent's artifact as our own, with a reference to the original."""
+        """Emits an agent's artifact as our own, with a reference to the original; the document's at the end."""
         origin: JsonObject = {}
         if not isinstance(answer, Message) and artifact.artifact_id:
             origin = {"taskId": answer.id, "artifactId": artifact.artifact_id}
@@ -198,7 +210,10 @@ class Chain:
             part.model_copy(update={"metadata": {**(part.metadata or {}), **origin} or None})
             for part in joined(artifact.parts)
         ]
-        await self.task.emit(name, parts, last=True, description=artifact.description)
+        if step == "document":
+            self.document.append((name, parts, artifact.description))
+        else:
+            await self.task.emit(name, parts, last=True, description=artifact.description)
         self.given.setdefault(step, []).append(name)
 
 

@@ -23,7 +23,7 @@ from sample_agents.writing import language_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless import Artifact, Message
+    from a2a_serverless import Answer, Artifact, Message
     from a2a_serverless.domain.model import Json, JsonObject
     from sample_agents.writing import Language
 
@@ -90,8 +90,8 @@ class Base:
     input_modes=("text/plain",),
     output_modes=("application/json", "text/plain"),
 )
-async def travel(task: TaskContext) -> str | None:
-    """Answers with a message, or emits one booking as a data part."""
+async def travel(task: TaskContext) -> Answer:
+    """Answers with a message, or emits one booking as a data part; the final message is the booking, too."""
     text = task.text()
     kind = _kind(text)
     if kind is None:
@@ -103,7 +103,7 @@ async def travel(task: TaskContext) -> str | None:
     part = Part(data=booking, media_type="application/json", metadata=base.reference if base else None)
     words = _words(booking, language)
     await task.emit(f"{kind}_booking.json", [part], last=True, description=words)
-    return f"{words} {_DEMONSTRATION[language]}"
+    return [Part(text=f"{words} {_DEMONSTRATION[language]}"), Part(data=booking, media_type="application/json")]
 
 
 def _kind(text: str) -> Kind | None:

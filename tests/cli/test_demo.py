@@ -100,9 +100,9 @@ def _view(post: Received) -> dict[str, Any]:
 def test_the_files_are_what_the_tasks_have_and_every_webhook_is_told(tmp_path: Path) -> None:
     theatre = Theatre(tmp_path)
     report = theatre.play()
-    made = ("ships.outline.json", "ships.document.md", "ships.summary.md", "ships.report.json")
+    made = ("ships.outline.json", "ships.summary.md", "ships.report.json", "ships.document.md")
     assert [Path(name) for name in report["files"]] == [tmp_path / "out" / name for name in made]
-    assert "A ship sails." in Path(report["files"][1]).read_text()
+    assert "A ship sails." in Path(report["files"][-1]).read_text()
     assert [one["verified"] for one in report["notifications"]] == [True] * len(report["notifications"])
     told = theatre.written.getvalue()
     assert "connection closed" in told
@@ -118,7 +118,7 @@ def test_the_refined_picture_is_another_file_and_the_first_one_stays(tmp_path: P
 def test_the_timeline_tells_what_each_artifact_took(tmp_path: Path) -> None:
     report = Theatre(tmp_path).play()
     names = [phase["name"] for phase in report["phases"]]
-    chain = ["first webhook", "outline.json", "document.md", "summary.md", "report.json", "the end", "GetTask"]
+    chain = ["first webhook", "outline.json", "summary.md", "report.json", "document.md", "the end", "GetTask"]
     assert names[: len(chain) + 2] == ["card", "send", *chain]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.agent import Agent, TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
 DELAY_MS = int(DELAY_S * 1000)
@@ -282,3 +283,64 @@ def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_do
     world, task = played(work, At(1, late=False, what=die, only="table.append_chunk"))
     assert world.kills == 1
     assert (task.status.state, words(task)) == (TaskState.COMPLETED, ["one"])
+
+
+def whole(work: Callable[[TaskContext], Awaitable[None]]) -> Agent:
+    """An agent whose last chunks are whole artifacts."""
+    return replace(agent_of(work), whole_last_chunk=True)
+
+
+async def tells(task: TaskContext) -> None:
+    await task.emit("story.txt", "Once ", append=True, description="A story")
+    await task.step("pause", asyncio.sleep, 0)
+    await task.emit("story.txt", "upon ", append=True)
+    await task.step("rest", asyncio.sleep, 0)
+    await task.emit("story.txt", "a time.", append=True, last=True)
+
+
+def test_with_the_option_the_last_chunk_is_the_whole_artifact_under_the_fields_of_its_first_chunk() -> None:
+    world = World([whole(tells)])
+    task = world.send("hello", push=False)
+    world.settle()
+    events = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
+    assert [(event.append, event.last_chunk, event.artifact.text()) for event in events] == [
+        (False, False, "Once "),
+        (True, False, "upon "),
+        (False, True, "Once upon a time."),
+    ]
+    (artifact,) = world.get(task.id).artifacts
+    assert (artifact.description, [part.text for part in artifact.parts]) == ("A story", ["Once upon a time."])
+
+
+def test_rule_07_an_agent_with_the_option_that_dies_at_any_call_tells_the_same_story() -> None:
+    tries = iter(range(99))
+
+    async def streams(task: TaskContext) -> None:
+        async def tell() -> None:
+            number = next(tries)
+            for word in ("Once ", f"upon {number} "):
+                await task.emit("story.txt", word, append=True)
+                await asyncio.sleep(1)
+            await task.emit("story.txt", "a time.", append=True, last=True)
+            await asyncio.sleep(1 if number else 3600)
+
+        await task.emit("story.txt", "# Story\n", append=True)
+        await task.step("tell", tell)
+
+    world = World([whole(streams)])
+    task = world.send("hello", push=False)
+    world.settle()
+    (artifact,) = world.get(task.id).artifacts
+    assert artifact.text() == "# Story\nOnce upon 1 a time."
+    last = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)][-1]
+    assert (last.append, last.last_chunk, last.artifact.text()) == (False, True, artifact.text())
+
+
+def test_an_artifact_of_one_chunk_is_sent_once() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("a.txt", "all", append=True, last=True)
+
+    world = World([whole(work)])
+    task = world.send("hello", push=False)
+    world.settle()
+    assert sum(isinstance(event, ArtifactEvent) for event in world.events(task.id)) == 1

@@ -295,7 +295,7 @@ def test_the_example_asks_and_makes_a_coat() -> None:
     asked = harness.send("a coat")
     assert asked.said == "Which colour?"
     done = harness.send("red", task_id=asked.task.id)
-    assert (done.text("coat.txt"), done.said) == ("red sleeves\nred back\nred collar\n", "It is ready.")
+    assert (done.text("coat.txt"), done.said) == ("red sleeves\nred back\nred collar\n", "")
 
 
 # ---- Deaths

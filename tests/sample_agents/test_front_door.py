@@ -99,7 +99,7 @@ def test_the_orchestrator_gives_the_whole_chain_to_a_client_that_waits() -> None
     task = Door().send("orchestrator", text(ENGLISH))["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
     names = [artifact["name"] for artifact in task["artifacts"]]
-    assert names == ["outline.json", "document.md", "summary.md", "report.json"]
+    assert names == ["outline.json", "summary.md", "report.json", "document.md"]
 
 
 def test_the_sailboat_of_life_of_a_task_is_drawn_and_painted_red_as_its_client_asks_for_it() -> None:

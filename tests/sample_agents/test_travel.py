@@ -66,6 +66,7 @@ def test_hotel_and_snowmobile_stand_on_the_flight_side_by_side_and_the_spa_on_th
     assert {booking(reply)["place"] for reply in replies} == {place}
     assert [stands_on(reply) for reply in replies[1:]] == [one, one, two]
     assert all(note in reply.said and note in booking(reply)["note"] for reply in replies)
+    assert all(reply.task.status.message and reply.task.status.message.data() == booking(reply) for reply in replies)
     assert {reply.task.context_id for reply in replies} == {context}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless import Message, Part, TaskState
-from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.testing import CLIENT, AgentTestHarness
 from sample_agents.document import document
 from sample_agents.outline import outline
 from sample_agents.summary import summary
@@ -50,11 +51,16 @@ def test_an_outline_is_a_data_part_that_the_document_writer_takes_as_it_is(text:
 
 
 @pytest.mark.parametrize(("text", "title"), TEXTS)
-def test_a_document_grows_by_a_chunk_for_each_section(text: str, title: str) -> None:
-    reply = AgentTestHarness(document).send(text)
-    parts = reply.artifacts["document.md"].parts
-    assert reply.text("document.md").startswith(f"# {title}\n")
-    assert len(parts) == 1 + len([part for part in parts if str(part.value).startswith("## ")]) > 2
+def test_a_document_grows_by_a_chunk_for_each_section_and_the_last_chunk_is_the_whole(text: str, title: str) -> None:
+    harness = AgentTestHarness(document)
+    reply = harness.send(text)
+    events = harness.table.read(CLIENT.key(reply.task.id), 0, 100)
+    first, *sections, last = (event for event in events if isinstance(event, ArtifactEvent))
+    assert first.artifact.text().startswith(f"# {title}\n")
+    assert sections
+    assert all(one.append and one.artifact.text().startswith("## ") for one in sections)
+    assert (last.append, last.last_chunk, last.artifact.text()) == (False, True, reply.text("document.md"))
+    assert (last.artifact.description, reply.said) == (title, "")
 
 
 @pytest.mark.parametrize(("text", "words"), [(ENGLISH, "hive"), (CHINESE, "蜂")])

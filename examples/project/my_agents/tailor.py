@@ -2,14 +2,15 @@
 
 from a2a_serverless import Skill, TaskContext, agent
 
+SEW = Skill("sew", "Sew", "Sews a coat.", ("demo",))
 
-@agent(id="tailor", name="Tailor", description="Makes coats.", skills=[Skill("sew", "Sew", "Sews a coat.", ("demo",))])
-async def tailor(task: TaskContext) -> str:
+
+@agent(id="tailor", name="Tailor", description="Makes coats.", skills=[SEW], whole_last_chunk=True)
+async def tailor(task: TaskContext) -> None:
     colour = await task.ask("Which colour?")  # suspends the task until the client answers; nothing runs meanwhile
     for piece in ("sleeves", "back", "collar"):
         sewn = await task.step(piece, sew, piece, colour.text())  # a finished step is never run again
         await task.emit("coat.txt", sewn, append=True, last=piece == "collar")  # sent to streams and webhooks
-    return "It is ready."
 
 
 async def sew(piece: str, colour: str) -> str:

@@ -22,7 +22,7 @@ from a2a_serverless.cli.terminal import one_line
 from a2a_serverless.cli.timeline import Phase, draw
 from a2a_serverless.client import Client, discover, text_message
 from a2a_serverless.domain.model import JsonObject
-from a2a_serverless.protocol.v1 import Message, Task, TaskState
+from a2a_serverless.protocol.v1 import Message, Role, Task, TaskState
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.progress import spinner
 
@@ -143,7 +143,8 @@ def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
         missing = set(needed) - {artifact.name for artifact in task.artifacts}
         if missing:
-            said = task.status.message.text() if task.status.message else "it does not say why"
+            messages = [one for one in (*task.history, task.status.message) if one and one.role is Role.AGENT]
+            said = messages[-1].text() if messages else "it does not say why"
             raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {said}")
         remarks += [str(task.status.state), *map(size_words, task.artifacts)]
     with run.step("out", "Saving what it made") as remarks:

@@ -413,7 +413,9 @@ class Agent:
     ``runs`` is "queued" (the worker runs the function) or "inline" (the request runs it). When an inline agent returns
     a text or a message without having used its task, the response is that message and no task is created.
     ``extended_skills`` are only on the extended card, which needs authentication (3.1.11). With ``answers_by_context``
-    a message with a contextId and no taskId answers the one open question of that context.
+    a message with a contextId and no taskId answers the one open question of that context. With ``whole_last_chunk``
+    the last chunk of an artifact is the whole artifact and replaces the chunks before it (``append=false``), for
+    clients that keep one chunk.
     """
 
     id: str
@@ -430,6 +432,7 @@ class Agent:
     extensions: tuple[AgentExtension, ...] = ()
     extended_skills: tuple[Skill, ...] = ()
     answers_by_context: bool = False
+    whole_last_chunk: bool = False
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -444,13 +447,15 @@ def agent(  # noqa: PLR0913 - the fields of a card
     output_modes: tuple[str, ...] = ("text/plain", "application/json"),
     extended_skills: Sequence[Skill] = (),
     answers_by_context: bool = False,
+    whole_last_chunk: bool = False,
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
     ``extended_skills`` are only on the extended card, which needs authentication. ``answers_by_context`` is for clients
     that send no taskId: a message with a contextId alone answers the one open question of that context, and starts a
     task if there is none. If there are several, it is refused and must name one. Messages of other agents of the
-    deployment always start a task.
+    deployment always start a task. ``whole_last_chunk`` is for clients that keep one chunk of an artifact: the last one
+    is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``).
 
     Raises TypeError for a function that is not async.
     """
@@ -469,6 +474,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             output_modes=output_modes,
             extended_skills=tuple(extended_skills),
             answers_by_context=answers_by_context,
+            whole_last_chunk=whole_last_chunk,
         )
 
     return decorate

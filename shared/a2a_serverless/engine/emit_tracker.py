@@ -108,9 +108,10 @@ class _Content:
 
 
 class EmitTracker:
-    """The emits of one run, after those that the log holds."""
+    """The emits of one run, after those that the log holds. ``whole_last_chunk`` is the agent's option."""
 
     def __init__(self, session: RunSession, events: Iterable[Event]) -> None:
+        self.whole_last_chunk = False
         self._session = session
         self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
         self._by_step: defaultdict[str, dict[str, list[ArtifactEvent]]] = defaultdict(dict)
@@ -211,7 +212,17 @@ class EmitTracker:
         artifact_id = artifact.artifact_id
         self._numbers[artifact_id] += 1
         number = self._numbers[artifact_id]
-        self._note(self._session.emit(artifact, number, append=append and number > 1, last=last, step=name))
+        append = append and number > 1
+        if append and last and self.whole_last_chunk:
+            artifact, append = self._whole(artifact), False
+        self._note(self._session.emit(artifact, number, append=append, last=last, step=name))
+
+    def _whole(self, last: Artifact) -> Artifact:
+        """The artifact with its last chunk, under the fields of its first chunk."""
+        artifact_id = last.artifact_id
+        before = self._content(artifact_id, self._highest(artifact_id)).parts
+        first = next(event.artifact for event in reversed(self._log[artifact_id]) if not event.append)
+        return first.model_copy(update={"parts": tuple(_joined([*before, *last.parts])) or (EMPTY,)})
 
     def _write_anew(self, name: str, artifact: Artifact, parts: Sequence[Part], *, last: bool) -> None:
         artifact_id = artifact.artifact_id

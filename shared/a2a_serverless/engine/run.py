@@ -267,6 +267,7 @@ async def _run_agent(
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
     context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
+    context.emits.whole_last_chunk = agent.whole_last_chunk
     context.read_secret, context.prices = engine.read_secret, engine.prices
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)

@@ -113,7 +113,7 @@ class DurableTaskContext:
         self._closed = False
         self.cancellation: CancelReason | None = None
         self.signal: BaseException | None = None
-        self._emits = EmitTracker(session, events)
+        self.emits = EmitTracker(session, events)
         self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
         self._said = 0
         self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
@@ -236,7 +236,7 @@ class DurableTaskContext:
             stored = tuple(self._files.store(self._session.key, part) for part in artifact.parts)
             return artifact if stored == artifact.parts else artifact.model_copy(update={"parts": stored})
 
-        if self._emits.emit(self._step(), artifact.artifact_id, make, append=append, last=last):
+        if self.emits.emit(self._step(), artifact.artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
 
     @_remember_signals
@@ -438,7 +438,7 @@ class DurableTaskContext:
         session = self._session
         self._check_fits(name)
         session.flush()
-        step = RunningStep(self, name, self._step(), self._emits.moment(), session.now(), self._kept)
+        step = RunningStep(self, name, self._step(), self.emits.moment(), session.now(), self._kept)
         step.trace = session.new_trace()
         try:
             with self._recorded(step, options.tool) if step.trace else nullcontext():
@@ -467,20 +467,20 @@ class DurableTaskContext:
             self._check_open()
         except Exception:
             if not (self._closed or self.signal):
-                self._emits.settle(step)
+                self.emits.settle(step)
             raise
         else:
-            self._emits.settle(step)
+            self.emits.settle(step)
             return value
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
                 _STEP.reset(token)
             self._running.remove(step)
-            step.ended = self._emits.moment()
+            step.ended = self.emits.moment()
 
     def _read_back(self, name: str, kept: StepResult) -> None:
         """Counts the chunks, progress reports and questions of a stored step as done."""
-        self._emits.read_back(name, kept.fence)
+        self.emits.read_back(name, kept.fence)
         for what, times in kept.counts.items():
             if what == PROGRESS:
                 self._said += times
