@@ -418,10 +418,11 @@ class _Switchable:
 
 
 class _SomeKeys(Es256Keys):
-    """Signs cards, of which there are none here."""
+    """Signs the catalog, which nobody verifies here. There are no cards to sign."""
 
     def sign(self, key: Any, content: bytes) -> bytes:
-        raise AssertionError(f"nothing to sign here: {key.kid}, {len(content)} bytes")
+        del key, content
+        return bytes(64)
 
 
 def _decoded(part: str) -> bytes:
