@@ -227,7 +227,7 @@ def test_a_pass_works_no_longer_than_a_revoked_key_is_remembered() -> None:
     made = ServiceTokenIssuer(chain.sealer, lambda: chain.world.now).headers(Caller(ALICE, key=digest_of(KEY)))
     headers = {"x-api-key": made["X-API-Key"]}
     authenticator = OidcOrApiKey(chain.find, service_tokens=chain.opened)
-    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY))
+    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY), is_agent=True)
     chain.keys.revoke(digest_of(KEY))
     chain.world.now += KEPT_MS
     with pytest.raises(Unauthenticated):
@@ -290,7 +290,7 @@ def test_a_pass_of_an_operator_s_task_operates_nothing() -> None:
     authenticator = OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(sealer, lambda: 0).find)
     made = ServiceTokenIssuer(sealer, lambda: 0).headers(Caller(ALICE, key=digest_of(KEY)))
     headers = {"x-api-key": made["X-API-Key"]}
-    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY))
+    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY), is_agent=True)
     assert not authenticator.is_operator(headers)
 
 
