@@ -65,19 +65,59 @@ def chunks_of(world: World, task: Task) -> list[ArtifactEvent]:
     return [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
 
 
-def words(task: Task) -> list[Any]:
+def said(task: Task) -> list[Any]:
     return [part.value for artifact in task.artifacts for part in artifact.parts]
 
 
 # ---- Which chunks become one
 
 
-def test_chunks_of_an_artifact_become_one_with_their_range_and_their_parts_as_they_were() -> None:
+def test_chunks_of_an_artifact_become_one_text_with_their_range() -> None:
     waiting = filled(chunk(3, "one ", append=False), chunk(4, "two "), chunk(5, "three", last=True))
-    parts = (Part(text="one "), Part(text="two "), Part(text="three"))
-    whole = Artifact(artifact_id="a", parts=parts, name="a.txt")
+    whole = Artifact(artifact_id="a", parts=(Part(text="one two three"),), name="a.txt")
     assert waiting.take() == [ArtifactEvent(0, 0, "", whole, append=False, last_chunk=True, emits=(3, 5))]
     assert waiting.take() == []
+
+
+BOLD = Part(text="b", media_type="text/markdown")
+DATA = Part(data={"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("chunks", "parts"),
+    [
+        ([[Part(text="a")], [Part(text="b")], [Part(text="")], [Part(text="c")]], [Part(text="abc")]),
+        (
+            [[Part(text="a"), Part(text="b")], [Part(text="c"), Part(text="d")]],
+            [Part(text=x) for x in ("a", "bc", "d")],
+        ),
+        (
+            [[Part(text="a")], [BOLD], [BOLD], [DATA], [DATA]],
+            [Part(text="a"), BOLD.with_content(text="bb"), DATA, DATA],
+        ),
+        ([[Part(text="a", metadata={"n": 1})], [Part(text="b")]], [Part(text="a", metadata={"n": 1}), Part(text="b")]),
+        ([[Part(text="a", filename="a")], [Part(text="b")]], [Part(text="a", filename="a"), Part(text="b")]),
+        ([[Part(url="https://example.com/a")]] * 2, [Part(url="https://example.com/a")] * 2),
+    ],
+    ids=["texts", "texts of one chunk stay apart", "media types", "metadata", "file names", "files"],
+)
+def test_a_text_continues_the_one_before_it_in_one_event_and_over_events(
+    chunks: list[list[Part]], parts: list[Part]
+) -> None:
+    async def at_once(task: TaskContext) -> None:
+        for content in chunks:
+            await task.emit("a", content, append=True)
+
+    async def one_by_one(task: TaskContext) -> None:
+        for content in chunks:
+            await task.emit("a", content, append=True)
+            await asyncio.sleep(1)
+
+    world, task = played(at_once)
+    assert [list(event.artifact.parts) for event in chunks_of(world, task)] == [parts]
+    world, slow = played(one_by_one)
+    assert [list(event.artifact.parts) for event in chunks_of(world, slow)] == chunks
+    assert [list(one.artifacts[0].parts) for one in (task, slow)] == [parts, parts]
 
 
 def test_chunks_of_several_artifacts_wait_side_by_side_in_the_order_in_which_they_began() -> None:
@@ -143,7 +183,7 @@ def test_a_thousand_chunks_in_ten_seconds_take_sixty_writes_at_most_and_nothing_
     world, task = played(work, count)
     calls = [call for call in count.calls if call in {"table.append", "table.append_chunk", "table.update_head"}]
     assert len(calls) <= 60
-    assert words(task) == [f"word {number} " for number in range(1000)]
+    assert said(task) == ["".join(f"word {number} " for number in range(1000))]
     ranges = [event.emits for event in chunks_of(world, task)]
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
 
@@ -219,7 +259,7 @@ def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
         raise ValueError
 
     _, task = played(work)
-    assert (task.status.state, words(task)) == (TaskState.FAILED, ["one "])
+    assert (task.status.state, said(task)) == (TaskState.FAILED, ["one "])
 
 
 def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
@@ -232,7 +272,7 @@ def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
     sent = world.send("hello", push=False)
     world.settle()
     task = world.get(sent.id)
-    assert (task.status.state, words(task)) == (TaskState.CANCELED, [])
+    assert (task.status.state, said(task)) == (TaskState.CANCELED, [])
 
 
 def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_alone() -> None:
@@ -252,7 +292,7 @@ def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_
     world.survives(lambda: world.run(key))
     world.settle()
     task = world.get(key.task)
-    assert (task.status.state, words(task)) == (TaskState.COMPLETED, ["one ", "two"])
+    assert (task.status.state, said(task)) == (TaskState.COMPLETED, ["one two"])
     assert {event.fence for event in chunks_of(world, task)} == {2}
 
 
@@ -270,7 +310,7 @@ def test_rule_07_whatever_call_goes_wrong_every_chunk_is_there_once(what: Callab
     for number in calls_of_the_run():
         world, task = played(chatty, At(number, late=late, what=what))
         assert task.status.state is TaskState.COMPLETED, number
-        assert words(task) == [f"{word} " for word in (*FIRST_HALF, *SECOND_HALF)], number
+        assert said(task) == ["".join(f"{word} " for word in (*FIRST_HALF, *SECOND_HALF))], number
         emits = [event.emits for event in chunks_of(world, task)]
         assert [first for first, _ in emits] == [1, *(last + 1 for _, last in emits[:-1])], number
 
@@ -282,7 +322,7 @@ def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_do
 
     world, task = played(work, At(1, late=False, what=die, only="table.append_chunk"))
     assert world.kills == 1
-    assert (task.status.state, words(task)) == (TaskState.COMPLETED, ["one"])
+    assert (task.status.state, said(task)) == (TaskState.COMPLETED, ["one"])
 
 
 def whole(work: Callable[[TaskContext], Awaitable[None]]) -> Agent:

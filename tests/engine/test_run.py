@@ -220,7 +220,7 @@ def test_rule_06_work_is_handed_on_before_time_ends_and_nothing_is_doubled(run_m
     world.settle()
     task = world.get(task_id)
     assert task.status.state is TaskState.COMPLETED
-    assert [part.value for part in task.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert [part.value for part in task.artifacts[0].parts] == ["one: hello. two: hello. three: hello. "]
     assert writer.ran == ["one", "two", "three"]
     assert [message.text() for message in task.history] == ["hello", "three sections"]
     runs = sum(1 for event in world.events(task_id) if event.fence and not getattr(event, "message", None)) - 4

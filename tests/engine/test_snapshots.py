@@ -87,5 +87,5 @@ def test_what_earlier_runs_wrote_is_folded_too() -> None:
 def test_a_death_around_a_fold_loses_and_doubles_nothing(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
     world, task, head = played(novel, At(1, late=late, what=what, only="table.store_snapshot"))
     assert task == replay(task.id, task.context_id, world.events(task.id))
-    assert [len(one.parts) for one in task.artifacts] == [LONG]
+    assert [(len(one.parts), len(one.text())) for one in task.artifacts] == [(1, LONG * CHUNK)]
     assert (task.status.state, head.snapshot_position > 0) == (TaskState.COMPLETED, True)

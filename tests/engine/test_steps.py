@@ -292,7 +292,7 @@ def test_rule_07_a_deploy_that_adds_a_step_a_chunk_and_a_question_shifts_nothing
         world.send(answer, task_id=task_id)
         world.settle()
     assert ran == ["one", "new", "large red"]
-    assert texts(world.get(task_id)) == {"a": ["one ", "large red "], "b": ["new "]}
+    assert texts(world.get(task_id)) == {"a": ["one large red "], "b": ["new "]}
 
 
 # ---- Chunks
@@ -313,7 +313,7 @@ def test_chunks_are_numbered_for_each_artifact_and_appended_in_order() -> None:
         ("b", (1, 1), False, False, None),
         ("a", (2, 2), True, True, "words"),
     ]
-    assert texts(done(work)) == {"a": ["one ", "two"], "b": ["1 "]}
+    assert texts(done(work)) == {"a": ["one two"], "b": ["1 "]}
 
 
 def test_an_artifact_that_is_emitted_anew_begins_again() -> None:
@@ -337,7 +337,7 @@ def test_a_re_run_skips_what_the_log_holds() -> None:
         await task.emit("a", f"two in run {len(runs)}", append=True)
 
     task = done(work, runs=3)
-    assert texts(task) == {"a": ["one in run 1 ", "two in run 3"]}
+    assert texts(task) == {"a": ["one in run 1 two in run 3"]}
     assert [message.text() for message in task.history] == ["hello", "begun", "nearly"]
 
 

@@ -162,7 +162,8 @@ def assert_whole(story: Story) -> None:
     events, world = story.events(), story.world
     task = replay(story.task_id, events[0].incoming.message.context_id, events)
     assert task.status.state in story.ends
-    texts = [str(part.value) for artifact in task.artifacts for part in artifact.parts]
+    texts = [event.artifact.text() for event in events if isinstance(event, ArtifactEvent)]
+    assert [str(part.value) for artifact in task.artifacts for part in artifact.parts] == ["".join(texts)][: len(texts)]
     assert texts == story.texts[: len(texts)]
     assert texts == story.texts or task.status.state is not TaskState.COMPLETED
     chunks = [event.emits for event in events if isinstance(event, ArtifactEvent)]

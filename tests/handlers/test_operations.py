@@ -560,7 +560,7 @@ def test_a_send_waits_for_the_end_and_answers_with_all_that_was_made(configurati
     task = Place().call("SendMessage", message=MESSAGE, configuration=configuration)["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
     (artifact,) = task["artifacts"]
-    assert [part["text"] for part in artifact["parts"]] == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert [part["text"] for part in artifact["parts"]] == ["one: hello. two: hello. three: hello. "]
 
 
 # ---- The card

@@ -184,7 +184,7 @@ def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts()
     assert [body["kind"] for body in bodies] == ["task"] * 4
     assert [body["status"]["state"] for body in bodies] == ["submitted", "working", "working", "completed"]
     texts = [part["text"] for part in bodies[2]["artifacts"][0]["parts"]]
-    assert texts == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert texts == ["one: hello. two: hello. three: hello. "]
 
 
 @pytest.mark.parametrize(("wire", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])

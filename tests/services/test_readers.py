@@ -68,7 +68,7 @@ def test_rule_04_what_a_webhook_hears_adds_up_to_what_a_poll_shows() -> None:
     world.settle()
     bodies: list[Any] = [got.body for got in world.receiver.effects()]
     heard = [part["text"] for body in bodies for part in chunk_of(body)]
-    assert heard == [part.value for part in world.get(task_id).artifacts[0].parts]
+    assert ["".join(heard)] == [part.value for part in world.get(task_id).artifacts[0].parts]
 
 
 def chunk_of(body: Any) -> list[Any]:

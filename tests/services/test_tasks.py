@@ -380,7 +380,7 @@ def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
     world.settle()
     done = world.get(task.id)
     assert (done.status.state, done.n) == (TaskState.COMPLETED, 7)
-    assert [part.value for part in done.artifacts[0].parts] == ["one: hello. ", "two: hello. ", "three: hello. "]
+    assert [part.value for part in done.artifacts[0].parts] == ["one: hello. two: hello. three: hello. "]
     assert [(message.role, message.parts[0].value) for message in done.history] == [
         (Role.USER, "hello"),
         (Role.AGENT, "three sections"),

@@ -152,6 +152,33 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
     )
 
 
+def join_chunks(chunks: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
+    """The parts of an artifact's chunks. A text at the beginning of a chunk continues the text at the end of the last.
+
+    It does so if media type, filename and metadata are the same. Texts of one chunk stay the parts that they are.
+    """
+    runs: list[list[Part]] = []
+    for chunk in chunks:
+        first, *others = [[part] for part in chunk]
+        if runs and is_same_text(runs[-1][0], first[0]):
+            runs[-1] += first
+        else:
+            runs.append(first)
+        runs += others
+    return tuple(run[0] if len(run) == 1 else join_texts(run) for run in runs)
+
+
+def is_same_text(one: Part, other: Part) -> bool:
+    """Whether both are texts that differ in nothing but their text."""
+    about = [(part.kind, part.media_type, part.filename, part.metadata) for part in (one, other)]
+    return one.kind == "text" and about[0] == about[1]
+
+
+def join_texts(parts: Sequence[Part]) -> Part:
+    """The first text with the texts of all."""
+    return parts[0].with_content(text="".join(str(part.value) for part in parts))
+
+
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
     """The events after number ``after``, up to the first gap: what follows a gap is not complete yet."""
     numbered = enumerate(events, after + 1)
@@ -172,7 +199,7 @@ class TaskReplay:
         self.metadata: JsonObject | None = None
         self._usage: JsonObject | None = None
         self._history: list[Message] = []
-        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
+        self._artifacts: dict[str, tuple[Artifact, list[tuple[Part, ...]]]] = {}
         self._with_artifacts = artifacts
 
     @classmethod
@@ -183,7 +210,7 @@ class TaskReplay:
         replay._usage = cast("JsonObject | None", (task.metadata or {}).get(METADATA_KEY))
         replay._history = [*task.history]
         if artifacts:
-            replay._artifacts = {one.artifact_id: (one, list(one.parts)) for one in task.artifacts}
+            replay._artifacts = {one.artifact_id: (one, [one.parts]) for one in task.artifacts}
         return replay
 
     @property
@@ -219,7 +246,9 @@ class TaskReplay:
         """The task as of the last event. Raises ``IllegalTransition`` before the first."""
         if self.status is None:
             raise IllegalTransition("a task begins with its first event")
-        artifacts = tuple(head.model_copy(update={"parts": tuple(parts)}) for head, parts in self._artifacts.values())
+        artifacts = tuple(
+            first.model_copy(update={"parts": join_chunks(chunks)}) for first, chunks in self._artifacts.values()
+        )
         return Task(
             id=self.task_id,
             context_id=self.context_id,
@@ -238,9 +267,9 @@ class TaskReplay:
         if event.append and known is None:
             raise IllegalTransition(f"artifact {artifact.artifact_id} has no chunk to append to")
         if event.append and known:
-            known[1].extend(artifact.parts)
+            known[1].append(artifact.parts)
         else:
-            self._artifacts[artifact.artifact_id] = (artifact, list(artifact.parts))
+            self._artifacts[artifact.artifact_id] = (artifact, [artifact.parts])
 
 
 def replay(task_id: str, context_id: str, events: Iterable[Event]) -> Task:

@@ -1,7 +1,8 @@
 """Joins chunks before they are written: an agent may emit a hundred a second, and each write costs at least 1 KB.
 
 Chunks wait until ``DELAY_S`` (seconds) are over or they have ``SIZE`` bytes. One event then holds all waiting chunks of
-an artifact, part by part, and the range of their emit numbers. The resulting task is the same as with single events.
+an artifact, their texts joined, and the range of their emit numbers. The resulting task is the same as with single
+events.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import event_size
+from a2a_serverless.domain.events import event_size, join_chunks
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent
@@ -55,7 +56,7 @@ def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
     first, last = chunks[0], chunks[-1]
     if first is last:
         return first
-    parts = tuple(part for chunk in chunks for part in chunk.artifact.parts)
+    parts = join_chunks(chunk.artifact.parts for chunk in chunks)
     artifact = first.artifact.model_copy(update={"parts": parts})
     return first._replace(artifact=artifact, emits=(first.emits[0], last.emits[1]), last_chunk=last.last_chunk)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.events import ArtifactEvent, is_same_text, join_chunks, join_texts
 from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ class RunningStep:
 class RepeatedArtifact:
     """What a repeated step emits of an artifact, compared with what the log holds of it up to number ``end``."""
 
-    def __init__(self, header: Artifact, before: Sequence[Part], said: _Content, end: int) -> None:
+    def __init__(self, header: Artifact, before: _Content, said: _Content, end: int) -> None:
         self.end = end
         self.header = header
-        self.parts = [*before]
+        self.chunks = [*before.chunks]
         self.last = False
         self._said, self._said_last = _joined(said.parts), said.last
         self._place, self._offset = 0, 0
-        self._same = all(map(self._follow, before))
+        self._same = all(map(self._follow, before.parts))
 
     @property
     def is_complete(self) -> bool:
@@ -77,10 +77,10 @@ class RepeatedArtifact:
 
     def matches(self, artifact: Artifact, *, append: bool, last: bool) -> bool:
         """Adds the step's next chunk; returns whether the log holds the same."""
-        if not append or not self.parts:
-            self.parts, self._place, self._offset, self._same = [], 0, 0, True
+        if not append or not self.chunks:
+            self.chunks, self._place, self._offset, self._same = [], 0, 0, True
         self.header, self.last = artifact, last
-        self.parts += artifact.parts
+        self.chunks.append(artifact.parts)
         self._same = self._same and all(map(self._follow, artifact.parts))
         return self._same and (not last or (self.is_complete and self._said_last))
 
@@ -93,7 +93,7 @@ class RepeatedArtifact:
         if part.kind != "text":
             self._place += 1
             return part == there
-        if not _is_same_part(part, there) or not str(there.value).startswith(str(part.value), self._offset):
+        if not is_same_text(part, there) or not str(there.value).startswith(str(part.value), self._offset):
             return False
         self._offset += len(str(part.value))
         if self._offset == len(str(there.value)):
@@ -103,8 +103,12 @@ class RepeatedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    parts: tuple[Part, ...] = ()
+    chunks: tuple[tuple[Part, ...], ...] = ()
     last: bool = False
+
+    @property
+    def parts(self) -> Iterable[Part]:
+        return chain.from_iterable(self.chunks)
 
 
 class EmitTracker:
@@ -146,7 +150,7 @@ class EmitTracker:
         for artifact_id in self._by_step[step.name]:
             again = self._again(step, artifact_id)
             if again and not again.is_complete:
-                self._write_anew(step.name, again.header, again.parts, last=again.last)
+                self._write_anew(step.name, again.header, again.chunks, last=again.last)
                 step.again[artifact_id] = None
 
     def read_back(self, name: str, fence: int) -> None:
@@ -166,13 +170,13 @@ class EmitTracker:
         before the step's was rewritten.
         """
         ours = [event.emits[1] for event in own if event.fence <= fence]
-        before = self._content(artifact_id, own[0].emits[0] - 1).parts
+        before = self._content(artifact_id, own[0].emits[0] - 1).chunks
         said = self._content(artifact_id, ours[-1]) if ours else _Content(before)
         now = self._content(artifact_id, self._numbers[artifact_id])
-        appended = said.parts[: len(before)] == before
-        want = now.parts + said.parts[len(before) :] if appended else said.parts
+        appended = said.chunks[: len(before)] == before
+        want = now.chunks + said.chunks[len(before) :] if appended else said.chunks
         end = max(own[-1].emits[1], self._numbers[artifact_id])
-        if _joined(want) == _joined(self._content(artifact_id, end).parts):
+        if _joined(_Content(want).parts) == _joined(self._content(artifact_id, end).parts):
             self._numbers[artifact_id] = end
         else:
             self._write_anew(name, own[-1].artifact, want, last=said.last)
@@ -190,7 +194,7 @@ class EmitTracker:
         if more:
             self._write(step.name, artifact, append=append, last=last)
         else:
-            self._write_anew(step.name, artifact, again.parts, last=last)
+            self._write_anew(step.name, artifact, again.chunks, last=last)
         return True
 
     def _again(self, step: RunningStep, artifact_id: str) -> RepeatedArtifact | None:
@@ -205,7 +209,7 @@ class EmitTracker:
             return None
         own = self._by_step[name].get(artifact_id)
         self._numbers[artifact_id] = end = max(number, own[-1].emits[1]) if own else number
-        before = self._content(artifact_id, number).parts
+        before = self._content(artifact_id, number)
         return RepeatedArtifact(self._log[artifact_id][-1].artifact, before, self._content(artifact_id, end), end)
 
     def _write(self, name: str, artifact: Artifact, *, append: bool, last: bool) -> None:
@@ -220,14 +224,14 @@ class EmitTracker:
     def _whole(self, last: Artifact) -> Artifact:
         """The artifact with its last chunk, under the fields of its first chunk."""
         artifact_id = last.artifact_id
-        before = self._content(artifact_id, self._highest(artifact_id)).parts
+        before = self._content(artifact_id, self._highest(artifact_id)).chunks
         first = next(event.artifact for event in reversed(self._log[artifact_id]) if not event.append)
-        return first.model_copy(update={"parts": tuple(_joined([*before, *last.parts])) or (EMPTY,)})
+        return first.model_copy(update={"parts": join_chunks([*before, last.parts])})
 
-    def _write_anew(self, name: str, artifact: Artifact, parts: Sequence[Part], *, last: bool) -> None:
-        artifact_id = artifact.artifact_id
-        self._numbers[artifact_id] = self._highest(artifact_id)
-        self._write(name, artifact.model_copy(update={"parts": tuple(parts) or (EMPTY,)}), append=False, last=last)
+    def _write_anew(self, name: str, artifact: Artifact, chunks: Iterable[Sequence[Part]], *, last: bool) -> None:
+        self._numbers[artifact.artifact_id] = self._highest(artifact.artifact_id)
+        parts = join_chunks(chunks) or (EMPTY,)
+        self._write(name, artifact.model_copy(update={"parts": parts}), append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
         """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
@@ -254,14 +258,14 @@ class EmitTracker:
 
     def _content(self, artifact_id: str, until: int) -> _Content:
         """The artifact's content after the emit with number ``until``."""
-        parts: list[Part] = []
+        chunks: list[tuple[Part, ...]] = []
         last = False
         for event in takewhile(lambda event: event.emits[1] <= until, self._log[artifact_id]):
             if not event.append:
-                parts.clear()
-            parts += event.artifact.parts
+                chunks.clear()
+            chunks.append(event.artifact.parts)
             last = event.last_chunk
-        return _Content(tuple(parts), last)
+        return _Content(tuple(chunks), last)
 
 
 def _joined(parts: Iterable[Part]) -> list[Part]:
@@ -270,14 +274,8 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
     for part in parts:
         if part == EMPTY:
             continue
-        if runs and part.kind == "text" and _is_same_part(part, runs[-1][0]):
+        if runs and is_same_text(part, runs[-1][0]):
             runs[-1].append(part)
         else:
             runs.append([part])
-    return [
-        run[0] if len(run) == 1 else run[0].with_content(text="".join(str(one.value) for one in run)) for run in runs
-    ]
-
-
-def _is_same_part(one: Part, other: Part) -> bool:
-    return one.kind == other.kind and one.with_content(text="") == other.with_content(text="")
+    return [run[0] if len(run) == 1 else join_texts(run) for run in runs]
