@@ -15,6 +15,7 @@ from a2a_serverless.adapters.dynamodb import task_log
 from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain import delivery, head
 from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
 from a2a_serverless.engine.emit_tracker import EmitTracker
@@ -22,6 +23,7 @@ from a2a_serverless.engine.run_session import RunSession, StoreFailed
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.wiring import in_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,16 +53,11 @@ class RemovedGuard:
                 yield
 
 
-class _AnyFence(int):
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = int.__hash__
-
-
-class _AlreadyLeased(head.AlreadyLeased):
-    def __init__(self, fence: int, until: int) -> None:
-        super().__init__(_AnyFence(fence), until)
+async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
+    ending = await running.run(engine, key, remaining_ms)
+    if ending is running.RunOutcome.LEASED:
+        engine.queues.enqueue(WorkMessage(key), head.RUN_LEASE_MS // 1000)
+    return ending
 
 
 def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> Any:
@@ -178,7 +175,7 @@ REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "multiplying messages",
         "a message that meets a live lease is dropped",
-        ((head, "AlreadyLeased", _AlreadyLeased),),
+        ((in_process, "run", _run_or_send_on),),
     ),
     RemovedGuard(
         "store outage", "a store that fails is waited for", ((running, "_release_task", _die_with_the_store),)

@@ -84,12 +84,12 @@ class Together:
 
         return notify
 
-    def worker(self, key: TaskKey, time_ms: int = 900_000, fence: int = 0) -> Callable[[], running.RunOutcome]:
+    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], running.RunOutcome]:
         """Returns a worker that handles a work message of a task."""
 
         def work() -> running.RunOutcome:
             until = self.now() + time_ms
-            return self._play(running.run(self.world.engine, key, lambda: until - self.now(), fence))
+            return self._play(running.run(self.world.engine, key, lambda: until - self.now()))
 
         return work
 

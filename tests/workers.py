@@ -42,7 +42,7 @@ class Workers(World):
 
     def _beside(self, message: WorkMessage) -> None:
         def answer() -> None:
-            if not self.survives(lambda: self.answered.append(self.run(message.key, message.fence))):
+            if not self.survives(lambda: self.answered.append(self.run(message.key))):
                 self.queue.enqueue(message, VISIBILITY_S)
 
         self.busy = False

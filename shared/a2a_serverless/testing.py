@@ -478,10 +478,10 @@ class AgentTestHarness(SimulatedDeployment):
         """Calls ``action`` after ``ms`` of simulated time, while agents run."""
         self.planned.append((self.now + ms, action))
 
-    def run(self, key: TaskKey, fence: int = 0) -> object:
+    def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does, and notes it in ``runs``."""
         began = self.now
-        ending = super().run(key, fence)
+        ending = super().run(key)
         if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.runs.append((key.task, began, self.now))
         return ending

@@ -311,7 +311,7 @@ BUDGETS: Final = (
         "event",
         8,
         events,
-        _lines(queries=(5, 1.3), writes=(3, 1), messages=(1, 0), invocations=(4, 1)),
+        _lines(queries=(7, 1.3), writes=(3, 1), messages=(2, 0), invocations=(5, 1)),
     ),
     Budget(
         "a webhook that gets each of them at once",
@@ -325,7 +325,7 @@ BUDGETS: Final = (
         "chunk",
         250,
         streamed_chunks,
-        _lines(queries=(5, 0.055), writes=(5, 0.042), messages=(2, 0), invocations=(5, 0.042)),
+        _lines(queries=(6, 0.055), writes=(5, 0.042), messages=(2, 0.001), invocations=(5, 0.042)),
         Goal("N6", _lines(writes=(0, 0.06))),
     ),
     Budget(
@@ -340,14 +340,14 @@ BUDGETS: Final = (
         "hand-over",
         3,
         hand_overs,
-        _lines(queries=(56, 68), writes=(8, 10), messages=(2, 2), invocations=(5, 3)),
+        _lines(queries=(64, 78), writes=(8, 10), messages=(6, 7), invocations=(9, 8)),
     ),
     Budget(
         "a call of another agent, which makes events",
         "event",
         8,
         child_events,
-        _lines(queries=(112, 9.3), writes=(33, 4), messages=(7, 1), POSTs=(3, 1), invocations=(15, 3)),
+        _lines(queries=(124, 9.3), writes=(33, 4), messages=(13, 1), POSTs=(3, 1), invocations=(21, 3)),
     ),
     Budget(
         "a call of a silent agent elsewhere",

@@ -54,6 +54,12 @@ TIMES = [
         {"longer than the time between two looks at the head": head.RUN_RENEWAL_MS > run.WATCH_S * 1000},
     ),
     Time(
+        "a message that looks whether a run lives takes",
+        run.LOOK_DELAY_S * 1000,
+        "engine/run.py: LOOK_DELAY_S",
+        {"longer than a run's lease, and the clocks": run.LOOK_DELAY_S * 1000 > head.RUN_LEASE_MS + CLOCKS_MS},
+    ),
+    Time(
         "a run hands over before Lambda's time ends by",
         run.MARGIN_MS,
         "engine/run.py: MARGIN_MS",

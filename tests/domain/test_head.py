@@ -112,9 +112,8 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
 
 def test_rule_06_a_task_under_a_lease_cannot_be_taken_until_the_lease_is_over() -> None:
     snapshot = taken()
-    with pytest.raises(AlreadyLeased) as refusal:
+    with pytest.raises(AlreadyLeased):
         start_run(snapshot, now=NOW + RUN_LEASE_MS - 1, by="other")
-    assert refusal.value.until == NOW + RUN_LEASE_MS
     assert start_run(snapshot, now=NOW + RUN_LEASE_MS, by="other").after.fence == 2
 
 

@@ -21,7 +21,7 @@ from a2a_serverless.domain.queue_messages import (
 from tests.protocol.strategies import JSON, NAMES
 
 KEYS = st.builds(TaskKey, NAMES, NAMES, NAMES)
-MESSAGES = st.builds(WorkMessage, KEYS, st.integers(0, 2**40)) | st.builds(DeliveryMessage, KEYS, NAMES)
+MESSAGES = st.builds(WorkMessage, KEYS) | st.builds(DeliveryMessage, KEYS, NAMES)
 WORK: dict[str, Json] = {"v": 1, "kind": "work", "tenant": "t", "owner": "o", "task": "x"}
 
 
@@ -31,10 +31,9 @@ def test_a_queue_message_is_read_as_it_was_written(message: QueueMessage) -> Non
     assert from_json(json.loads(json.dumps(to_json(message)))) == message
 
 
-def test_rule_05_a_queue_message_carries_ids_and_a_number_and_nothing_else() -> None:
+def test_rule_05_a_queue_message_carries_ids_and_nothing_else() -> None:
     key = TaskKey("t", "o", "x")
     assert to_json(WorkMessage(key)) == WORK
-    assert to_json(WorkMessage(key, 3)) == WORK | {"fence": 3}
     assert to_json(DeliveryMessage(key, "c")) == WORK | {"kind": "deliver", "config": "c"}
 
 
@@ -57,9 +56,6 @@ def test_what_is_no_queue_message_is_refused(value: Json) -> None:
         ({"owner": None}, "owner is missing or wrong"),
         ({"tenant": ["t"]}, "tenant is missing or wrong"),
         ({"task": "x" * (LONGEST + 1)}, "task is missing or wrong"),
-        ({"fence": -1}, "fence is wrong"),
-        ({"fence": "1"}, "fence is wrong"),
-        ({"fence": True}, "fence is wrong"),
         ({"kind": "deliver"}, "config is missing or wrong"),
         ({"kind": "deliver", "config": {}}, "config is missing or wrong"),
     ],

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import TaskFailed, TaskRejected
+from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.run import LOOK_DELAY_S, RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die
@@ -105,28 +106,19 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
     assert max(leases) <= RUN_LEASE_MS
 
 
-def test_rule_06_the_first_renewal_enqueues_one_message_past_the_lease() -> None:
+def test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)
-    enqueued: list[tuple[int, int]] = []
-
-    def snapshot() -> None:
-        for _ in range(50):
-            together.sleep(1)
-            enqueued.append((len(world.queue.waiting), world.now))
-
     begun = world.now
-    together.run(together.worker(key, time_ms=80_000), snapshot)
-    counts = [count for count, _ in enqueued]
-    assert sorted(set(counts)) == [0, 1]
-    first = counts.index(1)
-    assert counts[first:] == [1] * len(counts[first:])
-    assert RUN_RENEWAL_MS <= enqueued[first][1] - begun <= RUN_RENEWAL_MS + 2_000
-    assert world.queue.waiting[0][0] - begun > RUN_RENEWAL_MS + RUN_LEASE_MS
+    together.run(together.worker(key, time_ms=60_000))
+    sent = {(at - begun) // 1000 - LOOK_DELAY_S for at, _ in world.queue.waiting}
+    looks = {1, *range(10, 41, RUN_RENEWAL_MS // 1000)}
+    assert (sent & looks, len(world.queue.waiting)) == (looks, len(looks) + 1), "and the hand-over's"
+    assert LOOK_DELAY_S * 1000 > RUN_LEASE_MS + CLOCK_SKEW_MS
 
 
-def test_a_run_that_is_shorter_than_a_third_of_its_lease_enqueues_nothing() -> None:
-    world, key = world_with_task(Writer(seconds=1).work)
+def test_a_run_of_less_than_a_second_enqueues_nothing() -> None:
+    world, key = world_with_task(Writer(seconds=0.3).work)
     world.run(key)
     assert world.queue.waiting == []
 
@@ -301,7 +293,7 @@ def test_a_canceled_task_enqueues_no_more_work() -> None:
     world, key = world_with_task(for_ever)
     world.plan(3_000, lambda: world.cancel(key.task))
     world.run(key)
-    assert [message for _, message in world.queue.waiting] == []
+    assert [at - world.now > RUN_LEASE_MS - 5_000 for at, _ in world.queue.waiting] == [True], "the run's first look"
 
 
 def test_an_agent_that_ignores_its_cancellation_is_left_behind_and_can_write_nothing() -> None:

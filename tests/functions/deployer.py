@@ -104,9 +104,9 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
             "lambda",
             (
                 "CreateFunction DeleteFunction DeleteFunctionConcurrency GetFunction "
-                "GetFunctionCodeSigningConfig GetFunctionConfiguration GetRuntimeManagementConfig ListTags "
-                "PutFunctionConcurrency TagResource UntagResource UpdateFunctionCode "
-                "UpdateFunctionConfiguration"
+                "GetFunctionCodeSigningConfig GetFunctionConfiguration GetFunctionRecursionConfig "
+                "GetRuntimeManagementConfig ListTags PutFunctionConcurrency PutFunctionRecursionConfig TagResource "
+                "UntagResource UpdateFunctionCode UpdateFunctionConfiguration"
             ),
             _FUNCTION,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.functions.deployer import FILES, MOST_CHARACTERS, NAMED, RIGHTS, length, policies, statements, texts, types
+from tests.functions.transformed import of_type
 
 # What AWS lets nobody narrow by name before it is made, or at all.
 ANYTHING = {
@@ -40,6 +41,12 @@ def test_no_action_is_a_pattern_and_what_may_be_done_to_anything_is_known() -> N
         assert all(re.fullmatch(r"[a-z0-9]+:[A-Za-z0-9]+", action) for action in statement["Action"])
     anything = {action for one in statements() if one["Resource"] == "*" for action in one["Action"]}
     assert anything <= ANYTHING
+
+
+def test_a_deployer_may_let_functions_loop_that_the_template_lets_loop() -> None:
+    allowed = {action for one in statements() for action in one["Action"]}
+    assert any("RecursiveLoop" in made["Properties"] for made in of_type("AWS::Lambda::Function").values())
+    assert {"lambda:GetFunctionRecursionConfig", "lambda:PutFunctionRecursionConfig"} <= allowed
 
 
 def test_a_deployer_may_make_and_pass_roles_of_the_stack_only() -> None:

@@ -89,6 +89,16 @@ def test_a_queue_hides_a_message_six_times_as_long_as_its_function_may_run() -> 
         assert queue["VisibilityTimeout"] == 6 * functions()[name]["Timeout"]
 
 
+def test_the_functions_that_a_queue_starts_may_send_to_it_again_and_no_other_may_loop() -> None:
+    """Lambda ends the 17th invocation of a chain of messages otherwise: a task of four hours has more."""
+    queues = sorted(mappings("SQS"))
+    assert {name: made["RecursiveLoop"] for name, made in functions().items() if "RecursiveLoop" in made} == (
+        dict.fromkeys(queues, "Allow")
+    )
+    transformed = [made["Properties"] for made in of_type("AWS::Lambda::Function").values()]
+    assert [made.get("RecursiveLoop") for made in transformed].count("Allow") == len(queues)
+
+
 def test_the_relay_sees_inserted_events_and_nothing_else() -> None:
     (wanted,) = mappings("DynamoDB")["relay"]["FilterCriteria"]["Filters"]
     assert json.loads(wanted["Pattern"]) == {

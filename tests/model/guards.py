@@ -124,7 +124,7 @@ GUARDS = (
         "a leased task is not taken",
         DYING,
         HEAD,
-        "    if head.is_leased(now):\n        raise AlreadyLeased(head.fence, head.lease_until)\n",
+        "    if head.is_leased(now):\n        raise AlreadyLeased\n",
         "",
     ),
     Guard(

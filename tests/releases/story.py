@@ -107,7 +107,7 @@ RING: Final = KeyRing(
 MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessage(KEY, "hook"))
 
 # What came with the second recording.
-MESSAGES_2: Final = (*MESSAGES, queue_messages.WorkMessage(KEY, fence=2))
+MESSAGES_2: Final = (*MESSAGES, queue_messages.WorkMessage(KEY))
 KEY_2: Final = KEY._replace(owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
 CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
 STEP_2: Final = StepResult("digest", "said", fence=2, counts={"progress": 1})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -135,7 +134,7 @@ def mishaps(account: Account, street: Street) -> None:
     (message,) = account.take("WorkQueue")
     until = str(time.time_ns() // 1_000_000 + 20_000)
     account.change(account.head(held["id"]), lease_until={"N": until}, fence={"N": "7"})
-    account.invoke("worker", message_event(json.dumps(json.loads(message["Body"]) | {"fence": 7})))
+    account.invoke("worker", message_event(message["Body"]))
 
     died = account.send("image", {"text": "Draw a boat."})
     account.change(account.head(died["id"]), lost={"N": "5"}, fence={"N": "5"}, lease_until={"N": "1"})

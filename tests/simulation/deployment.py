@@ -82,8 +82,10 @@ class Seen:
 
     posted: list[Posted] = field(default_factory=list)
     handled: Counter[tuple[str, str]] = field(default_factory=Counter)
+    hops: Counter[str] = field(default_factory=Counter)
     deliveries: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
+    worked_ms: Counter[str] = field(default_factory=Counter)
     lost_runs: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     last_work_at: int = 0
@@ -189,23 +191,29 @@ class Simulation(InProcessDeployment):
         """Handles messages as SQS and Lambda do: one that fails comes again, ``RECEIVES`` times in all."""
         while True:
             self.scheduler.wait_for(queue.soonest)
-            message = queue.pop()
-            if message is None:
+            sent = queue.pop()
+            if sent is None:
                 continue
+            message, self.scheduler.current.hops = sent
             self.seen.handled[type(message).__name__, message.key.task] += 1
+            self.seen.hops[type(message).__name__] = max(self.seen.hops[type(message).__name__], sent.hops)
             self.seen.last_work_at = self.scheduler.now
             if self.survives(partial(handle, message)):
                 self._received.pop(message, None)
                 continue
             self._received[message] += 1
             if self._received[message] < RECEIVES:
-                self.queues.put(message, VISIBILITY_S)
+                self.queues.put_again(sent, VISIBILITY_S)
 
     def _work(self, message: WorkMessage) -> None:
         self.scheduler.trace(f"takes {message.key.task}")
         self.seen.runs[message.key.task] += 1
         self.scheduler.current.looks = 0
-        ending = InProcessDeployment.run(self, message.key, message.fence)
+        began = self.scheduler.now
+        try:
+            ending = InProcessDeployment.run(self, message.key)
+        finally:
+            self.seen.worked_ms[message.key.task] += self.scheduler.now - began
         if ending in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.seen.runs[message.key.task] -= 1
         self.scheduler.trace(f"{message.key.task}: {ending}")

@@ -33,7 +33,7 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
-from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, Simulation
+from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
 from tests.simulation.scheduler import Killed
 from tests.simulation.store import NEWER, StoreDown
 
@@ -48,6 +48,7 @@ SECTIONS: Final = ("one", "two", "three")
 CHUNKS: Final = 12
 QUICK_CALLS: Final = 6
 URL: Final = "https://trusted.example.com"
+LONGEST_RUN_MS: Final = 15 * MINUTE_MS
 TORN_WEBHOOKS: Final = 2  # a Query that sees half of a registration may let another one in (docs/internals.md)
 WAITS: Final = RotationTimes(publish_ms=62 * MINUTE_MS, retire_ms=72 * MINUTE_MS)
 GIVE_UP_MS: Final = 4 * HOUR_MS
@@ -99,6 +100,7 @@ class Play:
         self.names = [chance.choice([*SCENARIOS]) for _ in range(chance.choice((1, 2, 3)))]
         hours = 2 if "endless" in self.names else 12
         self.simulation = Simulation(seed, agents, hours, storm_ms=10 * MINUTE_MS, trace=trace)
+        self.simulation.run_ms = chance.choice((RUN_MS, LONGEST_RUN_MS))
         self.random = self.simulation.random
 
     def run(self) -> None:
@@ -167,7 +169,7 @@ class Play:
             await asyncio.sleep(0.3)
 
     async def _be_slow(self, task: TaskContext) -> None:
-        for number in range(8):
+        for number in range(10):
             await task.step(f"wait {number}", self._wait, 60)
 
     async def _wait(self, seconds: float) -> None:

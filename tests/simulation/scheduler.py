@@ -38,7 +38,8 @@ class Over(BaseException):
 class Process:
     """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call.
 
-    ``looks`` counts the heads that it has read since its suspension was refused.
+    ``looks`` counts the heads that it has read since its suspension was refused. ``hops`` is how many functions sent
+    the message that it handles, one after the other.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Process:
     gate: Semaphore = field(default_factory=lambda: Semaphore(0))
     is_dead: bool = False
     looks: int = 0
+    hops: int = 0
     is_slow: bool = False
 
 

@@ -8,7 +8,7 @@ Messages are lost, doubled and late.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryQueues, MemoryTable
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
@@ -240,6 +240,13 @@ class SimulatedTable(MemoryTable):
         return super().read_head(key)
 
 
+class Sent(NamedTuple):
+    """A queue message, and how many functions have sent it on: Lambda counts them in its trace header."""
+
+    message: QueueMessage
+    hops: int
+
+
 class _Queue(MemoryQueues):
     def soonest(self) -> int:
         """When the next message is due (ms)."""
@@ -270,8 +277,12 @@ class SimulatedQueues:
             self.enqueue(message)
 
     def put(self, message: QueueMessage, delay_s: int = 0) -> None:
-        """Puts a message into its queue, whatever the weather."""
-        self.of(message).enqueue(message, delay_s)
+        """Puts a message into its queue, whatever the weather: one hop more than the message that is being handled."""
+        self.put_again(Sent(message, self._faults.process.hops + 1), delay_s)
+
+    def put_again(self, sent: Sent, delay_s: int) -> None:
+        """Puts a message that was received into its queue again, as SQS does: without a hop."""
+        self.of(sent.message).enqueue(cast("QueueMessage", sent), delay_s)
 
     def of(self, message: QueueMessage) -> _Queue:
         """The queue of a message."""

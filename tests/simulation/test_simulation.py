@@ -13,7 +13,7 @@ from tests.simulation.scenarios import SCENARIOS, Play
 from tests.simulation.scheduler import Scheduler
 
 SEEDS = 6
-GUARD_SEEDS = 40
+GUARD_SEEDS = 60
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))

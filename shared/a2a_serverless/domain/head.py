@@ -120,12 +120,7 @@ class NotRunnable(Exception):
 
 
 class AlreadyLeased(Exception):
-    """The run with ``fence`` has the lease until ``until`` (ms)."""
-
-    def __init__(self, fence: int, until: int) -> None:
-        super().__init__(f"leased until {until}")
-        self.fence = fence
-        self.until = until
+    """Another run has the lease."""
 
 
 class TooManyLostRuns(Exception):
@@ -207,7 +202,7 @@ def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
     if head.state not in RUNNABLE or head.parked:
         raise NotRunnable
     if head.is_leased(now):
-        raise AlreadyLeased(head.fence, head.lease_until)
+        raise AlreadyLeased
     lost = head.lost + 1 if head.lease_until else head.lost
     if lost >= LOST_LIMIT:
         raise TooManyLostRuns

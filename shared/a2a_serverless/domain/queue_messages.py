@@ -8,13 +8,9 @@ from a2a_serverless.domain.model import Json, TaskKey
 
 
 class WorkMessage(NamedTuple):
-    """Task ``key`` may have work.
-
-    With a ``fence`` it is the message of the run with that fence that detects whether the run has died.
-    """
+    """Task ``key`` may have work."""
 
     key: TaskKey
-    fence: int = 0
 
 
 class DeliveryMessage(NamedTuple):
@@ -45,8 +41,6 @@ def to_json(message: QueueMessage) -> dict[str, Json]:
     body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
     if isinstance(message, DeliveryMessage):
         body |= {"kind": "deliver", "config": message.config_id}
-    elif message.fence:
-        body["fence"] = message.fence
     return body
 
 
@@ -59,7 +53,7 @@ def from_json(body: Json) -> QueueMessage:
         raise InvalidMessage("not a queue message")
     key = TaskKey(_text(body, "tenant"), _text(body, "owner"), _text(body, "task"))
     if body.get("kind") == "work":
-        return WorkMessage(key, _number(body, "fence"))
+        return WorkMessage(key)
     if body.get("kind") == "deliver":
         return DeliveryMessage(key, _text(body, "config"))
     raise InvalidMessage("an unknown kind of queue message")
@@ -69,12 +63,4 @@ def _text(body: dict[str, Json], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value or len(value) > LONGEST:
         raise InvalidMessage(f"{name} is missing or wrong")
-    return value
-
-
-def _number(body: dict[str, Json], name: str) -> int:
-    """A number from 0 on; 0 when it is absent, as in messages of earlier releases."""
-    value = body.get(name, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidMessage(f"{name} is wrong")
     return value

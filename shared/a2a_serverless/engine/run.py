@@ -25,13 +25,14 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
     work_on,
 )
+from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, IllegalTransition
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, WorkMessage
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.values import ValueStore
 
 WATCH_S: Final = 1.0
+LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
+"""After so many seconds a lease that was renewed no later is over, on any clock."""
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
 FIRST_PAUSE_S: Final = 1.0
@@ -116,18 +119,15 @@ class CodeReplaced(Exception):
     """There is newer code for the agents: the run hands over to it."""
 
 
-async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], fence: int = 0) -> RunOutcome:
+async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> RunOutcome:
     """Runs the task until it ends, waits or hands over. ``remaining_ms`` returns the time that is left.
 
     A queue message that meets a live lease is dropped: the run with the lease reads the head itself, and can release
-    the lease only with the newest head. Only that run's own message (its ``fence``) is enqueued again, to arrive
-    after the lease expires: it detects whether the run has died.
+    the lease only with the newest head. It also enqueues the messages that find out whether it has died.
     """
     try:
         taken = retry_on_conflict(lambda: _start_run(engine, key))
-    except heads.AlreadyLeased as leased:
-        if leased.fence == fence:
-            engine.queues.enqueue(WorkMessage(key, fence), _seconds_until(leased.until, engine.now()))
+    except heads.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
         _end_children(engine, key)
@@ -379,10 +379,11 @@ async def _supervise(
 
     It also returns when the agent works on for ``CLEAN_UP_S`` after its task has raised a signal.
 
-    At the first renewal it enqueues one message that arrives after the lease expires. If the lease is live then,
-    the receiver enqueues it again. So each run has one message, which detects its death.
+    At its first look and before each renewal it enqueues a message that arrives when the renewed lease has expired. If
+    the run has died, the receiver takes the task; else a later renewal holds the lease, and the message is dropped. The
+    receiver never sends it on: Lambda ends what goes from function to function more than sixteen times.
     """
-    enqueued = False
+    is_covered = False
     while True:
         await asyncio.sleep(WATCH_S)
         if context.signal:
@@ -399,18 +400,14 @@ async def _supervise(
             raise TimeLimitReached
         if engine.is_replaced():
             raise CodeReplaced
+        if session.is_renewal_due or not is_covered:
+            with suppress(StoreFailed):
+                engine.queues.enqueue(WorkMessage(session.key), LOOK_DELAY_S)
+                is_covered = True
         with suppress(StoreFailed):
-            if session.renew_when_due() and not enqueued:
-                delay_s = _seconds_until(session.head.lease_until, session.now())
-                engine.queues.enqueue(WorkMessage(session.key, session.fence), delay_s)
-                enqueued = True
+            session.renew_when_due()
 
 
 def _end_run(session: RunSession, state: TaskState, last_word: Message | None) -> RunOutcome:
     session.report_status(state, last_word)
     return RunOutcome.ENDED
-
-
-def _seconds_until(until: int, now: int) -> int:
-    """Whole seconds until just after ``until`` (ms), as a queue delay (at least 1)."""
-    return min(LONGEST_DELAY_S, max(1, (until - now) // 1000 + 1))

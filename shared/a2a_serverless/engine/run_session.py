@@ -306,13 +306,16 @@ class RunSession:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
         self._log.store_callback(callback, self.key, call, self.head.expires)
 
-    def renew_when_due(self) -> bool:
-        """Extends the lease when a third of it is over; returns whether it did."""
-        if self.now() - self._renewed_at < RUN_RENEWAL_MS:
-            return False
-        self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
-        self._renewed_at = self.now()
-        return True
+    @property
+    def is_renewal_due(self) -> bool:
+        """Whether a third of the lease is over."""
+        return self.now() - self._renewed_at >= RUN_RENEWAL_MS
+
+    def renew_when_due(self) -> None:
+        """Extends the lease if that is due."""
+        if self.is_renewal_due:
+            self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
+            self._renewed_at = self.now()
 
     def hand_over(self) -> None:
         """Releases the lease with the task due at once, in one write."""

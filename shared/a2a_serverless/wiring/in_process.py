@@ -151,11 +151,11 @@ class InProcessDeployment:
         """Handles a queue message as the function behind the queue does."""
         if isinstance(message, DeliveryMessage):
             return deliver(self.post, message, self._time_left(DELIVER_MS))
-        return self.run(message.key, message.fence)
+        return self.run(message.key)
 
-    def run(self, key: TaskKey, fence: int = 0) -> object:
+    def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does."""
-        return self.play(run(self.engine, key, self._time_left(self.run_ms), fence))
+        return self.play(run(self.engine, key, self._time_left(self.run_ms)))
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine to its end."""

@@ -30,6 +30,6 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
     engine = replace(engine, send_to_dead_letters=dead_letters.enqueue, tracer=tracer)
     handler = make_queue_handler(
-        WorkMessage, lambda message, remaining_ms: asyncio.run(run(engine, message.key, remaining_ms, message.fence))
+        WorkMessage, lambda message, remaining_ms: asyncio.run(run(engine, message.key, remaining_ms))
     )
     return start_handler(handler, environment, metrics, "worker", tracer=tracer)
