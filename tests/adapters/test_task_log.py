@@ -258,7 +258,7 @@ def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient
 
 
 def _replayed(store: Store) -> None:
-    """A task of three events whose log is folded up to the second."""
+    """A task of three events whose log has a snapshot up to the second."""
     snapshot = taken(store.log)
     assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
@@ -340,9 +340,9 @@ def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_it
         assert len(read[1].artifacts[0].parts) == len(before[1].artifacts[0].parts) + 1
 
 
-@pytest.mark.parametrize("folded", [False, True])
-def test_content_that_is_not_asked_for_is_not_read(store: Store, *, folded: bool) -> None:
-    talked(store.log, folded=folded)
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_content_that_is_not_asked_for_is_not_read(store: Store, *, with_snapshot: bool) -> None:
+    talked(store.log, with_snapshot=with_snapshot)
     everything, little = store.log.read_part(KEY, None, artifacts=True), store.log.read_part(KEY, 1, artifacts=False)
     assert everything
     assert little

@@ -84,8 +84,8 @@ def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said:
     return report_status(snapshot, snapshot.head.fence, state, agent_says(said), now=NOW + 2, by=by())
 
 
-def talked(log: TaskLog, *, folded: bool) -> None:
-    """A task of long messages and chunks, which waits for its client; ``folded`` up to its first question."""
+def talked(log: TaskLog, *, with_snapshot: bool) -> None:
+    """A task of long messages and chunks, which waits for its client; ``with_snapshot`` up to its first question."""
     metadata = {"order": 7}
     new = opening(parts=(LONG,))
     assert new.event.incoming
@@ -94,7 +94,7 @@ def talked(log: TaskLog, *, folded: bool) -> None:
     assert log.append(start_run(seen(log), now=NOW + 1, by=by()))
     assert log.append_chunk(KEY, chunk(3, LONG), EXPIRES)
     assert log.append(progress(seen(log), TaskState.INPUT_REQUIRED, "x" * 3_000))
-    if folded:
+    if with_snapshot:
         head = head_of(log)
         assert log.update_head(head, set_snapshot(head, 1, log.store_snapshot(KEY)))
     for n, said in (5, LONG), (6, Part(text="short")):

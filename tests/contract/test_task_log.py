@@ -55,7 +55,7 @@ STRANGERS = (
 
 
 def replayed(store: Store) -> heads.HeadSnapshot:
-    """A task with two chunks whose log is folded up to them."""
+    """A task with two chunks whose log has a snapshot up to them."""
     snapshot = taken(store.log)
     store.log.append_chunk(KEY, chunk(3), EXPIRES)
     store.log.append_chunk(KEY, chunk(4, append=True), EXPIRES)
@@ -63,7 +63,7 @@ def replayed(store: Store) -> heads.HeadSnapshot:
     return seen(store.log)
 
 
-def test_rule_04_a_task_that_was_folded_goes_on_as_its_whole_log_does(store: Store) -> None:
+def test_rule_04_a_task_with_a_snapshot_goes_on_as_its_whole_log_does(store: Store) -> None:
     snapshot = replayed(store)
     store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
     done = progress(heads.HeadSnapshot(snapshot.head, 5), TaskState.COMPLETED)
@@ -95,9 +95,9 @@ def test_a_task_that_is_not_there_is_neither_read_nor_folded(store: Store) -> No
 # ---- Reading a part of a task
 
 
-@pytest.mark.parametrize("folded", [False, True])
-def test_a_part_of_a_task_is_what_the_whole_task_shows_of_it(store: Store, *, folded: bool) -> None:
-    talked(store.log, folded=folded)
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_a_part_of_a_task_is_what_the_whole_task_shows_of_it(store: Store, *, with_snapshot: bool) -> None:
+    talked(store.log, with_snapshot=with_snapshot)
     read = store.log.read_task(KEY)
     assert read
     head, whole = read
