@@ -101,6 +101,19 @@ frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents
 	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _)*.py $(ARGS); \
 	done
 
+# What the lowest versions of our dependencies could break.
+LOWEST := adapters cli client contract dev domain engine handlers http_client protocol services webhook_receiver
+
+.PHONY: lowest libraries
+lowest: .a2a/venvs/lowest/.installed ## run the tests with the lowest versions of everything that pyproject.toml allows
+	@echo "Installing the packages of this checkout into .a2a/venvs/lowest"
+	@$(UV) pip install $(QUIET) --python .a2a/venvs/lowest --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
+	.a2a/venvs/lowest/bin/pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder --ignore=tests/handlers/test_openapi.py \
+	  $(LOWEST:%=tests/%) $(ARGS)
+
+libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version
+	@$(RUN)python -m tests.frameworks.libraries $(ARGS)
+
 .PHONY: faults
 faults: SEEDS ?= 1
 faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: make faults SEEDS=5
@@ -213,6 +226,8 @@ bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: 
 lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) pyproject.toml --extra cli --extra otel --group dev --group uv -o requirements/dev.txt
 	$(LOCK) pyproject.toml --extra http --extra seal --extra jwt --extra card --extra egress --extra otel --extra picture -c requirements/dev.txt -o requirements/functions.txt
+	$(LOCK) --no-annotate webhook_receiver/pyproject.toml --extra server --extra aws $(IN-LAMBDA) -c requirements/functions.txt -o webhook_receiver/requirements.txt
+	$(LOCK) --resolution lowest-direct pyproject.toml --extra cli --extra otel --group tests --group uv -o requirements/lowest.txt
 	$(LOCK) --group pyproject.toml:uv -c requirements/dev.txt -o requirements/uv.txt
 	$(LOCK) --group pyproject.toml:sam -c requirements/uv.txt -o requirements/sam.txt
 	$(LOCK) --group pyproject.toml:checkov -o requirements/checkov.txt
@@ -229,6 +244,8 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
 	$(LOCK) pyproject.toml --extra cli --extra langgraph -c requirements/dev.txt -o requirements/bench-langgraph.txt
 
+# What Lambda's Python runtime brings.
+IN-LAMBDA := $(foreach name,boto3 botocore jmespath python-dateutil s3transfer six urllib3,--no-emit-package $(name))
 # Executors of other frameworks, of which each needs its version of the SDK.
 WITH-a2a-sdk := --group executors-1
 WITH-a2a-sdk-0.3 := --group executors-0-3

@@ -1,0 +1,46 @@
+"""Resolves the most used agent libraries beside the wheel with its commands: ``make libraries``.
+
+A library gets the version that it gets alone, or the wheel's bounds shut it out.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Final
+
+from a2a_serverless.stack.environments import find_uv
+from a2a_serverless.stack.library import CHECKOUT
+
+LIBRARIES: Final = (
+    *("agent-framework", "agno", "autogen-agentchat", "beeai-framework", "crewai", "dspy", "google-adk", "haystack-ai"),
+    *("langchain", "langgraph", "llama-index-core", "openai-agents", "pydantic-ai", "semantic-kernel", "smolagents"),
+    "strands-agents",
+)
+PYTHON: Final = "3.13"  # Lambda's
+
+
+def resolve(library: str, *beside: str) -> str:
+    """The version of a library that is resolved, or why there is none."""
+    options = ["--quiet", "--no-header", "--no-annotate", "--python-version", PYTHON]
+    command = [find_uv(), "pip", "compile", *options, *beside, "-"]
+    done = subprocess.run(command, input=library, cwd=CHECKOUT, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    (version,) = re.findall(rf"^{library}==(\S+)", done.stdout, re.MULTILINE)
+    return str(version)
+
+
+def main() -> int:
+    """Prints a line for each library; returns how many get another version beside the wheel than alone."""
+    shut_out = 0
+    for library in LIBRARIES:
+        alone, beside = resolve(library), resolve(library, "pyproject.toml", "--extra", "cli")
+        shut_out += alone != beside
+        print(f"{'ok ' if alone == beside else 'OLD'}  {library:20} {alone:12} {beside}", flush=True)
+    return shut_out
+
+
+if __name__ == "__main__":
+    sys.exit(main())
