@@ -18,6 +18,15 @@ LIBRARIES: Final = (
     *("langchain", "langgraph", "llama-index-core", "openai-agents", "pydantic-ai", "semantic-kernel", "smolagents"),
     "strands-agents",
 )
+# With the extra for its agents, too.
+EXTRAS: Final = {
+    "google-adk": "a2a-sdk",
+    "langgraph": "langgraph",
+    "pydantic-ai": "pydantic-ai",
+    "strands-agents": "strands",
+}
+# As authors bound it: uv would take the newest slim package for the extra, and for that the oldest whole one.
+BOUNDS: Final = {"pydantic-ai": ">=2"}
 PYTHON: Final = "3.13"  # Lambda's
 
 
@@ -25,7 +34,8 @@ def resolve(library: str, *beside: str) -> str:
     """The version of a library that is resolved, or why there is none."""
     options = ["--quiet", "--no-header", "--no-annotate", "--python-version", PYTHON]
     command = [find_uv(), "pip", "compile", *options, *beside, "-"]
-    done = subprocess.run(command, input=library, cwd=CHECKOUT, capture_output=True, text=True, check=False)  # noqa: S603
+    asked = f"{library}{BOUNDS.get(library, '')}"
+    done = subprocess.run(command, input=asked, cwd=CHECKOUT, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
     (version,) = re.findall(rf"^{library}==(\S+)", done.stdout, re.MULTILINE)
@@ -36,7 +46,8 @@ def main() -> int:
     """Prints a line for each library; returns how many get another version beside the wheel than alone."""
     shut_out = 0
     for library in LIBRARIES:
-        alone, beside = resolve(library), resolve(library, "pyproject.toml", "--extra", "cli")
+        extras = ["--extra", "cli", *(["--extra", EXTRAS[library]] if library in EXTRAS else [])]
+        alone, beside = resolve(library), resolve(library, "pyproject.toml", *extras)
         shut_out += alone != beside
         print(f"{'ok ' if alone == beside else 'OLD'}  {library:20} {alone:12} {beside}", flush=True)
     return shut_out

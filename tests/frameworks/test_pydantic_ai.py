@@ -14,8 +14,7 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="Pydantic AI is not installed here: make frameworks")
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry, RunContext
-from pydantic_ai.capabilities import ModelFallback
+from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry, RunContext, capabilities
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
@@ -468,7 +467,9 @@ def unreliable(ledger: Ledger) -> A2AAgent:
             yield said
 
     second = FunctionModel(stream_function=answer)
-    made = Agent(FunctionModel(stream_function=fail), name="fallback", capabilities=[ModelFallback(second)])
+    made = Agent(
+        FunctionModel(stream_function=fail), name="fallback", capabilities=[capabilities.ModelFallback(second)]
+    )
 
     @made.tool_plain
     async def look() -> str:
@@ -477,6 +478,7 @@ def unreliable(ledger: Ledger) -> A2AAgent:
     return agent(made, description="Has two models.", models={"second": second})
 
 
+@pytest.mark.skipif(not hasattr(capabilities, "ModelFallback"), reason="Pydantic AI has it since 2.66")
 def test_a_death_after_a_fallback_does_not_pay_the_response_again() -> None:
     def check(played: Played) -> None:
         assert_one_answer(played)
