@@ -13,7 +13,7 @@ TEXT = "# Ships\n\nA ship sails. It has a mast and a sail.\n\nSome ships have en
 def test_the_demo_plays_the_chain_and_the_sailboat_and_tells_of_verified_webhooks_only(shell: Shell) -> None:
     (shell.folder / "ships.md").write_text(TEXT)
     report = shell.json("demo", "ships.md")
-    made = ("outline.json", "document.md", "summary.md", "report.json")
+    made = ("outline.json", "summary.md", "report.json", "document.md")
     assert report["files"] == [f"out/ships.{name}" for name in made]
     assert "A ship sails." in (shell.folder / "out/ships.document.md").read_text()
     pictures = [(shell.folder / name).read_bytes() for name in report["pictures"]]
