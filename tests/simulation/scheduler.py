@@ -15,7 +15,6 @@ from random import Random
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.engine.loop import RunLoop
 from a2a_serverless.testing import START
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class Scheduler:
             return loop.run_until_complete(work)
         finally:
             was_dead, process.is_dead = process.is_dead, True  # what is left of the run makes no calls
-            loop.leave()
+            loop.end()
             process.is_dead = was_dead
 
     def _running(self) -> Process:
@@ -188,7 +187,7 @@ class InstanceClock:
         self.scheduler.sleep(int(seconds * 1000))
 
 
-class _Loop(RunLoop):
+class _Loop(asyncio.SelectorEventLoop):
     """An event loop in simulated time. What is for a thread is done in the loop's own."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -199,7 +198,7 @@ class _Loop(RunLoop):
     def time(self) -> float:
         return (self._scheduler.now - START) / 1000 + self._selects.skipped_s
 
-    def leave(self) -> None:
+    def end(self) -> None:
         """Cancels what is left, without letting time pass, and closes the loop."""
         self._selects.is_ending = True
         if left := asyncio.all_tasks(self):

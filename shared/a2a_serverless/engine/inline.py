@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.agent import inline_agents, work_on
-from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.run_session import make_message
 
@@ -62,7 +61,7 @@ class EngineInlineRunner:
     """Implements ``ports.InlineRunner``. ``play`` runs a coroutine to its end."""
 
     engine: Engine
-    play: Callable[[Coroutine[Any, Any, T]], T] = play
+    play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
 
     @property
     def agents(self) -> frozenset[str]:
