@@ -352,7 +352,7 @@ def test_with_the_option_the_last_chunk_is_the_whole_artifact_under_the_fields_o
     assert (artifact.description, [part.text for part in artifact.parts]) == ("A story", ["Once upon a time."])
 
 
-def test_rule_07_an_agent_with_the_option_that_dies_at_any_call_tells_the_same_story() -> None:
+def test_rule_07_an_agent_with_the_option_whose_step_is_interrupted_tells_one_whole_story() -> None:
     tries = iter(range(99))
 
     async def streams(task: TaskContext) -> None:
