@@ -18,7 +18,7 @@ from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
-from a2a_serverless.engine.emit_tracker import EmitTracker
+from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.run_session import RunSession, StoreFailed
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
@@ -65,6 +65,11 @@ def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> A
     return head.suspend(before, fence, before.wake, **when)
 
 
+def _ask_whatever_came(snapshot: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
+    del seen
+    return head.ask(snapshot, fence, state, question, snapshot.head.wake, **when)
+
+
 async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:
     del engine, session, remaining_ms
     raise failed.__cause__ or failed
@@ -104,12 +109,8 @@ def _save_over(self: MemoryKeyRingStore, ring: Any, before: Any) -> bool:
     return True
 
 
-_emit: Final = EmitTracker.emit
-
-
-def _emit_by_number(self: EmitTracker, step: Any, *what: Any, **how: Any) -> bool:
-    del step
-    return _emit(self, None, *what, **how)
+def _write_only(self: Emits, step: Any, artifact: Any, **how: Any) -> None:
+    self._write(step.path, step.attempt, artifact, **how)
 
 
 _check_count: Final = webhooks._check_count  # noqa: SLF001
@@ -148,9 +149,9 @@ def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
 _suspend: Final = RunSession.suspend
 
 
-def _take_for_a_failure(self: RunSession, seen: int, until: int | None) -> None:
+def _take_for_a_failure(self: RunSession, seen: int, wake_at: int) -> None:
     try:
-        _suspend(self, seen, until)
+        _suspend(self, seen, wake_at)
     except head.WakeCounterChanged as woken:
         raise StoreFailed from woken
 
@@ -170,7 +171,9 @@ REMOVED_GUARDS: Final = _by_name(
         ((task_log, "_has_moved_head", lambda *_: False),),
     ),
     RemovedGuard(
-        "lost wake-up", "a run suspends only if nothing has come", ((run_session, "suspend", _suspend_whatever_came),)
+        "lost wake-up",
+        "a run suspends only if nothing has come",
+        ((run_session, "suspend", _suspend_whatever_came), (run_session, "ask", _ask_whatever_came)),
     ),
     RemovedGuard(
         "multiplying messages",
@@ -198,7 +201,11 @@ REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "key ring", "a ring is saved only over the one that was read", ((MemoryKeyRingStore, "save", _save_over),)
     ),
-    RemovedGuard("emit in steps", "what a repeated step emits is compared", ((EmitTracker, "emit", _emit_by_number),)),
+    RemovedGuard(
+        "emit in steps",
+        "what a repeated step emits replaces what it emitted before",
+        ((Emits, "_emit_in", _write_only), (Emits, "settle", _no)),
+    ),
     RemovedGuard("endless step", "a step that fits into no run fails", ((DurableTaskContext, "note_unfinished", _no),)),
     RemovedGuard("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
     RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),

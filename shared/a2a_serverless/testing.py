@@ -12,7 +12,6 @@ not move while threads of the agent or its libraries are running.
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import selectors
 import sys
@@ -30,6 +29,7 @@ from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.loop import RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
@@ -79,7 +79,7 @@ PACKAGE: Final = __file__.removesuffix("testing.py")
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
 
 
-class SimulatedLoop(asyncio.SelectorEventLoop):
+class SimulatedLoop(RunLoop):
     """An event loop with simulated time: ``now`` returns it (ms), and ``wait`` moves it forward (by ms).
 
     Work for ``asyncio.to_thread`` is done while this loop waits for it, because other threads have no simulated time.
@@ -208,10 +208,9 @@ class SimulatedDeployment(InProcessDeployment):
         loop = self.loop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
         busy, self.busy = self.busy, True
         try:
-            return loop.run_until_complete(work)
+            return play(work, loop)
         finally:
             self.busy = busy
-            loop.close()
 
     def step(self) -> bool:
         """Does one thing that is due: a batch of the table's stream, a sweep or a message. False if none is."""
@@ -234,12 +233,11 @@ class SimulatedDeployment(InProcessDeployment):
         return [at for at, _ in self.queue.waiting]
 
     def next_sweep(self, until: int) -> int:
-        """When the next suspended task is due; after ``until`` if there is none."""
+        """When the next unfinished task is due, before the end of its life; after ``until`` if there is none."""
         due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
-        heads = [
-            snapshot.head for key in due if key and (snapshot := self.table.read_head(key)) and snapshot.head.parked
-        ]
-        return min((head.due_at or self.now for head in heads), default=until + 1)
+        heads = [snapshot.head for key in due if key and (snapshot := self.table.read_head(key))]
+        times = [head.due_at or self.now for head in heads if not head.is_terminal and head.due_at != head.deadline]
+        return min(times, default=until + 1)
 
     def sweep_due(self) -> bool:
         """Sweeps if it is time to; False if not, or if nothing was found."""

@@ -613,7 +613,7 @@ def test_the_first_result_of_a_step_is_the_one_that_stays(store: Store) -> None:
 
 def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_name(store: Store) -> None:
     taken(store.log)
-    result, quiet = StepResult("arguments", "value", fence=3, counts={"progress": 2}), StepResult("arguments", "value")
+    result, quiet = StepResult("arguments", "value", attempt=3, sequence=2), StepResult("arguments", "value")
     store.log.store_step(KEY, "think", result, EXPIRES)
     store.log.store_step(KEY, "be quiet", quiet, EXPIRES)
     assert store.log.read_steps(KEY) == {"think": result, "be quiet": quiet}

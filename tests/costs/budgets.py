@@ -354,7 +354,7 @@ BUDGETS: Final = (
         "hour",
         6,
         hours_of_waiting,
-        _lines(queries=(0, 7), writes=(4, 3), messages=(0, 1), invocations=(1, 2)),
+        _lines(queries=(6, 6), writes=(7, 3), messages=(1, 1), invocations=(3, 2)),
     ),
     Budget(
         "a question to the client, with a webhook",

@@ -12,6 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import (
+    AHEAD_MS,
+    DELAY_LIMIT_MS,
     GRACE_MS,
     LOST_LIMIT,
     RUN_LEASE_MS,
@@ -26,6 +28,7 @@ from a2a_serverless.domain.head import (
     TaskLifetime,
     TooManyLostRuns,
     WakeCounterChanged,
+    ask,
     cancel,
     check_fence,
     clear_children,
@@ -38,13 +41,14 @@ from a2a_serverless.domain.head import (
     renew_lease,
     report_status,
     reschedule,
+    resume_run,
     start_run,
     submit,
     suspend,
     wake,
 )
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.states import INTERRUPTED, NEXT, RUNNABLE, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
@@ -69,7 +73,10 @@ def taken(snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapsh
 
 def reported(state: TaskState, snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapshot:
     snapshot = snapshot or taken()
-    return after(report_status(snapshot, snapshot.head.fence, state, QUESTION, now=now, by="runner"))
+    head = snapshot.head
+    if state in INTERRUPTED:
+        return after(ask(snapshot, head.fence, state, QUESTION, head.wake, now=now, by="runner"))
+    return after(report_status(snapshot, head.fence, state, QUESTION, now=now, by="runner"))
 
 
 # ---- A new task
@@ -221,6 +228,7 @@ def test_a_follow_up_wakes_a_task_that_waited() -> None:
         status_at=NOW + 5,
         rev=snapshot.head.rev + 1,
         wake=1,
+        parked=False,
         due_at=NOW + 5 + GRACE_MS,
     )
 
@@ -276,13 +284,38 @@ def test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looke
     with pytest.raises(LeaseLost):
         suspend(head, 2, 3, now=NOW)
     assert suspend(head, 1, 3, now=NOW + 9) == head._replace(
-        lease_until=0, parked=True, lost=0, due_at=NOW + 9 + SUSPEND_MS, rev=head.rev + 1
+        lease_until=0, parked=True, lost=0, due_at=head.deadline, rev=head.rev + 1
     )
 
 
-@pytest.mark.parametrize(("until_ms", "due_ms"), [(1, 1), (SUSPEND_MS, SUSPEND_MS), (SUSPEND_MS + 1, SUSPEND_MS)])
-def test_a_parked_task_is_due_when_its_time_is_over_and_within_minutes(until_ms: int, due_ms: int) -> None:
-    assert suspend(taken().head, 1, 0, now=NOW, until=NOW + until_ms).due_at == NOW + due_ms
+@pytest.mark.parametrize(
+    ("wait_ms", "due_ms"),
+    [
+        (1, 1 + GRACE_MS),
+        (DELAY_LIMIT_MS, DELAY_LIMIT_MS + GRACE_MS),
+        (DELAY_LIMIT_MS + 1, DELAY_LIMIT_MS + 1 - AHEAD_MS),
+        (SUSPEND_MS, SUSPEND_MS - AHEAD_MS),
+    ],
+)
+def test_a_parked_task_is_due_in_time_for_its_message_or_when_that_is_lost(wait_ms: int, due_ms: int) -> None:
+    assert suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + wait_ms).due_at == NOW + due_ms
+
+
+def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
+    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
+    with pytest.raises(NotRunnable):
+        start_run(waiting, now=NOW + 4, by="runner")
+    after = start_run(waiting, now=NOW + 5, by="runner").after
+    assert (after.fence, after.parked, after.wake_at) == (2, False, 0)
+
+
+def test_a_question_that_is_open_stays_open_when_a_run_is_woken_beside_it() -> None:
+    asked = ask(taken(), 1, TaskState.INPUT_REQUIRED, QUESTION, 0, now=NOW + 1, by="run", wake_at=NOW + 9)
+    with pytest.raises(NotRunnable):
+        resume_run(asked.after, now=NOW + 8)
+    taken_again = resume_run(asked.after, now=NOW + 9)
+    assert (taken_again.state, taken_again.n) == (TaskState.INPUT_REQUIRED, asked.event.n)
+    assert (taken_again.fence, taken_again.rev) == (2, asked.after.rev + 1)
 
 
 def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
@@ -425,7 +458,7 @@ class Heads(RuleBasedStateMachine):
     @rule()
     def take(self) -> None:
         head = self.snapshot.head
-        may = head.state in RUNNABLE and not head.parked and not head.is_leased(self.now)
+        may = head.is_runnable(self.now) and not head.is_leased(self.now)
         try:
             self.changed(start_run(self.snapshot, now=self.now, by="runner"))
         except (NotRunnable, AlreadyLeased):
@@ -441,7 +474,11 @@ class Heads(RuleBasedStateMachine):
     def report(self, state: TaskState, stale: int) -> None:
         head = self.snapshot.head
         try:
-            self.changed(report_status(self.snapshot, head.fence - stale, state, QUESTION, now=self.now, by="runner"))
+            if state in INTERRUPTED:
+                self.changed(ask(self.snapshot, head.fence - stale, state, QUESTION, head.wake, now=self.now, by="run"))
+            else:
+                fence = head.fence - stale
+                self.changed(report_status(self.snapshot, fence, state, QUESTION, now=self.now, by="runner"))
         except LeaseLost:
             assert stale or head.is_terminal
         except IllegalTransition:
@@ -481,18 +518,20 @@ class Heads(RuleBasedStateMachine):
     def renew(self) -> None:
         self.decided(renew_lease(self.snapshot.head, self.snapshot.head.fence, now=self.now), self.snapshot.last)
 
-    @precondition(lambda self: self.snapshot.head.fence and not self.snapshot.head.is_terminal)
+    @precondition(lambda self: self.snapshot.head.is_leased(self.now) and not self.snapshot.head.is_terminal)
     @rule()
     def hand_on(self) -> None:
         self.decided(hand_over(self.snapshot.head, self.snapshot.head.fence, now=self.now), self.snapshot.last)
 
     @precondition(lambda self: self.snapshot.head.fence and not self.snapshot.head.is_terminal)
-    @rule(missed=st.sampled_from([0, 0, 1]), until=st.none() | st.integers(1, 600_000))
-    def park(self, missed: int, until: int | None) -> None:
+    @rule(missed=st.sampled_from([0, 0, 1]), wake_in=st.just(0) | st.integers(1, 2_000_000))
+    def park(self, missed: int, wake_in: int) -> None:
         head = self.snapshot.head
-        time = None if until is None else self.now + until
+        wake_at = wake_in and self.now + wake_in
         try:
-            self.decided(suspend(head, head.fence, head.wake - missed, now=self.now, until=time), self.snapshot.last)
+            self.decided(
+                suspend(head, head.fence, head.wake - missed, now=self.now, wake_at=wake_at), self.snapshot.last
+            )
         except WakeCounterChanged:
             assert missed
 

@@ -70,7 +70,8 @@ def test_rule_07_a_name_that_repeats_is_numbered_and_each_use_runs_once(runs: in
 
     world, task = played(work, runs=runs)
     assert (last_word(task), billed.ran) == ("[1, 2, 3]", 3)
-    assert set(world.table.read_steps(ME.key(task.id))) == {"think", "think#2", "think#3"}
+    stored = {name for name in world.table.read_steps(ME.key(task.id)) if not name.startswith("@")}
+    assert stored == {"think", "think#2", "think#3"}
 
 
 def test_rule_07_two_uses_of_one_name_at_a_time_fail_the_task_and_say_so() -> None:
@@ -351,7 +352,7 @@ def test_code_knows_its_step_and_what_earlier_runs_have_stored() -> None:
         async def name() -> str | None:
             return task.current_step
 
-        seen.append((task.current_step, task.stored_steps("a/"), await task.step("a/1", name)))
+        seen.append((task.current_step, task.read_steps("a/"), await task.step("a/1", name)))
         await task.step("b", name)
         await asyncio.sleep(5)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.engine.signals import ProcessInterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 BLOCKED: Final = object()
 Place = tuple[str, str]
+
+
+def _call(activity: Callable[[Ports], object], ports: Ports) -> None:
+    """Calls the activity; raises what ended it within a store call of a run."""
+    try:
+        activity(ports)
+    except ProcessInterrupted as interrupted:
+        raise interrupted.__cause__ or interrupted from None
 
 
 class Violation(BaseException):
@@ -292,7 +301,7 @@ class Explorer:
             return None
         channel = Channel(f"{actor.name}{activity or ''}", [self._answers.values[answer] for answer in answers])
         try:
-            actor.activities[activity](self._ports(channel, self._model))
+            _call(actor.activities[activity], self._ports(channel, self._model))
         except Pending as pending:
             return pending.call
         except Overloaded:

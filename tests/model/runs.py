@@ -160,7 +160,7 @@ def _wait(ports: Ports, session: RunSession) -> None:
             return session.report_status(TaskState.COMPLETED)
         ports.note("wants to suspend", lambda notes, seen=seen: notes.update(seen=seen))  # type: ignore[misc]
         with suppress(heads.WakeCounterChanged):
-            return session.suspend(seen, None)
+            return session.suspend(seen, START + heads.SUSPEND_MS)
         session.reload_head()
 
 
@@ -209,8 +209,8 @@ def _check_swept(world: World) -> None:
     """After a lost callback the sweeper resumes the task as soon as it is due."""
     head, _ = read(world)
     assert head
-    due = world.now >= START + SUSPEND_MS and head.parked and (head.due_at or 0) <= world.now
-    require(world.queue or not due, "a suspended task is due, and the sweeper has not resumed it")
+    was_swept = head.parked and 0 < head.wake_at <= world.now < (head.due_at or 0)
+    require(world.queue or not was_swept, "the time of a suspended task has come, and the sweeper has not resumed it")
 
 
 def _pair(work: Callable[[Ports, RunSession], object], *, mortal: bool) -> tuple[Actor, ...]:

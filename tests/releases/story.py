@@ -110,7 +110,7 @@ MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessa
 MESSAGES_2: Final = (*MESSAGES, queue_messages.WorkMessage(KEY))
 KEY_2: Final = KEY._replace(owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
 CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
-STEP_2: Final = StepResult("digest", "said", fence=2, counts={"progress": 1})
+STEP_2: Final = StepResult("digest", "said", attempt=2, sequence=1)
 CHUNK_2: Final = ArtifactEvent(2, NOW + 20, "by-2", SMALL, emits=(1, 1), fence=0, step="write/2")
 ASKED_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 PASS_2: Final = ("ACCESS", "e" * 64)  # where the second recording has a pass; since then none is stored or read

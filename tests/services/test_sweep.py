@@ -397,16 +397,20 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
 
     def wait_again() -> None:
         scene.take()
-        fence, wake = scene.head.fence, scene.head.wake
-        assert scene.world.table.update_head(scene.head, heads.suspend(scene.head, fence, wake, now=scene.world.now))
+        head, now = scene.head, scene.world.now
+        waiting = heads.suspend(head, head.fence, head.wake, now=now, wake_at=now + heads.SUSPEND_MS)
+        assert scene.world.table.update_head(head, waiting)
 
     wait_again()
-    began, enqueued = scene.world.now, []
+    began, looks = scene.world.now, []
     while scene.world.now < began + 3 * HOUR_MS + 10 * MINUTE_MS:
-        if scene.sweep(MINUTE_MS):
-            enqueued.append((scene.world.now - began) // MINUTE_MS)
+        scene.sweep(MINUTE_MS)
+        for at, _ in scene.world.queue.waiting:
+            scene.world.now = at
+            looks.append((at - began) // MINUTE_MS)
             wait_again()
-    assert enqueued == [60, 120, 180]
+        scene.world.queue.clear()
+    assert looks == [60, 120, 180]
 
 
 # ---- What cannot be looked at

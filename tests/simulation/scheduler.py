@@ -15,6 +15,7 @@ from random import Random
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from a2a_serverless.engine.loop import RunLoop
 from a2a_serverless.testing import START
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Scheduler:
             return loop.run_until_complete(work)
         finally:
             was_dead, process.is_dead = process.is_dead, True  # what is left of the run makes no calls
-            loop.end()
+            loop.leave()
             process.is_dead = was_dead
 
     def _running(self) -> Process:
@@ -187,7 +188,7 @@ class InstanceClock:
         self.scheduler.sleep(int(seconds * 1000))
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class _Loop(RunLoop):
     """An event loop in simulated time. What is for a thread is done in the loop's own."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -198,7 +199,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return (self._scheduler.now - START) / 1000 + self._selects.skipped_s
 
-    def end(self) -> None:
+    def leave(self) -> None:
         """Cancels what is left, without letting time pass, and closes the loop."""
         self._selects.is_ending = True
         if left := asyncio.all_tasks(self):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Type
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
@@ -67,6 +68,10 @@ class InvalidAnswer(TypeError):
     def __init__(self, agent: Agent, why: Exception) -> None:
         remedy = "Return a text, a dict (data), a list of parts, a Message or None."
         super().__init__(f"{_described(agent.id, agent.work)} returned no message: {why}. {remedy}")
+
+
+class TaskEnded(Exception):
+    """The agent's function has ended, and with it its task: an asyncio task that it left behind cannot use it."""
 
 
 class CancelReason(StrEnum):
@@ -190,6 +195,19 @@ class TaskContext(Protocol):
         under its name.
         """
 
+    def scope(self, name: str) -> AbstractContextManager[None]:
+        """A part of the agent's code whose steps, questions, messages and chunks are identified apart (``with``).
+
+        Parallel branches that use the same names need a scope each. A scope that is opened again in the same scope,
+        after it ended well, is another one: its name gets a number.
+        """
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        """Waits, and uses no compute meanwhile. The time begins when a run first comes here."""
+
+    def timeout(self, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
+        """As ``asyncio.timeout``, for times that may be longer than a run. The time begins as for ``sleep``."""
+
     async def record_usage(self, model: str, **amounts: float) -> None:
         """Adds named numbers, such as ``input_tokens``, ``output_tokens`` and ``cost_usd``, to the usage of a model.
 
@@ -291,6 +309,10 @@ class TaskContext(Protocol):
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
 
 
+BEGIN_ATTEMPT: Final[ContextVar[Callable[[], None] | None]] = ContextVar("begin_attempt", default=None)
+"""Begins a new attempt at the current step: what earlier ones have emitted does not count any more."""
+
+
 def current_task() -> TaskContext:
     """The task that the calling code works on. Raises LookupError when no agent's function is running.
 
@@ -338,6 +360,8 @@ def with_retries(
                 if isinstance(error, TaskRejected | TaskFailed) and not isinstance(error, StepTimedOut):
                     raise
             await asyncio.sleep(pause_s * 2**number)
+            if begin_attempt := BEGIN_ATTEMPT.get():
+                begin_attempt()
         return await _in_time(work(*args, **kwargs), timeout_s)
 
     return again

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.states import check, check_chunk
+from a2a_serverless.domain.states import TERMINAL, check, check_chunk
 from a2a_serverless.domain.usage import METADATA_KEY, with_usage
 from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel
 from a2a_serverless.protocol.v1 import (
@@ -68,7 +68,7 @@ class StatusEvent(NamedTuple):
 class ArtifactEvent(NamedTuple):
     """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1.
 
-    ``step`` is the name of the step that emitted it, or empty.
+    ``step`` is the path of the scope that emitted it; ``attempt`` marks the attempt at a step, 0 is outside of steps.
     """
 
     n: int
@@ -80,6 +80,7 @@ class ArtifactEvent(NamedTuple):
     emits: tuple[int, int] = (0, 0)
     fence: int = 0
     step: str = ""
+    attempt: int = 0
 
 
 Event: TypeAlias = StatusEvent | ArtifactEvent
@@ -237,8 +238,10 @@ class TaskReplay:
         self.n = event.n
 
     def after(self, events: Iterable[Event]) -> Task:
-        """Applies the next ``events`` and returns the task."""
+        """Applies the next ``events`` and returns the task. Nothing follows the end, whatever stands in the log."""
         for event in events:
+            if self.state in TERMINAL:
+                break
             self.apply(event)
         return self.task()
 

@@ -16,7 +16,7 @@ from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, s
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
-from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL, check
+from a2a_serverless.domain.states import TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 RUN_LEASE_MS: Final = 30_000
@@ -24,6 +24,10 @@ RUN_RENEWAL_MS: Final = 10_000
 SUSPEND_MS: Final = 3_600_000
 GRACE_MS: Final = 30_000
 SOON_MS: Final = 60_000
+DELAY_LIMIT_MS: Final = 900_000
+"""The longest delay of a queue message."""
+AHEAD_MS: Final = 120_000
+"""How long before a wait beyond ``DELAY_LIMIT_MS`` ends the sweeper enqueues its message."""
 LOST_LIMIT: Final = 5
 
 
@@ -41,8 +45,8 @@ class Head(NamedTuple):
     heads of earlier releases have no scopes. ``trace`` is the trace of the last client request that changed the task
     (``domain/trace.py``). ``fold`` refers to the last snapshot of a long log: the number of its last event, then what
     the store needs to find it. ``rings`` counts how often in a row the sweeper enqueued the task, ``lost`` the runs
-    that died in a row; ``parked`` means suspended, ``children`` that the task has called other agents. Other times
-    are in ms.
+    that died in a row; ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0;
+    ``children`` that the task has called other agents. Other times are in ms.
     """
 
     key: TaskKey
@@ -68,6 +72,7 @@ class Head(NamedTuple):
     fold: str = ""
     scopes: str = ""
     api_key: str = ""
+    wake_at: int = 0
 
     @property
     def caller(self) -> Caller:
@@ -87,6 +92,10 @@ class Head(NamedTuple):
     def is_terminal(self) -> bool:
         """Whether the task is in a terminal state."""
         return self.state in TERMINAL
+
+    def is_runnable(self, now: int) -> bool:
+        """Whether a run may begin at ``now`` (ms), if none has the lease."""
+        return not self.is_terminal and (not self.parked or 0 < self.wake_at <= now)
 
     def is_leased(self, now: int) -> bool:
         """Whether a run has the lease at ``now`` (ms)."""
@@ -182,7 +191,8 @@ def follow_up(
     event = StatusEvent(snapshot.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
-    return _change(head, event, wake=head.wake + 1, parked=False, due_at=due_at, rings=0, trace=trace, **sender)
+    woken = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
+    return _change(head, event, due_at=due_at, rings=0, trace=trace, **woken, **sender)
 
 
 def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
@@ -194,23 +204,53 @@ def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Cha
 
 
 def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
-    """Takes a task to run it: ``working`` with a new fence and a lease.
+    """Takes a task to run it: ``working`` with a new fence and a lease. Raises as ``resume_run``."""
+    taken = resume_run(snapshot.head, now=now)
+    event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
+    return _change(taken._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
+
+
+def resume_run(head: Head, *, now: int) -> Head:
+    """The head of a task that a run takes, with a new fence and a lease; its state stays, because a question is open.
 
     Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died.
     """
-    head = snapshot.head
-    if head.state not in RUNNABLE or head.parked:
+    if not head.is_runnable(now):
         raise NotRunnable
     if head.is_leased(now):
         raise AlreadyLeased
     lost = head.lost + 1 if head.lease_until else head.lost
     if lost >= LOST_LIMIT:
         raise TooManyLostRuns
-    fence = head.fence + 1
-    event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=fence)
     until = now + RUN_LEASE_MS
-    due_at = min(_due_soon(head, now), until)  # the first sweep after the lease finds a run that died
-    return _change(head, event, fence=fence, lease_until=until, due_at=due_at, rings=0, lost=lost)
+    return head._replace(
+        fence=head.fence + 1,
+        lease_until=until,
+        due_at=min(_due_soon(head, now), until),  # the first sweep after the lease finds a run that died
+        rings=0,
+        lost=lost,
+        parked=False,
+        wake_at=0,
+        rev=head.rev + 1,
+    )
+
+
+def ask(  # noqa: PLR0913 - the facts of a question
+    snapshot: HeadSnapshot,
+    fence: int,
+    state: TaskState,
+    question: Message,
+    seen: int,
+    *,
+    now: int,
+    by: str,
+    usage: JsonObject | None = None,
+    wake_at: int = 0,
+) -> Change:
+    """A question that suspends the task, as ``suspend``. Raises LeaseLost for a stale fence, WakeCounterChanged."""
+    head = suspend(snapshot.head, fence, seen, now=now, wake_at=wake_at)
+    event = StatusEvent(snapshot.last + 1, now, by, state, message=question, fence=fence, usage=usage)
+    return _change(head._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
 
 
 def report_status(  # noqa: PLR0913 - the facts of a status
@@ -223,13 +263,11 @@ def report_status(  # noqa: PLR0913 - the facts of a status
     by: str,
     usage: JsonObject | None = None,
 ) -> Change:
-    """A status of a run: progress (``working``), a question, or the end. Raises LeaseLost for a stale fence."""
+    """A status of a run: progress (``working``), or the end. Raises LeaseLost for a stale fence."""
     head = check_fence(snapshot.head, fence)
     event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence, usage=usage)
     if state in TERMINAL:
         return _ended(head, event)
-    if state in INTERRUPTED:
-        return _change(head, event, lease_until=0, lost=0, due_at=_due_soon(head, now) if head.push else head.deadline)
     return _change(head, event)
 
 
@@ -262,21 +300,27 @@ class WakeCounterChanged(Exception):
     """The task was woken since the run last read the head: it must not be suspended now."""
 
 
-def suspend(head: Head, fence: int, seen: int, *, now: int, until: int | None = None) -> Head:
-    """The head of a task that waits for other agents and uses no compute; ``seen`` is the wake counter as last read.
+def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0) -> Head:
+    """The head of a task that waits and uses no compute, until it is woken or until ``wake_at`` (ms, 0 for never).
 
-    The task is due at ``until`` (ms) or after ``SUSPEND_MS``, whichever is first, in case a callback is lost. Raises
-    WakeCounterChanged when the counter is not ``seen``.
+    ``seen`` is the wake counter as last read; raises WakeCounterChanged when it is another one now.
     """
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
-    return head._replace(
-        lease_until=0,
-        parked=True,
-        lost=0,
-        due_at=min(now + SUSPEND_MS, until or now + SUSPEND_MS),
-        rev=head.rev + 1,
-    )
+    suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, rev=head.rev + 1)
+    due_at = due_while_suspended(suspended, now=now)
+    return suspended._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
+
+
+def due_while_suspended(head: Head, *, now: int) -> int:
+    """When a suspended task is due (ms): in time for the message that wakes it, or if that message was lost.
+
+    A run enqueues the message itself if the wait ends within ``DELAY_LIMIT_MS``.
+    """
+    if not head.wake_at:
+        return head.deadline
+    is_enqueued = head.wake_at - now <= DELAY_LIMIT_MS
+    return min(head.deadline, max(head.wake_at, now) + GRACE_MS if is_enqueued else head.wake_at - AHEAD_MS)
 
 
 def wake(head: Head, *, now: int) -> Head:
@@ -284,7 +328,7 @@ def wake(head: Head, *, now: int) -> Head:
     if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
-    return head._replace(wake=head.wake + 1, parked=False, due_at=due_at, rings=0, rev=head.rev + 1)
+    return head._replace(wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, rings=0, rev=head.rev + 1)
 
 
 def mark_children(head: Head, fence: int) -> Head:
@@ -327,7 +371,7 @@ def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:
     """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled."""
     due = head.push or head.children
     due_at = _due_soon(head, event.at) if due else None
-    return _change(head, event, lease_until=0, parked=False, due_at=due_at, trace=trace or head.trace)
+    return _change(head, event, lease_until=0, parked=False, wake_at=0, due_at=due_at, trace=trace or head.trace)
 
 
 def _due_soon(head: Head, now: int) -> int:

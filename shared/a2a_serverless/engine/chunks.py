@@ -63,8 +63,8 @@ def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
 
 def _can_join(before: ArtifactEvent, after: ArtifactEvent) -> bool:
     """Whether two chunks can be one: the second appends, the first is not the last, and all but the parts is equal."""
-    same = (
-        after.artifact.model_copy(update={"parts": before.artifact.parts}) == before.artifact
-        and after.step == before.step
-    )
+    same = after.artifact.model_copy(update={"parts": before.artifact.parts}) == before.artifact and (
+        after.step,
+        after.attempt,
+    ) == (before.step, before.attempt)
     return after.append and same and not before.last_chunk

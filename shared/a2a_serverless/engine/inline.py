@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.agent import inline_agents, work_on
+from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.run_session import make_message
 
@@ -61,7 +62,7 @@ class EngineInlineRunner:
     """Implements ``ports.InlineRunner``. ``play`` runs a coroutine to its end."""
 
     engine: Engine
-    play: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
+    play: Callable[[Coroutine[Any, Any, T]], T] = play
 
     @property
     def agents(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -21,6 +22,7 @@ from a2a_serverless.domain.agent import (
     CancelReason,
     InvalidAnswer,
     StepConflict,
+    StepTimedOut,
     TaskFailed,
     TaskRejected,
     work_on,
@@ -28,17 +30,27 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.domain.errors import A2AError, IllegalTransition
+from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import StatusEvent, event_size
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
-from a2a_serverless.engine.calls import AgentRegistry, NeedsWorker, cancel_children
+from a2a_serverless.engine.calls import AgentRegistry, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.files import INLINE, TaskFiles
+from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.task_context import AwaitInput, DurableTaskContext, StepAlreadyStored, no_secret
+from a2a_serverless.engine.signals import (
+    CodeReplaced,
+    NeedsWorker,
+    ProcessInterrupted,
+    StepAlreadyStored,
+    Suspended,
+    TimeLimitReached,
+)
+from a2a_serverless.engine.task_context import SIGNALS, DurableTaskContext, no_secret
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, TaskState
@@ -49,6 +61,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues
@@ -107,18 +120,6 @@ class Engine:
     prices: Usage = field(default_factory=dict)
 
 
-class Suspended(Exception):
-    """The task waits for other agents and has been suspended."""
-
-
-class TimeLimitReached(Exception):
-    """The platform's time limit is near: the run hands over."""
-
-
-class CodeReplaced(Exception):
-    """There is newer code for the agents: the run hands over to it."""
-
-
 async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> RunOutcome:
     """Runs the task until it ends, waits or hands over. ``remaining_ms`` returns the time that is left.
 
@@ -127,6 +128,9 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     """
     try:
         taken = retry_on_conflict(lambda: _start_run(engine, key))
+    except heads.TooManyLostRuns:
+        _give_up(engine, key)
+        return RunOutcome.NOTHING_TO_DO
     except heads.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
@@ -144,6 +148,8 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
             ending = await _release_task(engine, session, failed, remaining_ms)
     except heads.LeaseLost:
         ending = RunOutcome.LEASE_LOST
+    except ProcessInterrupted as interrupted:
+        raise interrupted.__cause__ or interrupted from None
     if ending is not RunOutcome.ENDED or session.head.children:
         _end_children(engine, key)
     if engine.tracer.is_on:
@@ -220,32 +226,49 @@ def _end_children(engine: Engine, key: TaskKey) -> None:
 
 
 def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]] | None:
-    """Takes the task and returns it with its log; None when there is nothing to run. Raises AlreadyLeased, Conflict."""
+    """Takes the task and returns it with its log; None when there is nothing to run.
+
+    Raises AlreadyLeased, TooManyLostRuns, Conflict.
+    """
     snapshot = engine.log.read_head(key)
     if snapshot is None:
         return None
+    change: Change | None = None
     try:
-        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
+        if snapshot.head.state in INTERRUPTED:  # a question stays open
+            taken = heads.resume_run(snapshot.head, now=engine.now())
+        else:
+            change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
+            taken = change.after
     except heads.NotRunnable:
-        return None
-    except heads.TooManyLostRuns:
-        _give_up(engine, snapshot)
         return None
     loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
     if loaded is None:
         return None
-    check_written(loaded[1][-1].n == snapshot.last and engine.log.append(change))
-    _count_start(engine, snapshot.head, change.after)
-    return HeadSnapshot(change.after, change.event.n), [*loaded[1], change.event]
+    check_written(loaded[1][-1].n == snapshot.last)
+    check_written(engine.log.append(change) if change else engine.log.update_head(snapshot.head, taken))
+    _count_start(engine, snapshot.head, taken)
+    events = [*loaded[1], *([change.event] if change else [])]
+    return HeadSnapshot(taken, events[-1].n), events
 
 
-def _give_up(engine: Engine, snapshot: HeadSnapshot) -> None:
-    """Ends a task whose runs were lost too often; raises Conflict."""
-    head = snapshot.head
-    engine.send_to_dead_letters(WorkMessage(head.key))
-    said = "The task was given up: its workers died."
-    check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now()))
-    logger.error("task given up", extra={"task": head.key.task, "fence": head.fence})
+def _give_up(engine: Engine, key: TaskKey) -> None:
+    """Ends a task whose runs were lost too often, unless something has changed it meanwhile."""
+    engine.send_to_dead_letters(WorkMessage(key))
+    logger.error("task given up", extra={"task": key.task})
+
+    def attempt() -> None:
+        snapshot = engine.log.read_head(key)
+        if snapshot is None:
+            return
+        with suppress(heads.NotRunnable, heads.AlreadyLeased):
+            try:
+                heads.resume_run(snapshot.head, now=engine.now())
+            except heads.TooManyLostRuns:
+                said = "The task was given up: its workers died."
+                check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now()))
+
+    retry_on_conflict(attempt)
 
 
 def _count_start(engine: Engine, before: Head, after: Head) -> None:
@@ -269,17 +292,29 @@ async def _run_agent(
     context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
     context.emits.whole_last_chunk = agent.whole_last_chunk
     context.read_secret, context.prices = engine.read_secret, engine.prices
+    context.packages = frozenset({agent.work.__module__.partition(".")[0]})
     try:
         state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
-    except (AwaitInput, Suspended):
+    except Suspended:
+        _enqueue_wake(engine, session)
         return RunOutcome.WAITING
     except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
-        if isinstance(reason, TimeLimitReached):
-            context.note_unfinished()
+        try:
+            if isinstance(reason, TimeLimitReached):
+                context.note_unfinished()
+        except StepTimedOut as endless:
+            return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
         session.hand_over()
         engine.queues.enqueue(WorkMessage(session.key))
         return RunOutcome.HANDED_OVER
     return _end_run(session, state, last_word)
+
+
+def _enqueue_wake(engine: Engine, session: RunSession) -> None:
+    """Enqueues the message that resumes a suspended task, if its wait ends soon; else the sweeper does that later."""
+    left_ms = session.head.wake_at - session.now()
+    if session.head.wake_at and left_ms <= DELAY_LIMIT_MS:
+        engine.queues.enqueue(WorkMessage(session.key), max(0, math.ceil(left_ms / 1000)))
 
 
 async def _outcome(
@@ -287,24 +322,34 @@ async def _outcome(
 ) -> tuple[TaskState, Message | None]:
     """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
+    context.close()
     try:
         answer = context.outcome(done)
         return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
-    except IllegalTransition:
+    except StepConflict as error:
+        failure: BaseException = error
+    except SIGNALS:
         raise
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - any error of the agent
-        context.note_failed(error)
-        stated = _stated_reason(error, session)
-        if stated:
-            engine.on_error(session.key, error, "")
-            return stated
-        reference = digest([session.key.task, session.fence])[:8]
-        engine.on_error(session.key, error, reference)
-        said: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
-        said |= {"reference": reference}
-        said |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
-        logger.error("agent failed", extra=safe_error_fields(error) | said)
-        return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
+    except BaseException as error:  # noqa: BLE001 - any error of the agent
+        failure = error
+    return _fail(failure, agent, context, session, engine)
+
+
+def _fail(
+    error: BaseException, agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine
+) -> tuple[TaskState, Message]:
+    """Tells the author of an error that ends the task. Returns its state, and what the client reads."""
+    context.note_failed(error)
+    if stated := _stated_reason(error, session):
+        engine.on_error(session.key, error, "")
+        return stated
+    reference = digest([session.key.task, session.fence])[:8]
+    engine.on_error(session.key, error, reference)
+    about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
+    about |= {"reference": reference}
+    about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
+    logger.error("agent failed", extra=safe_error_fields(error) | about)
+    return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 
 
 def _make_answer(agent: Agent, answer: MessageContent, session: RunSession) -> Message:
@@ -337,27 +382,36 @@ async def _run_watched(
     The agent's own result or exception is in the returned future. A signal of its task (``DurableTaskContext.signal``)
     takes precedence over both.
     """
-    working = asyncio.ensure_future(work_on(agent, context))
-    keeping = asyncio.ensure_future(_supervise(session, context, engine, remaining_ms))
-    writing = asyncio.ensure_future(_write_chunks(session))
+    working = asyncio.ensure_future(_work_on(agent, context))
+    watching = [
+        asyncio.ensure_future(context.endings.run(lambda: context.suspend(remaining_ms() - MARGIN_MS))),
+        asyncio.ensure_future(_supervise(session, context, engine, remaining_ms)),
+        asyncio.ensure_future(_write_chunks(session)),
+    ]
     try:
-        await asyncio.wait({working, keeping, writing}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, *watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            stopped = keeping if keeping.done() else writing
+            stopped = next(one for one in watching if one.done())
             context.close(_cancel_reason(stopped.exception() or context.signal))
             working.cancel()
             await asyncio.wait({working}, timeout=CLEAN_UP_S)
-            stopped.result()
+            with suppress(StepConflict):  # it is the context's signal, too
+                stopped.result()
         return working
     finally:
-        writing.cancel()
-        keeping.cancel()
-        working.cancel()
+        for one in (working, *watching):
+            one.cancel()
+
+
+async def _work_on(agent: Agent, context: DurableTaskContext) -> Answer:
+    """Runs the agent's function; the loop knows its timers from the engine's."""
+    OUTSIDE_STEPS.set(True)
+    return await work_on(agent, context)
 
 
 def _cancel_reason(reason: BaseException | None) -> CancelReason:
     """The ``CancelReason`` that the agent sees for the reason of the stop."""
-    if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored | AwaitInput):
+    if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored):
         return CancelReason.HAND_OVER
     if isinstance(reason, heads.LeaseLost | StepConflict):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
@@ -391,11 +445,7 @@ async def _supervise(
             return
         with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
             session.reload_head()
-            context.calls.notify_waiting()
-            if context.is_idle:
-                if context.calls.suspend():
-                    raise Suspended
-                context.calls.notify_waiting()  # a wake has come since the head was read
+            context.refresh()
         if remaining_ms() < MARGIN_MS:
             raise TimeLimitReached
         if engine.is_replaced():

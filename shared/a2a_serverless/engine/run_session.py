@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition, Overloaded
-from a2a_serverless.domain.events import ArtifactEvent, event_size
+from a2a_serverless.domain.events import ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import (
     RUN_RENEWAL_MS,
     Change,
     Head,
     HeadSnapshot,
     LeaseLost,
+    ask,
     check_fence,
     hand_over,
     mark_children,
@@ -31,9 +32,11 @@ from a2a_serverless.domain.head import (
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import ChunkBuffer
+from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -139,10 +142,12 @@ def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
     def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
         try:
             return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound):
+        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
             raise
         except Exception as error:
             raise StoreFailed(partial(guarded, *args, **kwargs)) from error
+        except BaseException as error:
+            raise ProcessInterrupted from error
 
     return guarded
 
@@ -172,9 +177,11 @@ class RunSession:
         self._snapshot = snapshot
         self._bytes_since_snapshot = bytes_since_snapshot
         self.metrics = metrics
-        self._renewed_at = snapshot.head.status_at
+        self._renewed_at = now()
         self.chunks = ChunkBuffer()
+        self.has_written = False
         self._lost: BaseException | None = None
+        self._read_until = snapshot.last
         self._usage: Usage = {}
         self.now = now
         self.fence = snapshot.head.fence
@@ -206,25 +213,58 @@ class RunSession:
     def report_status(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
         self.flush()
+        if state is not TaskState.WORKING:
+            self._begin_work()
+        self._append(
+            lambda by, usage: report_status(
+                self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage
+            )
+        )
+
+    def ask(self, state: TaskState, question: Message, seen: int, wake_at: int) -> None:
+        """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
+
+        Raises WakeCounterChanged as ``head.ask``.
+        """
+        self.flush()
+        self._append(
+            lambda by, usage: ask(
+                self._snapshot, self.fence, state, question, seen, now=self.now(), by=by, usage=usage, wake_at=wake_at
+            )
+        )
+
+    def _begin_work(self) -> None:
+        """Appends ``working`` before the run's first change that the client sees, if a question is open."""
+        if self.head.state in INTERRUPTED:
+            self._append(
+                lambda by, usage: report_status(
+                    self._snapshot, self.fence, TaskState.WORKING, None, now=self.now(), by=by, usage=usage
+                )
+            )
+
+    def _append(self, decide: Callable[[str, JsonObject | None], Change]) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
 
         def attempt() -> Change:
-            change = report_status(self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage)
+            change = decide(by, usage)
             self._check_written(self._log.append(change))
             return change
 
         change = _retry(attempt)
-        if change.before.state is not state:
-            self.metrics.count("TaskStates", state=state, task=self.key.task)
+        self.has_written = True
+        if change.before.state is not change.after.state:
+            self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
         self._snapshot = HeadSnapshot(change.after, change.event.n)
         self._bytes_since_snapshot += event_size(change.event)
 
-    def emit(self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "") -> ArtifactEvent:
+    def emit(
+        self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "", attempt: int = 0
+    ) -> ArtifactEvent:
         """Queues the author's ``number``-th chunk of an artifact; it is written soon and before any other write.
 
         Returns it as an event, which gets its number, its time and its author when it is written.
         """
-        chunk = ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self.fence, step)
+        chunk = ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self.fence, step, attempt)
         if not self.chunks.add(chunk):
             self.flush()
             self.chunks.add(chunk)
@@ -246,6 +286,7 @@ class RunSession:
             raise
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
+        self._begin_work()
         by = self._ids.new()
 
         def attempt() -> None:
@@ -255,6 +296,7 @@ class RunSession:
             self._bytes_since_snapshot += event_size(event)
 
         _retry(attempt)
+        self.has_written = True
 
     def _store_snapshot(self) -> None:
         """Stores a snapshot for the readers of a long log, and its reference in the head."""
@@ -273,6 +315,7 @@ class RunSession:
         self.flush()
         kept = self._log.store_step(self.key, name, replace(result, ended_at=self.now()), self.head.expires)
         self._usage = add_usage(self._usage, kept.usage)
+        self.has_written = True
         return kept
 
     def write_value(self, write: Callable[[Head, str], str | None]) -> tuple[str, str]:
@@ -332,9 +375,25 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, seen: int, until: int | None) -> None:
-        """Suspends the task until a callback, or ``until`` (ms). Raises WakeCounterChanged as ``head.suspend``."""
-        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), until=until))
+    def suspend(self, seen: int, wake_at: int) -> None:
+        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never).
+
+        Raises WakeCounterChanged as ``head.suspend``.
+        """
+        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at))
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether ``read_new_events`` has returned all events that the head counts: a read may be torn."""
+        return self._read_until >= self._snapshot.last
+
+    def read_new_events(self) -> list[Event]:
+        """The events that others have appended since this was last called, or since the run began."""
+        events = list[Event]()
+        while page := self._log.read(self.key, self._read_until):
+            events += page
+            self._read_until = page[-1].n
+        return events
 
     def mark_children(self) -> None:
         """Stores in the head that the task has called other agents."""

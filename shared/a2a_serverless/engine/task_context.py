@@ -6,9 +6,10 @@ import asyncio
 import base64
 import inspect
 import json
-from collections import Counter, deque
-from contextlib import contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+import math
+from collections import deque
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from copy import deepcopy
 from dataclasses import is_dataclass, replace
 from functools import partial, wraps
 from hashlib import sha256
@@ -16,62 +17,74 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
-from a2a_serverless.domain.agent import Codec, Content, SecretNotRead, Step, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.agent import (
+    BEGIN_ATTEMPT,
+    AgentCallFailed,
+    Codec,
+    Content,
+    SecretNotRead,
+    Step,
+    StepConflict,
+    StepTimedOut,
+    TaskEnded,
+    TaskFailed,
+)
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import causes_of
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
-from a2a_serverless.domain.head import LeaseLost
+from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.engine.calls import AgentCalls, CallLimit, NeedsWorker
+from a2a_serverless.engine.calls import AgentCalls, CallLimit
 from a2a_serverless.engine.codecs import ResultCodec, codec_for
-from a2a_serverless.engine.emit_tracker import EmitTracker, RunningStep
+from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.endings import Endings, Wait
+from a2a_serverless.engine.errors import dump_error, load_error
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed, check_printable
+from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
+from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
+from a2a_serverless.engine.step_names import FAILED, OUTSIDE, TIMER, USAGE, join_path, raised_name, unfinished_name
 from a2a_serverless.engine.values import RunValues
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
+    from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
     from a2a_serverless.ports.values import ValueStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
-
-class AwaitInput(BaseException):
-    """The task waits for its client and the run ends. Not an ``Exception``, so that an agent does not catch it."""
-
-
-class StepAlreadyStored(BaseException):
-    """Another run has stored this step's result and chunks. This run ends; the next one reads both from the store."""
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
-NAME_LIMIT: Final = 256
-RUNNING: Final = "@running/"
-FAILED: Final = "@failed/"
-USAGE: Final = "@usage/"
 UNFINISHED_LIMIT: Final = 3
 FAILURES_LIMIT: Final = 16
-PROGRESS: Final = "progress"
-SIGNALS: Final = (AwaitInput, StepAlreadyStored, NeedsWorker, LeaseLost, StoreFailed, StepConflict, IllegalTransition)
+SIGNALS: Final = (
+    Suspended,
+    StepAlreadyStored,
+    NeedsWorker,
+    ProcessInterrupted,
+    LeaseLost,
+    StoreFailed,
+    StepConflict,
+    IllegalTransition,
+)
 """Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
 
 _JSON: Final = json.JSONEncoder(allow_nan=False)
-_STEP: ContextVar[RunningStep | None] = ContextVar("step", default=None)
 
 
 def _remember_signals(method: M) -> M:
@@ -106,32 +119,32 @@ class DurableTaskContext:
     ) -> None:
         self.read_secret: Callable[[str], str] = no_secret
         self.prices: Usage = {}
+        self.packages: frozenset[str] = frozenset()
         self._secrets: set[str] = set()
         self._files = files
         self._session = session
         self._others = others
-        self._closed = False
+        self._end: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self.signal: BaseException | None = None
-        self.emits = EmitTracker(session, events)
-        self._said_before = sum(1 for event in events if isinstance(event, StatusEvent) and _is_progress(event))
-        self._said = 0
-        self._incoming = next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
+        self._loop = cast("RunLoop", asyncio.get_running_loop())
+        self.emits = Emits(session, events)
+        self._scopes = Scopes()
+        statuses = [event for event in events if isinstance(event, StatusEvent)]
+        self._sent = {event.message.message_id for event in statuses if event.message and event.fence}
+        self._incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self._incoming
-        self._answers = _answers_in(events)
-        self._asked: Counter[str] = Counter()
+        self._answers = _Answers()
+        self._answers.read(events)
+        self._seen = session.head.wake
         self._steps = session.steps()
-        self._used: set[str] = set()
-        self._repeats: Counter[str] = Counter()
-        self._repeating: set[str] = set()
-        self._used_outside = 0
-        self._busy = 0
+        self.endings = Endings(self._loop, self._steps, session.now, self._record_ending)
         self._busy_since = 0
         self._running: list[RunningStep] = []
         self._unfinished: list[RunningStep] = []
         self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
-        self._kept = 0
-        self.calls = AgentCalls(registry, session, self._steps, self._keep)
+        self._stored = 0
+        self.calls = AgentCalls(registry, session, self._steps, self.endings, self._store_once)
         self.store = RunValues(values, ValueScope(session.key), session, self._perform)
         conversation = ValueScope(session.key, session.head.context_id)
         self.conversation = RunValues(values, conversation, session, self._perform)
@@ -178,32 +191,58 @@ class DurableTaskContext:
     @_remember_signals
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``TaskContext.step``."""
+        scope = self._open_scope()
         options = name if isinstance(name, Step) else Step(name)
         if options.codec is None:
             options = replace(options, codec=codec_for(work))
-        call = partial(_result_of, work, *args, **kwargs)
-        stored_name = self._use_name(options)
-        try:
-            return await self._do_step(stored_name, options, digest([list(args), kwargs]), call)
-        finally:
-            if options.repeat:
-                self._repeating.discard(options.name)
+        with scope.use(options.name, repeat=options.repeat) as path:
+            call = partial(_result_of, work, *args, **kwargs)
+            return await self._do_step(scope, path, options, digest([list(args), kwargs]), call)
+
+    def scope(self, name: str) -> AbstractContextManager[None]:
+        """See ``TaskContext.scope``."""
+        return self._scopes.open(name)
+
+    @_remember_signals
+    async def sleep(self, name: str, seconds: float) -> None:
+        """See ``TaskContext.sleep``."""
+        scope = self._open_scope()
+        if not (0 <= seconds < math.inf):
+            raise ValueError(f"A task sleeps for 0 seconds or more, not for {seconds}.")
+        with scope.use(f"sleep:{name}", repeat=True) as path:
+            due_at = int(cast("int", self._store_once(TIMER + path, self._session.now() + math.ceil(seconds * 1000))))
+            await self.endings.wait(Wait(path, lambda: due_at, due_at), scope)
+
+    @asynccontextmanager
+    async def timeout(self, name: str, seconds: float) -> AsyncIterator[None]:
+        """See ``TaskContext.timeout``."""
+        async with asyncio.timeout(None) as limit:
+
+            async def expire() -> None:
+                await self.sleep(f"timeout {name}", seconds)
+                limit.reschedule(self._loop.time())
+
+            alarm = asyncio.create_task(expire())
+            alarm.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
+            try:
+                yield
+            finally:
+                alarm.cancel()
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
         """See ``TaskContext.record_usage``."""
-        self._check_open()
+        scope = self._open_scope()
         check_usage({model: amounts})
         amounts = dict(with_cost(model, amounts, self.prices))
         used = {model: amounts}
-        step = self._step()
         if self._session.tracer.is_on:
-            self._record_model_call(step, model, amounts)
-        if step:
-            step.usage = add_usage(step.usage, used)
+            self._record_model_call(scope.step, model, amounts)
+        if scope.step:
+            scope.step.usage = add_usage(scope.step.usage, used)
             return
-        self._used_outside += 1
-        name = f"{USAGE}{self._used_outside}"
+        act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
+        name = f"{act}/{scope.next(act)}"
         if name not in self._steps:
             self._steps[name] = self._session.store_step(name, StepResult("", None, usage=used))
 
@@ -221,13 +260,13 @@ class DurableTaskContext:
         extensions: Sequence[str] = (),
     ) -> None:
         """See ``TaskContext.emit``."""
-        self._check_open()
+        scope = self._open_scope()
         artifact = Artifact(
             artifact_id=_artifact_id(self.id, name),
             parts=tuple(make_parts(content, media_type)),
             name=name,
             description=description,
-            metadata=metadata,
+            metadata=deepcopy(metadata),
             extensions=tuple(extensions),
         )
         check_printable(f"The artifact {name!a}", artifact)
@@ -236,7 +275,7 @@ class DurableTaskContext:
             stored = tuple(self._files.store(self._session.key, part) for part in artifact.parts)
             return artifact if stored == artifact.parts else artifact.model_copy(update={"parts": stored})
 
-        if self.emits.emit(self._step(), artifact.artifact_id, make, append=append, last=last):
+        if self.emits.emit(scope, artifact.artifact_id, make, append=append, last=last):
             await asyncio.sleep(0)
 
     @_remember_signals
@@ -257,13 +296,12 @@ class DurableTaskContext:
     @_remember_signals
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
         """See ``TaskContext.report_progress``."""
-        self._check_open()
-        message = self._session.make_message(content, metadata)
-        self._said += 1
-        self._count(PROGRESS)
-        if self._said <= self._said_before:
+        scope = self._open_scope()
+        message = self._session.make_message(content, deepcopy(metadata))
+        message_id = scope.message_id(self.id, "progress", _content_of(message))
+        if message_id in self._sent:
             return
-        self._session.report_status(TaskState.WORKING, message)
+        self._session.report_status(TaskState.WORKING, message.model_copy(update={"message_id": message_id}))
         await asyncio.sleep(0)
 
     @_remember_signals
@@ -271,25 +309,23 @@ class DurableTaskContext:
         self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
     ) -> Message:
         """See ``TaskContext.ask``."""
-        message = self._session.make_message(question, metadata)
-        said = question if isinstance(question, str) and metadata is None else _identity(message)
-        which = digest(said)[:16]
-        self._asked[which] += 1
-        self._count(which)
+        scope = self._open_scope()
+        message = self._session.make_message(question, deepcopy(metadata))
+        message_id = scope.message_id(self.id, "ask", _content_of(message))
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        return await self._answer(message, f"{self._asked[which]}\n{said}", state)
+        return await self._answer(message.model_copy(update={"message_id": message_id}), scope, state)
 
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
         """See ``TaskContext.get_card``."""
         self._check_reach(agent)
-        return await self.calls.card(agent)
+        return await self.calls.card(agent, self._open_scope())
 
     @_remember_signals
     async def find_agents(self, *tags: str) -> list[str]:
         """See ``TaskContext.find_agents``."""
         self._check_reach(None)
-        return await self.calls.find(tags)
+        return await self.calls.find(tags, self._open_scope())
 
     @_remember_signals
     async def call(
@@ -302,12 +338,19 @@ class DurableTaskContext:
         deadline_s: float | None = None,
     ) -> Task | Message:
         """See ``TaskContext.call``."""
-        self._check_name(f"call {name}")
-        self._check_reach(agent)
-        parts = make_parts(content)
-        for part in parts:
-            check_printable(f"The message of the call {name!a}", part)
-        return await self.calls.call(name, agent, parts, CallLimit(timeout_s, deadline_s), self._answer)
+        scope = self._open_scope()
+        failure: AgentCallFailed | None = None
+        with scope.use(f"call {name}"):
+            self._check_reach(agent)
+            parts = make_parts(content)
+            for part in parts:
+                check_printable(f"The message of the call {name!a}", part)
+            limit, path = CallLimit(timeout_s, deadline_s), join_path(scope.path, name)
+            try:
+                return await self.calls.call(path, agent, parts, limit, self._answer_for_call, scope)
+            except AgentCallFailed as failed:  # stored, like an answer: the name is used
+                failure = failed
+        raise failure
 
     @_remember_signals
     async def get_task(self) -> Task:
@@ -330,18 +373,40 @@ class DurableTaskContext:
 
     @property
     def current_step(self) -> str | None:
-        """The name of the step that the calling code belongs to, or None."""
-        step = self._step()
+        """See ``FrameworkTask.current_step``."""
+        step = self._scopes.current.step
         return step.name if step else None
 
-    def stored_steps(self, prefix: str) -> dict[str, Json]:
-        """The stored results of the steps whose names begin with ``prefix``, by name, as JSON values."""
-        return {name: kept.value for name, kept in self._steps.items() if name.startswith(prefix)}
+    def read_steps(self, prefix: str) -> dict[str, Json]:
+        """See ``FrameworkTask.read_steps``."""
+        found = {name: stored.value for name, stored in self._steps.items() if name.startswith(prefix)}
+        self.endings.pass_over(found)
+        return found
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether the run only waits for other agents: no step is running, and every call waits."""
-        return self.calls.is_waiting and self._busy == 0
+    def number(self, act: str) -> int:
+        """See ``FrameworkTask.number``."""
+        return self._open_scope().next(act)
+
+    def set_unit(self, unit: Callable[[], str]) -> None:
+        """See ``FrameworkTask.set_unit``."""
+        self._scopes.unit = unit
+
+    def begin_units(self, prefix: str = "") -> None:
+        """See ``FrameworkTask.begin_units``."""
+        self._scopes.begin_units(prefix)
+        self.emits.begin_units(prefix)
+
+    def root(self) -> AbstractContextManager[None]:
+        """See ``FrameworkTask.root``."""
+        return self._scopes.open(None)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """See ``FrameworkTask.at_work``."""
+        if self._session.tracer.is_on and not self.endings.is_busy:
+            self._busy_since = self._session.now()
+        with self.endings.at_work():
+            yield
 
     def outcome(self, done: asyncio.Future[Answer]) -> Answer:
         """The result of the agent's function. Raises the signal if there was one, else what the function raised."""
@@ -349,23 +414,67 @@ class DurableTaskContext:
             raise self.signal
         return done.result()
 
-    def close(self, why: CancelReason | None = None) -> None:
-        """Stops all further writes of the agent, even if it ignores its cancellation."""
-        self._closed = True
+    def close(self, why: CancelReason | None = None, end: BaseException | None = None) -> None:
+        """Ends all further acts of the agent's code, which raise ``end`` from now on.
+
+        The code is being cancelled (``why``), or its function has ended.
+        """
+        self._end = self._end or end or (LeaseLost() if why else TaskEnded("The agent's function has ended."))
         self.cancellation = why
         self._unfinished = [*self._running]
 
+    def refresh(self) -> None:
+        """Reads the answers that came since the run read the log, if the head says that something came."""
+        head = self._session.head
+        if head.wake != self._seen:
+            self._answers.read(self._session.read_new_events())
+            self._seen = head.wake if self._session.has_read_all else self._seen
+        self.endings.changed.set()
+
+    def suspend(self, remaining_ms: int) -> None:
+        """Suspends the task until one of its waits may end, unless it was woken or a timer of the agent is running.
+
+        Raises Suspended, or StepConflict if the timer would fire after the end of the run, in ``remaining_ms``.
+        """
+        if timers := self._loop.agent_timers():
+            if min(timers) - self._loop.time() > remaining_ms / 1000:
+                self.signal = StepConflict(
+                    "A timer outside of steps, of asyncio.sleep or asyncio.timeout, outlives the run. Use task.sleep or"
+                    " task.timeout, which use no compute."
+                )
+                raise self.signal
+            return
+        waits = self.endings.waits
+        seen = min([self._seen, *(wait.seen for wait in waits if wait.seen is not None)])
+        wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
+        ask = next((wait.ask for wait in waits if wait.ask), None)
+        try:
+            if ask and self._session.head.state not in INTERRUPTED:
+                ask(seen, wake_at)
+            else:
+                self._session.suspend(seen, wake_at)
+        except WakeCounterChanged:
+            self._session.reload_head()
+            self.refresh()
+            return
+        self.signal = self.signal or Suspended()
+        raise self.signal
+
     def note_unfinished(self) -> None:
-        """Stores which steps the time limit interrupted, unless another step finished since they began."""
+        """Stores which steps the time limit interrupted, if nothing was stored since they began.
+
+        Raises StepTimedOut if no step was running and runs reach the time limit one after the other.
+        """
         for step in self._unfinished:
-            if step.kept_before == self._kept:
+            if step.stored_before == self._stored:
                 times = sum(
-                    self._interrupted_step(step.name, number) is not None for number in range(1, UNFINISHED_LIMIT)
+                    self._interrupted_step(step.path, number) is not None for number in range(1, UNFINISHED_LIMIT)
                 )
                 ms = self._session.now() - step.began_at
-                self._session.store_step(
-                    f"{RUNNING}{step.name}/{times + 1}", StepResult("", ms, began_at=step.began_at)
-                )
+                result = StepResult("", ms, began_at=step.began_at)
+                self._session.store_step(unfinished_name(step.path, times + 1), result)
+        if not (self._unfinished or self._session.has_written):
+            self._note_outside()
 
     def note_failed(self, error: BaseException) -> None:
         """Stores which step ``error``, which ends the task, comes from: the innermost one, if it comes from a step."""
@@ -374,25 +483,41 @@ class DurableTaskContext:
         if failed:
             step, cause = failed
             result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
-            self._session.store_step(f"{FAILED}{step.name}", result)
+            self._session.store_step(f"{FAILED}{step.path}", result)
+
+    def _note_outside(self) -> None:
+        fence = self._session.fence
+        before = [f"{OUTSIDE}{fence - number}" in self._steps for number in range(1, UNFINISHED_LIMIT)]
+        if all(before):
+            raise StepTimedOut(
+                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
+                " outside of steps runs again in each run: put long work into steps."
+            )
+        self._session.store_step(f"{OUTSIDE}{fence}", StepResult("", None))
 
     async def _answer(
-        self, question: MessageContent, name: str, state: TaskState = TaskState.INPUT_REQUIRED
+        self, question: Message, scope: Scope, state: TaskState = TaskState.INPUT_REQUIRED, path: str = ""
     ) -> Message:
-        """Returns the client's answer to the question ``name``; without one, asks it and ends the run.
+        """Returns the client's answer to the question, which has the same id in every run."""
 
-        The question's message has the same id in every run.
-        """
+        def answered_at() -> int | None:
+            at = self._answers.times.get(question.message_id)
+            return None if at is None else min(at, self._session.now())
+
+        def ask(seen: int, wake_at: int) -> None:
+            self._session.ask(state, question, seen, wake_at)
+
+        path = path or join_path(scope.path, f"ask:{question.message_id}")
+        await self.endings.wait(Wait(path, answered_at, ask=ask), scope)
+        self.request = self._answers.requests[question.message_id]
+        return self.request.message
+
+    async def _answer_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
+        """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self._check_open()
-        message_id = _question_id(self.id, name)
-        if message_id in self._answers:
-            self.request = self._answers[message_id]
-            return self.request.message
-        self._session.report_status(
-            state, self._session.make_message(question).model_copy(update={"message_id": message_id})
-        )
-        self.close()
-        raise AwaitInput
+        message_id = sha256(f"{self.id}\nask\n{name}".encode()).hexdigest()[:32]
+        question = self._session.make_message(content).model_copy(update={"message_id": message_id})
+        return await self._answer(question, scope, path=name)
 
     @_remember_signals
     async def _perform(self, call: Callable[[], T]) -> T:
@@ -401,92 +526,116 @@ class DurableTaskContext:
         self._session.flush()
         return call()
 
-    def _use_name(self, step: Step) -> str:
-        """The name under which the step is stored. Raises StepConflict if it may not be used, or not yet again."""
-        name = step.name
-        if step.repeat:
-            if name in self._repeating:
-                raise StepConflict(f"The step {name!r} runs twice at a time. Give parallel steps names of their own.")
-            self._repeats[name] += 1
-            if self._repeats[name] > 1:
-                name = f"{name}#{self._repeats[name]}"
-        self._check_name(name)
-        if step.repeat:
-            self._repeating.add(step.name)
-        return name
-
-    async def _do_step(self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]) -> object:
+    async def _do_step(
+        self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
+    ) -> object:
         """The step's result, from the store or by running it."""
-        kept = self._steps.get(name)
-        if kept is None:
-            try:
-                with nullcontext() if options.waits else self.at_work():
-                    kept = await self._run_step(name, options, arguments, work)
-            except Exception:
-                self._used.discard(name)
-                raise
+        number = scope.next(f"try {path}")
+        raised = self._steps.get(raised_name(path, number))
+        if raised and (error := load_error(raised.value, self.packages)):
+            self.emits.settle(path, raised.attempt)
+            await self.endings.end(raised.sequence, scope)
+            raise error
+        stored = self._steps.get(path)
+        if stored is None:
+            stored = await self._run_step(scope, path, options, arguments, number, work)
         else:
-            self._read_back(name, kept)
-        if kept.arguments != arguments:
-            raise StepConflict(f"The step {name!r} was stored with other arguments.")
-        return _loaded(name, options.codec, kept.value)
+            self.emits.settle(path, stored.attempt)
+        await self.endings.end(stored.sequence, scope)
+        if stored.arguments != arguments:
+            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        return _loaded(path, options.codec, stored.value)
 
     async def _run_step(
-        self, name: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
+        self,
+        scope: Scope,
+        path: str,
+        options: Step,
+        arguments: str,
+        number: int,
+        work: Callable[[], Awaitable[object]],
     ) -> StepResult:
-        """Runs a step and returns its stored result."""
-        session = self._session
-        self._check_fits(name)
+        """Runs a step and stores its result, or the error that it raises."""
+        session, turn = self._session, self._loop.ready_count
+        await self.endings.start(path, scope)
+        self._check_fits(path)
         session.flush()
-        step = RunningStep(self, name, self._step(), self.emits.moment(), session.now(), self._kept)
+        emits = self.emits
+        step = RunningStep(
+            path,
+            options.name,
+            scope.step,
+            emits.moment(),
+            session.now(),
+            emits.attempt(),
+            is_at_work=not options.waits,
+            stored_before=self._stored,
+        )
         step.trace = session.new_trace()
         try:
             with self._recorded(step, options.tool) if step.trace else nullcontext():
-                value = await self._run_in(step, work)
-            session.metrics.record({"StepTime": session.now() - step.began_at}, task=self.id)
-            stored = _json_value(name, options.codec, value)
-            self._check_no_secret(name, stored)
+                value = await self._work_in(step, scope.inner(path, step, number), work)
         except Exception as error:
             self._failures.append((step, error))
+            if stored := self._store_error(step, arguments, number, error, turn):
+                await self.endings.end(stored.sequence, scope)
             raise
-        fence = session.fence if step.emitted else 0
-        result = StepResult(arguments, stored, fence, dict(step.counts), step.usage, step.began_at)
-        kept = self._steps[name] = session.store_step(name, result)
-        self._kept += 1
-        if kept != result and (step.emitted or kept.fence):
-            self.close()
-            raise StepAlreadyStored
-        return kept
-
-    async def _run_in(self, step: RunningStep, work: Callable[[], Awaitable[object]]) -> object:
-        """Runs ``work`` in the step: it is the current one of this context and of asyncio tasks that start in it."""
-        self._running.append(step)
-        token = _STEP.set(step)
         try:
-            value = await work()
-            self._check_open()
+            json_value = _json_value(path, options.codec, value)
+            self._check_no_secret(path, json_value)
+        except TaskFailed as unfit:
+            self._failures.append((step, unfit))
+            raise
+        session.metrics.record({"StepTime": session.now() - step.began_at}, task=self.id)
+        return self._store_ending(path, StepResult(arguments, json_value), step, turn)
+
+    async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
+        """Runs ``work`` in the step's scope, which asyncio tasks that it starts have, too."""
+
+        def begin_attempt() -> None:
+            step.attempt = self.emits.attempt()
+
+        self._running.append(step)
+        token = BEGIN_ATTEMPT.set(begin_attempt)
+        try:
+            with self._scopes.enter(scope), self.at_work() if step.is_at_work else nullcontext():
+                value = await work()
+                self._check_open()
         except Exception:
-            if not (self._closed or self.signal):
-                self.emits.settle(step)
+            if not (self._end or self.signal):
+                self.emits.settle(step.path, step.attempt)
             raise
         else:
-            self.emits.settle(step)
+            self.emits.settle(step.path, step.attempt)
             return value
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
-                _STEP.reset(token)
+                BEGIN_ATTEMPT.reset(token)
             self._running.remove(step)
-            step.ended = self.emits.moment()
+            step.ended, scope.is_over = self.emits.moment(), True
 
-    def _read_back(self, name: str, kept: StepResult) -> None:
-        """Counts the chunks, progress reports and questions of a stored step as done."""
-        self.emits.read_back(name, kept.fence)
-        for what, times in kept.counts.items():
-            if what == PROGRESS:
-                self._said += times
-            else:
-                self._asked[what] += times
-            self._count(what, times)
+    def _store_ending(self, name: str, result: StepResult, step: RunningStep, turn: int) -> StepResult:
+        """Stores how a step ended. The ending has no number if no other code ran since ``turn``."""
+        sequence = self.endings.next_number() if self._loop.ready_count != turn else 0
+        attempt = step.attempt if step.emitted else 0
+        result = replace(result, attempt=attempt, sequence=sequence, usage=step.usage, began_at=step.began_at)
+        stored = self._steps[name] = self._session.store_step(name, result)
+        self._stored += 1
+        if stored != result:
+            self.close(end=StepAlreadyStored())
+            raise StepAlreadyStored
+        return stored
+
+    def _store_error(
+        self, step: RunningStep, arguments: str, number: int, error: Exception, turn: int
+    ) -> StepResult | None:
+        """Stores what a step raised if a later run can raise the same: then the agent's code decides the same on it."""
+        if self._end or self.signal or isinstance(error, StepConflict | StepTimedOut):
+            return None
+        dumped = dump_error(error, self.packages)
+        if dumped is None or self._has_secret(dumped):
+            return None
+        return self._store_ending(raised_name(step.path, number), StepResult(arguments, dumped), step, turn)
 
     @contextmanager
     def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
@@ -495,7 +644,7 @@ class DurableTaskContext:
         try:
             with session.tracer.enter(step.trace):
                 yield
-        except (asyncio.CancelledError, AwaitInput, NeedsWorker, StepAlreadyStored):
+        except (asyncio.CancelledError, Suspended, NeedsWorker, StepAlreadyStored):
             raise  # the run stops here and goes on later: no error
         except BaseException as failed:
             error = type(failed).__name__
@@ -505,7 +654,7 @@ class DurableTaskContext:
 
             parent = step.within.trace if step.within else session.trace
             times = (step.began_at, session.now())
-            span = step_span(session.head, step.name, tool, step.trace, parent, times)
+            span = step_span(session.head, step.path, tool, step.trace, parent, times)
             session.tracer.record(replace(span, error=error) if error else span)
 
     def _record_model_call(self, step: RunningStep | None, model: str, amounts: Mapping[str, float]) -> None:
@@ -513,78 +662,83 @@ class DurableTaskContext:
         from a2a_serverless.domain.spans import model_span
 
         session, now = self._session, self._session.now()
-        began = (step.model_at or step.began_at) if step else (self._busy_since if self._busy else now)
+        began = (step.model_at or step.began_at) if step else (self._busy_since if self.endings.is_busy else now)
         if step:
             step.model_at = now
         parent = (step and step.trace) or session.trace
         session.tracer.record(model_span(session.head, model, amounts, session.new_trace(), parent, (began, now)))
 
-    def _step(self) -> RunningStep | None:
-        """The current step of this context, or None."""
-        step = _STEP.get()
-        return step if step and step.owner is self else None
+    def _record_ending(self, name: str, sequence: int) -> None:
+        self._steps[name] = self._session.store_step(name, StepResult("", None, sequence=sequence))
 
-    def _count(self, what: str, times: int = 1) -> None:
-        if step := self._step():
-            step.count(what, times)
-
-    def _check_fits(self, name: str) -> None:
+    def _check_fits(self, path: str) -> None:
         """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
-        if self._interrupted_step(name, UNFINISHED_LIMIT) is None:
+        if self._interrupted_step(path, UNFINISHED_LIMIT) is None:
             return
-        broken_off = (self._interrupted_step(name, number) for number in range(1, UNFINISHED_LIMIT + 1))
-        minutes = max(cast("int", kept.value) for kept in broken_off if kept) / 60_000
+        broken_off = (self._interrupted_step(path, number) for number in range(1, UNFINISHED_LIMIT + 1))
+        minutes = max(cast("int", stored.value) for stored in broken_off if stored) / 60_000
         raise StepTimedOut(
-            f"The step {name!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
+            f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
             f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
             " result in another step."
         )
 
-    def _interrupted_step(self, name: str, number: int) -> StepResult | None:
-        return self._steps.get(f"{RUNNING}{name}/{number}")
+    def _interrupted_step(self, path: str, times: int) -> StepResult | None:
+        return self._steps.get(unfinished_name(path, times))
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """While it is entered, the run is not suspended."""
-        if self._session.tracer.is_on and not self._busy:
-            self._busy_since = self._session.now()
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
-
-    def _keep(self, name: str, value: Json) -> Json:
+    def _store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """Stores an internal value like a step's result; returns the stored one if there is one already."""
         self._check_open()
-        kept = self._steps.get(name)
-        if kept is None:
-            kept = self._steps[name] = self._session.store_step(name, StepResult("", value))
-        return kept.value
+        stored = self._steps.get(name)
+        if stored is None:
+            stored = self._steps[name] = self._session.store_step(name, StepResult("", value, sequence=sequence))
+        return stored.value
 
-    def _check_no_secret(self, name: str, value: Json) -> None:
-        if self._secrets and any(secret in text for secret in self._secrets for text in _texts(value)):
-            raise StepConflict(f"The result of the step {name!r} contains a secret. Results are stored.")
+    def _check_no_secret(self, path: str, value: Json) -> None:
+        if self._has_secret(value):
+            raise StepConflict(f"The result of the step {path!r} contains a secret. Results are stored.")
+
+    def _has_secret(self, value: Json) -> bool:
+        return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
+
+    def _open_scope(self) -> Scope:
+        """The scope of the calling code. Raises what tells it that it cannot act any more."""
+        self._check_open()
+        scope = self._scopes.current
+        scope.check_open()
+        return scope
 
     def _check_open(self) -> None:
-        if self._closed:
-            raise LeaseLost
+        if self._end:
+            raise self._end.with_traceback(None)
 
     def _check_reach(self, agent: str | None) -> None:
         self._check_open()
         try:
             self.calls.check_reachable(agent)
         except NeedsWorker:
-            self.close()
+            self.close(end=NeedsWorker())
             raise
 
-    def _check_name(self, name: str) -> None:
-        self._check_open()
-        if not name or len(name) > NAME_LIMIT or name.startswith("@"):
-            raise StepConflict(f"A step's name has 1 to {NAME_LIMIT} characters and does not begin with @.")
-        if name in self._used:
-            raise StepConflict(f"The step {name!r} was used twice. Give each step its own name.")
-        self._used.add(name)
+
+class _Answers:
+    """The client's answers, by the question's message id: its request, and when it came (ms)."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, Incoming] = {}
+        self.times: dict[str, int] = {}
+        self._asked: str | None = None
+
+    def read(self, events: Sequence[Event]) -> None:
+        """Takes the next events of the log."""
+        for event in events:
+            if not isinstance(event, StatusEvent):
+                continue
+            if event.state in INTERRUPTED and event.message:
+                self._asked = event.message.message_id
+            if event.incoming and self._asked:
+                self.requests[self._asked], self.times[self._asked] = event.incoming, event.at
+                self._asked = None
 
 
 def no_secret(name: str) -> str:
@@ -601,27 +755,9 @@ def _texts(value: Json) -> Iterator[str]:
         yield from (text for one in (value.values() if isinstance(value, dict) else ()) for text in _texts(one))
 
 
-def _identity(message: Message) -> str:
-    """What tells the questions of a task apart: a question has the same in every run."""
-    return digest([message.parts, message.metadata, message.extensions])
-
-
-def _answers_in(events: Sequence[Event]) -> dict[str, Incoming]:
-    """The client's answers in the log, by the question's message id; the answer is the client's next request."""
-    answers: dict[str, Incoming] = {}
-    asked: str | None = None
-    for event in events:
-        if not isinstance(event, StatusEvent):
-            continue
-        if event.state in INTERRUPTED and event.message:
-            asked = event.message.message_id
-        if event.incoming and asked:
-            answers[asked], asked = event.incoming, None
-    return answers
-
-
-def _is_progress(event: StatusEvent) -> bool:
-    return event.state is TaskState.WORKING and event.fence > 0 and event.message is not None
+def _content_of(message: Message) -> Json:
+    """What tells the messages of a scope apart, beside their number."""
+    return cast("Json", [digest(message.parts), message.metadata, list(message.extensions)])
 
 
 async def _result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
@@ -655,7 +791,7 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
 def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
     """The result as the agent gets it. Raises StepConflict when the codec cannot read what an earlier one stored."""
     try:
-        return codec.load(stored) if codec else stored
+        return codec.load(stored) if codec else deepcopy(stored)
     except (TypeError, ValueError):
         raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None
 
@@ -663,10 +799,6 @@ def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
 def _artifact_id(task_id: str, name: str) -> str:
     """An artifact's id: the same in every run of a task, and different in every task."""
     return sha256(f"{task_id}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _question_id(task_id: str, name: str) -> str:
-    return sha256(f"{task_id}\nask\n{name}".encode()).hexdigest()[:32]
 
 
 def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
@@ -682,4 +814,4 @@ def _part(content: Content, media_type: str | None) -> Part:
         return Part(text=content, media_type=media_type)
     if isinstance(content, bytes):
         return Part(raw=base64.b64encode(content).decode(), media_type=media_type or "application/octet-stream")
-    return Part(data=content, media_type=media_type)
+    return Part(data=deepcopy(content), media_type=media_type)

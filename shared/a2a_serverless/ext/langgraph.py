@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -43,7 +44,7 @@ from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
-from a2a_serverless.engine.task_context import DurableTaskContext, StepAlreadyStored
+from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored
 from a2a_serverless.ext.answers import AnswerStream, data_or_text
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
     name = name or id
 
     async def work(task: TaskContext) -> Answer:
-        saver = _Saver(cast("DurableTaskContext", task), f"{PREFIX}{id}", serde)
-        run = _Run(cast("DurableTaskContext", task), compiled.copy({"checkpointer": saver}), saver)
+        saver = _Saver(cast("FrameworkTask", task), f"{PREFIX}{id}", serde)
+        run = _Run(cast("FrameworkTask", task), compiled.copy({"checkpointer": saver}), saver)
         made = context(task) if context else None
         values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), made)
         return (write_answer or answer_of)(values)
@@ -150,12 +151,13 @@ def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 class _Run:
     """One run of a task: the graph's loop, its questions, and what its chat models say."""
 
-    def __init__(self, task: DurableTaskContext, graph: Pregel[Any, Any, Any, Any], saver: _Saver) -> None:
+    def __init__(self, task: FrameworkTask, graph: Pregel[Any, Any, Any, Any], saver: _Saver) -> None:
         self._task = task
         self._graph = graph
         self._saver = saver
         self._rounds = count(1)
         self._answers: dict[str, Any] = {}
+        task.set_unit(_unit)
         configurable = {"thread_id": task.context_id}
         self._config: RunnableConfig = {"configurable": configurable, "callbacks": [_Listener(saver.streams)]}
 
@@ -179,6 +181,7 @@ class _Run:
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
         if given is None and (pending := self._saver.pending_interrupts()):
             return pending
+        self._task.begin_units(PREFIX)
         stream = self._graph.astream(
             given, self._config, context=context, stream_mode="messages", subgraphs=True, durability="sync"
         )
@@ -202,6 +205,13 @@ class _Run:
         parts = [_question(identity, value) for identity, value in asked]
         answer = await self._task.ask(parts)
         self._answers |= _answers_by_id(answer, [identity for identity, _ in asked])
+
+
+def _unit() -> str:
+    """The node that the calling code belongs to: its namespace has the ids of its task and of those around it."""
+    config = var_child_runnable_config.get() or {}
+    namespace = str(config.get("configurable", {}).get("checkpoint_ns", ""))
+    return f"{PREFIX}{namespace}" if namespace else ""
 
 
 def _question(identity: str, value: Any) -> Part:  # noqa: ANN401 - any JSON value
@@ -234,7 +244,7 @@ class _Saver(BaseCheckpointSaver[int]):
     run has stored another result of a node.
     """
 
-    def __init__(self, task: DurableTaskContext, conversation: str, serde: SerializerProtocol | None) -> None:
+    def __init__(self, task: FrameworkTask, conversation: str, serde: SerializerProtocol | None) -> None:
         super().__init__(serde=serde)
         self._task = task
         self._conversation = conversation
@@ -252,7 +262,7 @@ class _Saver(BaseCheckpointSaver[int]):
         """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
         async for key, data in self._stored_values():
             self._take_point(data, int(key.removeprefix(PREFIX)))
-        for name, stored in self._task.stored_steps(f"{PREFIX}node/").items():
+        for name, stored in self._task.read_steps(f"{PREFIX}node/").items():
             self._take_writes(name, str(stored))
         if self._points:
             self._free_slots()
@@ -462,7 +472,7 @@ class _Saver(BaseCheckpointSaver[int]):
 class _Stream:
     """What the chat models of one attempt at a node say. It is emitted in the node's step, which ends with the node."""
 
-    def __init__(self, task: DurableTaskContext, name: str) -> None:
+    def __init__(self, task: FrameworkTask, name: str) -> None:
         self._queue: asyncio.Queue[_Action | str] = asyncio.Queue()
         self.name = name
         self.step = asyncio.create_task(task.step(Step(name, waits=True), self._work))
@@ -485,7 +495,7 @@ class _Stream:
 class _Streams:
     """The streams of all nodes that run."""
 
-    def __init__(self, task: DurableTaskContext, next_name: Callable[[str], str]) -> None:
+    def __init__(self, task: FrameworkTask, next_name: Callable[[str], str]) -> None:
         self._next_name = next_name
         self._open: dict[str, _Stream] = {}
         self._loop = asyncio.get_running_loop()
@@ -509,7 +519,8 @@ class _Streams:
         async def work() -> str:
             return text
 
-        return await self.task.step(name, work)
+        with self.task.root():
+            return await self.task.step(name, work)
 
     async def drain(self) -> None:
         """Returns when everything that was said is emitted."""
@@ -531,9 +542,7 @@ class _Streams:
 class _Reply:
     """What a chat model says: one artifact. ``key`` is what the artifact's number is counted by."""
 
-    def __init__(
-        self, task: DurableTaskContext, key: tuple[str, str], artifact: str, model: str, *, silent: bool
-    ) -> None:
+    def __init__(self, task: FrameworkTask, key: tuple[str, str], artifact: str, model: str, *, silent: bool) -> None:
         self.key = key
         self.silent = silent
         self.task_id = key[0].rpartition(":")[2]

@@ -39,9 +39,9 @@ from pydantic_ai.messages import (
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
+from a2a_serverless.engine.framework_task import fit_name
 from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes
 from a2a_serverless.ext.history import load_history, save_turn
-from a2a_serverless.ext.step_names import numbered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 
     from a2a_serverless import Message, TaskContext
+    from a2a_serverless.engine.framework_task import FrameworkTask
 
 IN_STEP: Final = "a2a_serverless"
 """The key of a tool's metadata; False runs the tool outside of a step, so that it may use the task."""
@@ -133,9 +134,10 @@ def call_agent(agent_id: str, *, description: str, name: str | None = None) -> T
     """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
 
     async def call(ctx: RunContext[Any], message: str) -> Any:  # noqa: ANN401 - what the agent answers
-        task, name = current_task(), f"{agent_id}:{ctx.tool_call_id}"
+        task, name = current_task(), fit_name(f"{agent_id}:{ctx.tool_call_id}")
         try:
-            return content_of(await numbered(task, name, lambda named: task.call(named, agent_id, message)))
+            with task.scope(name):
+                return content_of(await task.call(agent_id, agent_id, message))
         except AgentCallFailed as failed:
             raise ModelRetry(str(failed)) from failed
 
@@ -182,7 +184,9 @@ class _Durability(BaseDurabilityCapability[Any]):
         return _Steps(namer=JournalOperationNamer(self.name), config=config)
 
     def get_default_run_id(self) -> str:
-        return current_task().id
+        task = cast("FrameworkTask", current_task())
+        number = task.number("run")
+        return task.id if number == 1 else f"{task.id}-{number}"
 
     def get_default_conversation_id(self, run_id: str) -> str:
         del run_id
@@ -228,7 +232,7 @@ class _Steps(CallableOperationBackend[bool]):
         if not isinstance(operation_id, ModelRequestId):
             tool = (context and context.tool_name) or "" if isinstance(operation_id, ToolsetCallToolId) else ""
             step = f"{name}:{call_id}" if call_id else name
-            return await numbered(task, step, lambda named: task.step(Step(named, tool=tool), body))
+            return await task.step(Step(fit_name(step), repeat=True, tool=tool), body)
 
         async def request() -> object:
             response = await body()
@@ -236,7 +240,7 @@ class _Steps(CallableOperationBackend[bool]):
             return response
 
         model = f"{name.rpartition('__model.request')[0]}__model"
-        return await numbered(task, model, lambda named: task.step(named, request))
+        return await task.step(Step(fit_name(model), repeat=True), request)
 
 
 def _in_step(operation_id: DurableOperationId, tool: Any, name: str) -> bool:  # noqa: ANN401 - the framework's
@@ -312,4 +316,6 @@ async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:
     given = call.args_as_dict()
     shown = text.format(f"{call.tool_name}({json.dumps(given, ensure_ascii=False)})")
     data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": given}
-    return await current_task().ask([Part(text=shown), Part(data=data)])
+    task = current_task()
+    with task.scope(fit_name(f"{kind} {call.tool_call_id}")):
+        return await task.ask([Part(text=shown), Part(data=data)])

@@ -21,9 +21,9 @@ from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReas
 from strands.types.session import decode_bytes_values, encode_bytes_values
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
+from a2a_serverless.engine.framework_task import fit_name
 from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text
 from a2a_serverless.ext.history import load_history, save_turn
-from a2a_serverless.ext.step_names import numbered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -94,7 +94,8 @@ def call_agent(agent_id: str, *, description: str, name: str = "") -> DecoratedF
 
     async def call(message: str, tool_context: ToolContext) -> Any:  # noqa: ANN401 - what the agent answers
         task, use_id = current_task(), tool_context.tool_use["toolUseId"]
-        answer = await numbered(task, f"{agent_id}:{use_id}", lambda named: task.call(named, agent_id, message))
+        with task.scope(fit_name(f"{agent_id}:{use_id}")):
+            answer = await task.call(agent_id, agent_id, message)
         return {"status": "success", "content": [{"json": {"answer": content_of(answer)}}]}
 
     made = tool(name=name or f"call_{agent_id}", description=description, context=True)(call)
@@ -158,7 +159,7 @@ async def _call_model(
         return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
 
     name = f"{context.agent.name}: model"
-    yield ModelStopReason(*await numbered(task, name, lambda named: _step(task, named, work)))
+    yield ModelStopReason(*await _step(task, name, work))
 
 
 async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
@@ -195,9 +196,7 @@ async def _call_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> As
         raise RuntimeError(f"the tool {use['name']} has no result")
 
     try:
-        result = await numbered(
-            task, f"{use['name']}:{use['toolUseId']}", lambda name: _step(task, name, work, use["name"])
-        )
+        result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
     except _Held as held:
         yield held.event
     else:
@@ -205,7 +204,7 @@ async def _call_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> As
 
 
 async def _step(task: TaskContext, name: str, work: Callable[[], Any], tool: str = "") -> Any:  # noqa: ANN401
-    return await task.step(Step(name, codec=_Bytes(), tool=tool), work)
+    return await task.step(Step(fit_name(name), repeat=True, codec=_Bytes(), tool=tool), work)
 
 
 async def _record_usage(task: TaskContext, model: Any, usage: dict[str, int]) -> None:  # noqa: ANN401
@@ -236,7 +235,8 @@ async def _ask(task: TaskContext, interrupt: Interrupt) -> dict[str, Any]:
     data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
     said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
     text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
-    answer = await task.ask([Part(text=text), Part(data=data)])
+    with task.scope(fit_name(f"interrupt {interrupt.id}")):
+        answer = await task.ask([Part(text=text), Part(data=data)])
     return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
 
 

@@ -48,16 +48,16 @@ class NewTask(NamedTuple):
 class StepResult:
     """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
 
-    ``fence`` is that of the run in which the step emitted chunks (``ArtifactEvent.step`` marks them in the log), or 0.
-    ``counts`` says how often the step reported progress and asked each question, ``usage`` what models have used in it.
+    ``attempt`` marks the chunks of the log that belong to it (``ArtifactEvent.attempt``), ``sequence`` orders the
+    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it.
     The times (ms) are written and not read back with the result, nor is ``error``, the class of the exception that a
     failed step ended with: ``TaskLog.list_step_times`` lists them.
     """
 
     arguments: str
     value: Json
-    fence: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
+    attempt: int = 0
+    sequence: int = 0
     usage: Usage = field(default_factory=dict)
     began_at: int = field(default=0, compare=False)
     ended_at: int = field(default=0, compare=False)

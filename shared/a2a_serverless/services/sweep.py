@@ -10,6 +10,7 @@ refused.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,7 +21,6 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.domain.states import RUNNABLE
 from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
 from a2a_serverless.services.task_changes import fail_task
 
@@ -170,10 +170,10 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
-    if head.parked and not head.is_leased(now):
-        # The only write that comes before the message: a message for a task that is still suspended does nothing.
-        sweeper.log.update_head(head, heads.wake(head, now=now))
-        return _SweepResult(due, (*told, WorkMessage(key)), None, late_ms)
+    if head.parked and 0 < (left_ms := head.wake_at - now) <= heads.DELAY_LIMIT_MS:
+        sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
+        after = heads.reschedule(head, at=heads.due_while_suspended(head, now=now), enqueued=False)
+        return _SweepResult(due, told, lambda: sweeper.log.update_head(head, after), late_ms)
     after, rings = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
         due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms
@@ -188,11 +188,12 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
     """
     if head.is_leased(now):
         return heads.reschedule(head, at=head.lease_until, enqueued=False), False
-    if head.state in RUNNABLE or head.children:
+    if head.is_runnable(now) or (head.is_terminal and head.children):
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
     if pending:
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), False
-    return heads.reschedule(head, at=None if head.is_terminal else head.deadline, enqueued=False), False
+    at = None if head.is_terminal else heads.due_while_suspended(head, now=now)
+    return heads.reschedule(head, at=at, enqueued=False), False
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:

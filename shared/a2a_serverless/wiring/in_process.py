@@ -5,7 +5,6 @@ What the platform does between the functions (the table's stream, the queues, th
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import traceback
@@ -28,6 +27,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
 from a2a_serverless.ports.keys import Sealer, Signed, Signer
@@ -159,7 +159,7 @@ class InProcessDeployment:
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine to its end."""
-        return asyncio.run(work)
+        return play(work)
 
     def survives(self, work: Callable[[], object]) -> bool:
         """Does ``work``; False if its process died, and the work has to be done again."""

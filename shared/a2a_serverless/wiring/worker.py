@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import run
 from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.settings import read
@@ -30,6 +30,6 @@ def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:
     dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
     engine = replace(engine, send_to_dead_letters=dead_letters.enqueue, tracer=tracer)
     handler = make_queue_handler(
-        WorkMessage, lambda message, remaining_ms: asyncio.run(run(engine, message.key, remaining_ms))
+        WorkMessage, lambda message, remaining_ms: play(run(engine, message.key, remaining_ms))
     )
     return start_handler(handler, environment, metrics, "worker", tracer=tracer)

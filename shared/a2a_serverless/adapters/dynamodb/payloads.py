@@ -191,6 +191,7 @@ class StoredChunk(ProtoModel):
     emits: tuple[int, int] = (0, 0)
     fence: int = 0
     step: str = ""
+    attempt: int = 0
 
 
 class StoredSnapshot(ProtoModel):
@@ -249,7 +250,7 @@ def load_snapshot(text: str) -> StoredSnapshot:
 
 def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
-    said = {"f": result.fence or None, "c": result.counts or None, "u": result.usage or None}
+    said = {"t": result.attempt or None, "s": result.sequence or None, "u": result.usage or None}
     given = {name: value for name, value in said.items() if value is not None}
     return dump_json({"a": result.arguments, "v": result.value, **given})
 
@@ -257,7 +258,7 @@ def dump_step(result: StepResult) -> str:
 def load_step(text: str) -> StepResult:
     """The result that ``dump_step`` wrote."""
     body = json.loads(text)
-    return StepResult(body["a"], body["v"], body.get("f", 0), body.get("c", {}), body.get("u", {}))
+    return StepResult(body["a"], body["v"], body.get("t", 0), body.get("s", 0), body.get("u", {}))
 
 
 def dump_json(value: object) -> str:

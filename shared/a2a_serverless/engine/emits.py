@@ -1,0 +1,192 @@
+"""Writes the chunks that a run emits, except those that the log holds already.
+
+A chunk belongs to the scope that emits it (``ArtifactEvent.step``). Code outside of steps runs again in each run: its
+chunks have numbers within their scope, and those that the log holds are skipped. A step is atomic. Of its chunks count
+those of the attempt whose result is stored, or of the newest attempt as long as none is. Where an artifact shows chunks
+of another attempt, it is rewritten once, in one event (``append=false``), from the chunks that count. If a step runs
+again after others have emitted (what it raised could not be stored), they emit their chunks again behind its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.events import ArtifactEvent, join_chunks
+from a2a_serverless.protocol.v1 import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.engine.scopes import RunningStep, Scope
+    from a2a_serverless.protocol.v1 import Artifact
+
+EMPTY: Final = Part(text="")
+"""Replaces the content of an artifact of which no chunk counts any more: an artifact cannot be deleted."""
+ATTEMPTS: Final = 1_000_000
+"""More attempts at steps than a run makes."""
+
+
+class _Held(NamedTuple):
+    """A chunk of an earlier run that code outside of steps has emitted; ``emits`` is how many it joins."""
+
+    event: ArtifactEvent
+    emits: int
+
+
+class Emits:
+    """The chunks of one run, after those that the log holds.
+
+    ``_ahead`` are the chunks of earlier runs that this run's code has not come to yet. ``_displaced`` are those of them
+    that a step's rewriting has removed. ``whole_last_chunk`` is the agent's option.
+    """
+
+    def __init__(self, session: RunSession, events: Iterable[Event]) -> None:
+        self.whole_last_chunk = False
+        self._session = session
+        self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
+        self._attempts: defaultdict[str, dict[str, set[int]]] = defaultdict(dict)
+        self._held: defaultdict[tuple[str, str], deque[_Held]] = defaultdict(deque)
+        self._ahead: dict[int, ArtifactEvent] = {}
+        self._displaced: list[ArtifactEvent] = []
+        self._numbers: Counter[str] = Counter()
+        self._valid: dict[str, int] = {}
+        self._moment = 0
+        self._emitters: dict[str, tuple[RunningStep | None, int]] = {}
+        for event in events:
+            if isinstance(event, ArtifactEvent):
+                self._note(event)
+                self._ahead[event.n] = event
+                self._hold(event)
+
+    def moment(self) -> int:
+        """A number greater than all that it returned before: it orders the starts and ends of steps."""
+        self._moment += 1
+        return self._moment
+
+    def attempt(self) -> int:
+        """The id of a new attempt at a step, greater than those of earlier runs."""
+        return self._session.fence * ATTEMPTS + self.moment()
+
+    def emit(self, scope: Scope, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool) -> bool:
+        """Emits the artifact that ``make`` returns. False, without a write, if the log holds it already."""
+        self._claim(artifact_id, scope.step)
+        if scope.step:
+            self._emit_in(scope.step, make(), append=append, last=last)
+            return True
+        if held := self._held[scope.path, artifact_id]:
+            event, emits = held.popleft()
+            if emits > 1:
+                held.appendleft(_Held(event, emits - 1))
+            return self._come_to([event])
+        self._write(scope.path, 0, make(), append=append, last=last)
+        return True
+
+    def begin_units(self, prefix: str) -> None:
+        """The scopes whose paths begin with ``prefix`` are executed anew: the log holds their chunks of until now."""
+        for path, artifact_id in [key for key in self._held if key[0].startswith(prefix)]:
+            self._held[path, artifact_id].clear()
+            for event in self._log[artifact_id]:
+                if event.step == path:
+                    self._hold(event)
+
+    def settle(self, path: str, attempt: int) -> None:
+        """From now on this attempt at the step counts: removes what other attempts left in the artifacts."""
+        self._valid[path] = attempt
+        for artifact_id, attempts in self._attempts[path].items():
+            log = self._log[artifact_id]
+            if attempts - {attempt} and not all(map(self._counts, _shown(log))):
+                counting = self._counting(artifact_id)
+                last = counting[-1].last_chunk if counting else False
+                self._write_anew(path, attempt, (counting or log)[-1].artifact, counting, last=last)
+        self._come_to([event for event in self._ahead.values() if event.step == path])
+
+    def _hold(self, event: ArtifactEvent) -> None:
+        if not event.attempt:
+            held = _Held(event, event.emits[1] - event.emits[0] + 1)
+            self._held[event.step, event.artifact.artifact_id].append(held)
+
+    def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
+        artifact_id = artifact.artifact_id
+        step.emitted = True
+        self._valid[step.path] = step.attempt
+        attempts = self._attempts[step.path].get(artifact_id, set())
+        if not attempts or step.attempt in attempts:
+            self._write(step.path, step.attempt, artifact, append=append, last=last)
+            return
+        counting, chunk = self._counting(artifact_id), ArtifactEvent(0, 0, "", artifact)
+        before = [event for event in counting if event.n not in self._ahead]
+        self._displaced += [event for event in counting if event.n in self._ahead]
+        self._write_anew(step.path, step.attempt, artifact, [*before, chunk] if append else [chunk], last=last)
+
+    def _come_to(self, events: Iterable[ArtifactEvent]) -> bool:
+        """The code has come to these chunks of earlier runs. Emits again those that are displaced; False if none is."""
+        displaced = [event for event in events if self._ahead.pop(event.n, None) and event in self._displaced]
+        for event in displaced:
+            self._displaced.remove(event)
+            self._write(event.step, event.attempt, event.artifact, append=event.append, last=event.last_chunk)
+        return bool(displaced)
+
+    def _counting(self, artifact_id: str) -> list[ArtifactEvent]:
+        """The chunks that count and that the artifact shows, if it is made of those only."""
+        return _shown(filter(self._counts, self._log[artifact_id]))
+
+    def _counts(self, event: ArtifactEvent) -> bool:
+        return not event.attempt or self._valid.get(event.step, event.attempt) == event.attempt
+
+    def _write(self, path: str, attempt: int, artifact: Artifact, *, append: bool, last: bool) -> None:
+        artifact_id = artifact.artifact_id
+        number, append = self._numbers[artifact_id] + 1, append and bool(self._log[artifact_id])
+        if append and last and self.whole_last_chunk:
+            artifact, append = self._whole(artifact), False
+        self._note(self._session.emit(artifact, number, append=append, last=last, step=path, attempt=attempt))
+
+    def _whole(self, last: Artifact) -> Artifact:
+        """The artifact with its last chunk, under the fields of its first chunk."""
+        chunks = [*self._counting(last.artifact_id), ArtifactEvent(0, 0, "", last)]
+        return chunks[0].artifact.model_copy(update={"parts": _parts_of(chunks)})
+
+    def _write_anew(
+        self, path: str, attempt: int, artifact: Artifact, chunks: list[ArtifactEvent], *, last: bool
+    ) -> None:
+        rewritten = artifact.model_copy(update={"parts": _parts_of(chunks)})
+        self._write(path, attempt, rewritten, append=False, last=last)
+
+    def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
+        """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
+        if step and (step.ended or step.within):
+            over = f"The step {step.name!r} is over, so it cannot emit any more."
+            inside = f"The step {step.name!r} is a part of another step, so it cannot emit. Emit in the outer one."
+            raise StepConflict(over if step.ended else inside)
+        other, at = self._emitters.get(artifact_id, (step, 0))
+        until = other.ended if other else at
+        if other is not step and (until is None or (step and until > step.began)):
+            both = " and ".join(f"the step {one.name!r}" if one else "the agent" for one in (other, step))
+            raise StepConflict(f"One artifact is emitted at the same time by {both}. Give each an artifact of its own.")
+        self._emitters[artifact_id] = step, self.moment()
+
+    def _note(self, event: ArtifactEvent) -> None:
+        artifact_id = event.artifact.artifact_id
+        self._log[artifact_id].append(event)
+        self._numbers[artifact_id] = max(self._numbers[artifact_id], event.emits[1])
+        if event.attempt:
+            self._attempts[event.step].setdefault(artifact_id, set()).add(event.attempt)
+
+
+def _parts_of(chunks: Iterable[ArtifactEvent]) -> tuple[Part, ...]:
+    """The parts of an artifact that is made of these chunks."""
+    parts = (tuple(part for part in event.artifact.parts if part != EMPTY) for event in chunks)
+    return join_chunks(filter(None, parts)) or (EMPTY,)
+
+
+def _shown(events: Iterable[ArtifactEvent]) -> list[ArtifactEvent]:
+    """The chunks since the last one that begins the artifact anew."""
+    shown = list[ArtifactEvent]()
+    for event in events:
+        if not event.append:
+            shown.clear()
+        shown.append(event)
+    return shown

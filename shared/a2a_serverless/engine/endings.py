@@ -1,0 +1,253 @@
+"""The order in which steps and waits end: one at a time, in each run the same.
+
+An agent that waits for several things at once sees which of them ends first, and goes on accordingly. So each ending
+gets a number in the store, and reaches the agent's code in the order of these numbers, when no code of the agent is
+ready to go on. A later run repeats this order: nothing that is not stored starts or ends as long as the code may still
+come to a stored ending. So a step that a stored ending makes the agent cancel does not start again.
+
+An ending that nothing could compete with needs no number: that of a wait while nothing else is under way, and that of
+a step whose work let no other code run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.engine.step_names import SEPARATOR, path_of, wait_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from a2a_serverless.engine.loop import RunLoop
+    from a2a_serverless.engine.scopes import Scope
+    from a2a_serverless.ports.tasks import StepResult
+
+NEVER: Final = 2**62
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A wait for something outside: it is over at ``ready_at()`` (ms), None if that is not known yet.
+
+    The run looks again at ``due_at`` (ms) at the latest. ``ask`` puts a question to the client: its call suspends the
+    task, if no other question is open. ``seen`` is the task's wake counter, read before what is waited for.
+    """
+
+    path: str
+    ready_at: Callable[[], int | None]
+    due_at: int | None = None
+    ask: Callable[[int, int], None] | None = None
+    seen: int | None = None
+    future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Endings:
+    """The steps and waits of a run that have not ended.
+
+    ``record`` stores the number of an ended wait under a name. ``now`` returns ms.
+    """
+
+    def __init__(
+        self,
+        loop: RunLoop,
+        steps: Mapping[str, StepResult],
+        now: Callable[[], int],
+        record: Callable[[str, int], None],
+    ) -> None:
+        self._loop, self._steps, self._now, self._record = loop, steps, now, record
+        self._last = max((result.sequence for result in steps.values()), default=0)
+        numbers = {result.sequence: path_of(name) for name, result in steps.items() if result.sequence}
+        self._paths = {number: path for number, path in numbers.items() if not self._is_inside_stored(path)}
+        self._to_come = sorted(self._paths)
+        self._ended: dict[int, asyncio.Future[None]] = {}
+        self._gates: dict[asyncio.Future[None], str] = {}
+        self._waits: dict[Wait, None] = {}
+        self._looks: dict[Wait, None] = {}
+        self._busy = 0
+        self._turn = asyncio.Lock()
+        self.changed = asyncio.Event()
+
+    @property
+    def waits(self) -> list[Wait]:
+        """The open waits, in the order in which the code came to them; then those for called agents."""
+        return [*self._waits, *self._looks]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that is under way waits: no step and no call works, and no timer of the agent runs."""
+        return self._busy == 0 and not self._loop.agent_timers()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step or a call works."""
+        return self._busy > 0
+
+    def next_number(self) -> int:
+        """The number of the next ending."""
+        self._last += 1
+        return self._last
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While it is entered, something works that the task must not be suspended for."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._note_change()
+
+    async def start(self, path: str, scope: Scope) -> None:
+        """Returns when work that is not stored may begin: when no stored ending is to come before it."""
+        if not self._to_come:
+            return
+        gate = self._loop.create_future()
+        self._gates[gate] = path
+        try:
+            await self._await(gate, scope)
+        finally:
+            del self._gates[gate]
+
+    async def end(self, number: int, scope: Scope) -> None:
+        """Returns when the ending with this stored number is the next one. 0 is for one that nothing competes with."""
+        if not number:
+            return
+        try:
+            if self._is_next(number) and not (self._ended or self._turn.locked()):
+                async with self._turn:
+                    await self._loop.rest()
+            else:
+                self._ended[number] = self._loop.create_future()
+                await self._await(self._ended[number], scope)
+        finally:
+            self._ended.pop(number, None)
+            with suppress(ValueError):
+                self._to_come.remove(number)
+            self._note_change()
+
+    def pass_over(self, names: Iterable[str]) -> None:
+        """What was stored under these names does not end in this run: the code reads it without executing it."""
+        passed = {self._steps[name].sequence for name in names}
+        self._to_come = [number for number in self._to_come if number not in passed]
+
+    async def wait(self, wait: Wait, scope: Scope) -> None:
+        """Returns when the wait has ended."""
+        if stored := self._steps.get(wait_name(wait.path)):
+            return await self.end(stored.sequence, scope)
+        return await self._wait_in(self._waits, wait, scope)
+
+    async def look(self, wait: Wait, scope: Scope) -> None:
+        """Returns when a called agent has to be asked again. The agent's code does not see this, so it has no order."""
+        await self._wait_in(self._looks, wait, scope)
+
+    async def run(self, suspend: Callable[[], None]) -> None:
+        """Ends what is to end next, one after the other. Calls ``suspend`` whenever no step or call works."""
+        # An ending has the turn until the agent's code rests: two that looked for rest would keep each other from it.
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds_to_next()):
+                    await self.changed.wait()
+            async with self._turn:
+                self.changed.clear()
+                await self._loop.rest()
+                if self._end_next():
+                    self.changed.set()
+                elif self.waits and not self.is_busy and not self.changed.is_set():
+                    suspend()
+
+    async def _wait_in(self, waits: dict[Wait, None], wait: Wait, scope: Scope) -> None:
+        waits[wait] = None
+        try:
+            await self._await(wait.future, scope)
+        finally:
+            waits.pop(wait, None)
+
+    async def _await(self, future: asyncio.Future[None], scope: Scope) -> None:
+        """Awaits the future. Meanwhile the steps around it do not count as working."""
+        self.changed.set()
+        with self._not_at_work(scope):
+            await future
+
+    @contextmanager
+    def _not_at_work(self, scope: Scope) -> Iterator[None]:
+        steps = [*scope.running_steps()]
+        for step in steps:
+            step.waits += 1
+            self._busy -= step.waits == 1
+        try:
+            yield
+        finally:
+            for step in steps:
+                step.waits -= 1
+                self._busy += step.waits == 0
+
+    def _note_change(self) -> None:
+        if self._waits or self._looks or self._gates or self._ended:
+            self.changed.set()
+
+    def _end_next(self) -> bool:  # noqa: PLR0911 - one for each rule, in their order
+        """Ends what is to end next, or lets work begin; False if there is nothing that may."""
+        if (ended := min(self._ended, default=NEVER)) < NEVER and self._is_next(ended):
+            return _set(self._ended.pop(ended))
+        if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):
+            return _set(gate)
+        if self._to_come and not self.is_idle:
+            return False  # the code may still come to what ended first
+        if look := next((one for one in self._looks if self._ready_at(one) is not None), None):
+            self._looks.pop(look)
+            return _set(look.future)
+        if self._end_wait():
+            return True
+        if ended < NEVER:
+            self._to_come = [number for number in self._to_come if number >= ended]
+            return _set(self._ended.pop(ended))
+        return self._open_gates()
+
+    def _end_wait(self) -> bool:
+        ready = [(at, one) for one in self._waits if (at := self._ready_at(one)) is not None]
+        if not ready:
+            return False
+        wait = min(ready, key=lambda pair: pair[0])[1]
+        self._waits.pop(wait)
+        if self._waits or self._gates or self._ended or self._looks or not self.is_idle:
+            self._record(wait_name(wait.path), self.next_number())
+        return _set(wait.future)
+
+    def _ready_at(self, wait: Wait) -> int | None:
+        at = wait.ready_at()
+        return at if at is not None and at <= self._now() else None
+
+    def _open_gates(self) -> bool:
+        gates = [gate for gate in self._gates if not gate.done()]
+        inside = tuple(f"{self._gates[gate]}{SEPARATOR}" for gate in gates)
+        self._to_come = [number for number in self._to_come if self._paths[number].startswith(inside)] if gates else []
+        for gate in gates:
+            _set(gate)
+        return bool(gates)
+
+    def _gate_around(self, path: str) -> asyncio.Future[None] | None:
+        """The gate of the work that this path lies in."""
+        gates = ((gate, at) for gate, at in self._gates.items() if not gate.done())
+        return next((gate for gate, at in gates if path.startswith(f"{at}{SEPARATOR}")), None)
+
+    def _is_next(self, number: int) -> bool:
+        return not self._to_come or number <= self._to_come[0]
+
+    def _is_inside_stored(self, path: str) -> bool:
+        names = path.split(SEPARATOR)
+        return any(SEPARATOR.join(names[:end]) in self._steps for end in range(1, len(names)))
+
+    def _seconds_to_next(self) -> float | None:
+        now = self._now()
+        times = [wait.due_at for wait in self.waits if wait.due_at is not None and wait.due_at > now]
+        return (min(times) - now) / 1000 if times else None
+
+
+def _set(future: asyncio.Future[None]) -> bool:
+    """Ends a future, if it has not been cancelled; True in any case, because the code has to come to rest again."""
+    if not future.done():
+        future.set_result(None)
+    return True

@@ -1,0 +1,46 @@
+"""The task as adapters of agent frameworks see it: ``TaskContext``, and what a framework's own loop needs beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from a2a_serverless.domain.agent import TaskContext
+from a2a_serverless.engine.signals import StepAlreadyStored
+from a2a_serverless.engine.step_names import fit_name
+
+__all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from a2a_serverless.domain.model import Json
+
+
+class FrameworkTask(TaskContext, Protocol):
+    """A task whose steps a framework's loop executes."""
+
+    @property
+    def current_step(self) -> str | None:
+        """The name of the step that the calling code belongs to, or None."""
+
+    def read_steps(self, prefix: str) -> dict[str, Json]:
+        """The stored results of the steps whose names begin with ``prefix``, by name, as JSON values.
+
+        It is for a framework that continues from a checkpoint: it does not execute these steps in this run.
+        """
+
+    def number(self, act: str) -> int:
+        """The number of an act among its equals in this execution of the current scope, from 1."""
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """While it is entered, the run is not suspended."""
+
+    def set_unit(self, unit: Callable[[], str]) -> None:
+        """Sets how the scope of the calling code is named where no scope is open; "" is the whole task."""
+
+    def begin_units(self, prefix: str = "") -> None:
+        """The framework executes its units whose names begin with ``prefix`` anew, from their start."""
+
+    def root(self) -> AbstractContextManager[None]:
+        """While it is entered, durable acts belong to the whole task and not to a scope."""

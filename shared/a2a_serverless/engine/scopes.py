@@ -1,0 +1,177 @@
+"""Scopes: parts of an agent's code whose durable acts are identified apart.
+
+An act is known by the path of its scope, its name, and its number among its equals in this execution of the scope. A
+scope is executed from its start or, if it is a step with a stored result, not at all. So a number never depends on code
+that a later run does not execute, and none is stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.engine.loop import OUTSIDE_STEPS
+from a2a_serverless.engine.step_names import LIMIT, SEPARATOR, join_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.usage import Usage
+
+
+@dataclass(eq=False, slots=True)
+class RunningStep:
+    """A running step. ``attempt`` marks what it emits; ``began_at`` is in ms.
+
+    ``stored_before`` is how many results this run had stored when it began, ``waits`` counts what it waits for
+    (``Endings``). ``trace`` has the step's span, if spans are recorded, and
+    ``model_at`` is when the last model call in it ended.
+    """
+
+    path: str
+    name: str
+    within: RunningStep | None
+    began: int
+    began_at: int
+    attempt: int
+    is_at_work: bool = True
+    stored_before: int = 0
+    waits: int = 0
+    ended: int | None = None
+    emitted: bool = False
+    usage: Usage = field(default_factory=dict)
+    trace: str = ""
+    model_at: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """One execution of a scope. ``identity`` is its path with the numbers of repeated tries, for messages."""
+
+    path: str = ""
+    identity: str = ""
+    step: RunningStep | None = None
+    is_over: bool = False
+    _equals: Counter[str] = field(default_factory=Counter)
+    _used: set[str] = field(default_factory=set)
+    _open: set[str] = field(default_factory=set)
+
+    def running_steps(self) -> Iterator[RunningStep]:
+        """The steps around this scope that count as work, the innermost first."""
+        step = self.step
+        while step:
+            if step.is_at_work:
+                yield step
+            step = step.within
+
+    def check_open(self) -> None:
+        """Raises StepConflict if the scope is over: an asyncio task that started in it has outlived it."""
+        if self.is_over:
+            raise StepConflict(
+                f"{self.path!r} is over, and an asyncio task that was started in it goes on. Await it in there."
+            )
+
+    def next(self, act: str) -> int:
+        """The number of an act among its equals in this execution, from 1."""
+        self._equals[act] += 1
+        return self._equals[act]
+
+    def message_id(self, task_id: str, kind: str, content: Json) -> str:
+        """The id of a message: the same in every run, and another one for each equal message in this scope."""
+        act = f"{kind}\n{digest(content)}"
+        return sha256(f"{task_id}\n{self.identity}\n{act}\n{self.next(act)}".encode()).hexdigest()[:32]
+
+    @contextmanager
+    def use(self, name: str, *, repeat: bool = False) -> Iterator[str]:
+        """Reserves a name while it is entered, and gives its path.
+
+        A use that ends by an exception leaves the name free. Raises StepConflict for a name that may not be used, is
+        in use, or was used; with ``repeat`` the second use has the name ``name#2``.
+        """
+        self.check_open()
+        _check_name(name)
+        if name in self._open:
+            raise StepConflict(f"The step {name!r} runs twice at a time. Give parallel steps names of their own.")
+        number = self._equals[f"use {name}"] + 1
+        unique = f"{name}#{number}" if repeat and number > 1 else name
+        if unique in self._used:
+            raise StepConflict(f"The step {unique!r} was used twice. Give each step its own name.")
+        self._open.add(name)
+        try:
+            yield join_path(self.path, unique)
+            self._equals[f"use {name}"] = number
+            self._used.add(unique)
+        finally:
+            self._open.discard(name)
+
+    def inner(self, path: str, step: RunningStep | None, attempt: int = 1) -> Scope:
+        """A scope inside this one, for one execution."""
+        tail = path.removeprefix(self.path)
+        again = "" if attempt == 1 else f"!{attempt}"
+        return Scope(path, f"{self.identity}{tail}{again}", step)
+
+
+class Scopes:
+    """The scopes of one run. ``unit`` names the framework's unit that the calling code belongs to, or is empty."""
+
+    def __init__(self) -> None:
+        self._root = Scope()
+        self._units: dict[str, Scope] = {}
+        self.unit: Callable[[], str] = str
+
+    @property
+    def current(self) -> Scope:
+        """The innermost scope of the calling code: a step, one that was opened, or a framework's unit."""
+        owner, scope = _SCOPE.get() or (None, None)
+        if scope and owner is self:
+            return scope
+        unit = self.unit()
+        return self._units.setdefault(unit, Scope(unit, unit)) if unit else self._root
+
+    @contextmanager
+    def enter(self, scope: Scope) -> Iterator[None]:
+        """Makes a scope the current one, also in the asyncio tasks that start meanwhile."""
+        tokens = _SCOPE.set((self, scope)), OUTSIDE_STEPS.set(scope.step is None)
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # an abandoned coroutine is closed in another context
+                _SCOPE.reset(tokens[0])
+                OUTSIDE_STEPS.reset(tokens[1])
+
+    @contextmanager
+    def open(self, name: str | None) -> Iterator[None]:
+        """Opens the scope ``name`` in the current one; None is the whole task."""
+        if name is None:
+            with self.enter(self._root):
+                yield
+            return
+        outer = self.current
+        with outer.use(name, repeat=True) as path:
+            scope = outer.inner(path, outer.step)
+            try:
+                with self.enter(scope):
+                    yield
+            finally:
+                scope.is_over = True
+
+    def begin_units(self, prefix: str = "") -> None:
+        """The framework executes its units whose names begin with ``prefix`` anew, from their start."""
+        self._units = {path: scope for path, scope in self._units.items() if not path.startswith(prefix)}
+
+
+_SCOPE: Final[ContextVar[tuple[Scopes, Scope] | None]] = ContextVar("scope", default=None)
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > LIMIT or name.startswith("@") or SEPARATOR in name:
+        raise StepConflict(
+            f"A step's name has 1 to {LIMIT} characters, does not begin with @, and does not contain {SEPARATOR!r}."
+        )

@@ -1,0 +1,65 @@
+"""The names under which the engine stores things beside the results of steps. No step's name begins with @.
+
+The path of a step or scope is the names of the scopes around it and its own, joined by ``SEPARATOR``.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote, unquote
+
+SEPARATOR: Final = " > "
+LIMIT: Final = 256
+
+RAISED: Final = "@raised/"
+FAILED: Final = "@failed/"
+UNFINISHED: Final = "@running/"
+OUTSIDE: Final = "@outside/"
+USAGE: Final = "@usage/"
+WAIT: Final = "@wait/"
+TIMER: Final = "@timer/"
+CALL: Final = "@call/"
+CARD: Final = "@card/"
+TAGS: Final = "@agents"
+
+
+def join_path(path: str, name: str) -> str:
+    """The path of ``name`` in the scope ``path``; of a long one the beginning, and its digest."""
+    joined = f"{path}{SEPARATOR}{name}" if path else name
+    return joined if len(joined) <= LIMIT else f"{joined[:100]}:{sha256(joined.encode()).hexdigest()}"
+
+
+def fit_name(text: str) -> str:
+    """A step's name made of any text, such as a tool's name: without ``SEPARATOR``, and with a digest if it is long."""
+    name = text.replace(SEPARATOR, ">").lstrip("@") or "unnamed"
+    return name if len(name) <= LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"
+
+
+def raised_name(path: str, attempt: int) -> str:
+    """The name of what the step's ``attempt`` (from 1) has raised."""
+    return f"{RAISED}{path}/{attempt}"
+
+
+def unfinished_name(path: str, times: int) -> str:
+    """The name of the note that a time limit has interrupted the step for the ``times``-th time."""
+    return f"{UNFINISHED}{path}/{times}"
+
+
+def wait_name(path: str) -> str:
+    """The name of the ending of a wait."""
+    return f"{WAIT}{path}"
+
+
+def call_name(path: str) -> str:
+    """The name of a call's first record; those of its other records are this, a slash and a word."""
+    return CALL + quote(path, safe=" :#>@")
+
+
+def path_of(name: str) -> str:
+    """The path of the step, call or wait that a stored ending belongs to."""
+    if name.startswith(RAISED):
+        return name.removeprefix(RAISED).rpartition("/")[0]
+    if name.startswith(CALL):
+        return unquote(name.removeprefix(CALL).rpartition("/")[0])
+    return name.removeprefix(WAIT)

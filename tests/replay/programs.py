@@ -1,0 +1,286 @@
+"""Random agents, and what they must come to: an oracle that is no run of the engine.
+
+A program is a list of operations with a label each. An operation returns its label, so that a result that is read back
+in a wrong place shows in the answer. Names are few, repeats are common within steps, and questions come after them.
+Steps take different times, and the winner of a race decides the name of the next step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from a2a_serverless import Step
+from a2a_serverless.testing import START, SimulatedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+NAMES: Final = ("a", "b")
+KINDS: Final = (
+    *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask"),
+    *("call", "sleep", "race", "branches", "scope", "timeout"),
+)
+LEAVES: Final = ("step", "repeat", "say", "usage")
+DEEPEST: Final = 2
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``seconds`` is how long its own work takes, ``inner`` what it consists of."""
+
+    kind: str
+    label: str
+    name: str
+    seconds: int = 1
+    inner: tuple[tuple[Operation, ...], ...] = ()
+
+    def __str__(self) -> str:
+        inner = " | ".join(" ".join(map(str, branch)) for branch in self.inner)
+        return f"{self.kind}:{self.label}:{self.name}" + (f"[{inner}]" if inner else "")
+
+
+def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[str, ...] = KINDS) -> list[Operation]:
+    """A random program."""
+    operations = []
+    for number in range(chance.randint(2, 5 if depth == 0 else 3)):
+        kind, own = chance.choice(kinds), f"{label}{number}"
+        if depth and kind in {"call", "race", "branches", "sleep", "timeout", "scope"}:
+            kind = "say"  # these stand in the agent's function itself
+        if depth > 1 and kind in {"emit", "flaky"}:
+            kind = "repeat"
+        operations.append(_operation(chance, kind, own, depth, kinds))
+    return operations
+
+
+def _operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[str, ...]) -> Operation:
+    is_named_apart = kind in {"step", "flaky", "call", "race", "branches", "timeout"}
+    name = label if is_named_apart else chance.choice(NAMES)
+    inner: tuple[tuple[Operation, ...], ...] = ()
+    if kind in {"step", "repeat", "flaky"} and depth < DEEPEST and chance.random() < 0.6:
+        inner = (tuple(make_program(chance, depth + 1, f"{label}.", kinds)),)
+    if kind == "scope":
+        inner = (tuple(make_program(chance, 1, f"{label}.", kinds)),)
+    if kind == "branches":
+        inner = tuple(_branch(chance, f"{label}.{number}.") for number in range(2))
+    return Operation(kind, label, name, chance.choice([1, 7, 20]), inner)
+
+
+def _branch(chance: Random, label: str) -> tuple[Operation, ...]:
+    """What runs beside another branch: names of its own, because it shares the scope."""
+    kinds = [chance.choice(LEAVES) for _ in range(chance.randint(1, 3))]
+    labels = [f"{label}{number}" for number in range(len(kinds))]
+    return tuple(Operation(kind, own, own, chance.choice([1, 7, 20])) for kind, own in zip(kinds, labels, strict=True))
+
+
+class Task(Protocol):
+    """The methods of a task that programs use; the oracle has them, too."""
+
+    async def step(self, name: Any, work: Any) -> Any: ...
+    async def ask(self, question: str) -> Any: ...
+    async def call(self, name: str, agent: str, content: str) -> Any: ...
+    async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
+    async def report_progress(self, content: str) -> None: ...
+    async def record_usage(self, model: str, **amounts: float) -> None: ...
+    async def sleep(self, name: str, seconds: float) -> None: ...
+    def timeout(self, name: str, seconds: float) -> Any: ...
+    def scope(self, name: str) -> Any: ...
+
+
+@dataclass
+class Effects:
+    """What happened outside. ``wrong`` are effects that must not happen: of stored steps, and of losers of a race."""
+
+    done: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    wrong: list[str] = field(default_factory=list)
+    winners: dict[str, str] = field(default_factory=dict)
+    is_stored: Callable[[str], bool] = bool
+
+    def begin(self, label: str) -> None:
+        if label in self.lost:
+            self.wrong.append(f"{label} began again after it had lost")
+
+    def end(self, label: str) -> None:
+        if self.is_stored(label):
+            self.wrong.append(f"{label} was done again after its result was stored")
+        self.done.append(label)
+
+
+class Player:
+    """Plays a program on a task, in one run."""
+
+    def __init__(self, task: Task, effects: Effects) -> None:
+        self._task = task
+        self._effects = effects
+
+    async def play(self, operations: Any) -> list[Any]:
+        """The labels of what was done, as each operation returned them."""
+        return [await getattr(self, f"_{operation.kind}")(operation) for operation in operations]
+
+    async def _body(self, operation: Operation, *, fails: bool = False) -> list[Any]:
+        self._effects.begin(operation.label)
+        await asyncio.sleep(operation.seconds)
+        if fails:
+            raise OSError(operation.label)
+        inner = [await self.play(branch) for branch in operation.inner]
+        self._effects.end(operation.label)
+        return [operation.label, inner]
+
+    async def _step(self, operation: Operation) -> Any:
+        return await self._task.step(f"step {operation.name}", lambda: self._body(operation))
+
+    async def _repeat(self, operation: Operation) -> Any:
+        return await self._task.step(Step(f"think {operation.name}", repeat=True), lambda: self._body(operation))
+
+    async def _flaky(self, operation: Operation) -> Any:
+        """Fails at its first try, in whatever run; the agent tries again."""
+        for number in range(2):
+            try:
+                return await self._task.step(
+                    f"flaky {operation.name}", lambda fails=number == 0: self._body(operation, fails=fails)
+                )
+            except OSError as error:
+                if str(error) != operation.label:
+                    raise AssertionError(operation.label) from error
+        raise AssertionError(operation.label)
+
+    async def _emit(self, operation: Operation) -> str:
+        artifact = f"art {operation.name}" + (f" {operation.label}" if "." in operation.label else "")
+        await self._task.emit(artifact, f"<{operation.label}>", append=True)
+        return ""
+
+    async def _say(self, operation: Operation) -> str:
+        await self._task.report_progress(f"say {operation.name}")
+        return ""
+
+    async def _usage(self, operation: Operation) -> str:
+        await self._task.record_usage(f"m{operation.name[:1]}", tokens=1)
+        return ""
+
+    async def _ask(self, operation: Operation) -> str:
+        return str((await self._task.ask(f"ask {operation.name}?")).text())
+
+    async def _call(self, operation: Operation) -> str:
+        called = await self._task.call(operation.name, "child", operation.label)
+        return str(called.status.message.text())
+
+    async def _sleep(self, operation: Operation) -> str:
+        await self._task.sleep(operation.name, operation.seconds * 60)
+        return ""
+
+    async def _timeout(self, operation: Operation) -> str:
+        """Less time than the step needs: the step is cancelled, and never begins again."""
+        slow = Operation("step", f"{operation.label}.slow", f"{operation.label}.slow", 600)
+        try:
+            async with self._task.timeout(operation.name, 100):
+                return str(await self._step(slow))
+        except TimeoutError:
+            self._effects.lost.add(slow.label)
+            self._effects.winners[operation.label] = "timeout"
+            return "timeout"
+
+    async def _race(self, operation: Operation) -> list[Any]:
+        """The first of two steps decides the name of a third; the other is cancelled."""
+        runners = [
+            Operation("step", f"{operation.label}.{number}", f"{operation.label}.{number}", seconds)
+            for number, seconds in enumerate([45, 20 + operation.seconds])
+        ]
+        tasks = {asyncio.create_task(self._step(runner)): runner.label for runner in runners}
+        done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        winner = min((one.result(), tasks[one])[1] for one in done)  # no winner if the process has ended there
+        self._effects.winners[operation.label] = winner
+        self._effects.lost |= {tasks[one] for one in others}
+        pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
+        return [winner, await self._step(pay)]
+
+    async def _branches(self, operation: Operation) -> Any:
+        return list(await asyncio.gather(*map(self.play, operation.inner)))
+
+    async def _scope(self, operation: Operation) -> list[Any]:
+        with self._task.scope(f"scope {operation.name}"):
+            return await self.play(operation.inner[0])
+
+
+class _Text:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.status = self
+        self.message = self
+
+    def text(self) -> str:
+        return self._text
+
+
+class Oracle:
+    """What an agent's task would be without a store: every act is done at once, and nothing is ever interrupted."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.progress: Counter[str] = Counter()
+        self.texts: dict[str, str] = {}
+        self.usage: Counter[str] = Counter()
+
+    async def step(self, name: Any, work: Any) -> Any:
+        del name
+        return await work()
+
+    async def ask(self, question: str) -> _Text:
+        self.asked.append(question)
+        return _Text(f"answer {len(self.asked)}")
+
+    async def call(self, name: str, agent: str, content: str) -> _Text:
+        del name
+        return _Text(f"{agent} of {content}")
+
+    async def emit(self, name: str, content: str, *, append: bool = False) -> None:
+        self.texts[name] = (self.texts.get(name, "") if append else "") + content
+
+    async def report_progress(self, content: str) -> None:
+        self.progress[content] += 1
+
+    async def record_usage(self, model: str, **amounts: float) -> None:
+        for amount in amounts.values():
+            self.usage[model] += int(amount)
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        del name
+        await asyncio.sleep(seconds)
+
+    def timeout(self, name: str, seconds: float) -> Any:
+        del name
+        return asyncio.timeout(seconds)
+
+    def scope(self, name: str) -> Any:
+        del name
+        return nullcontext()
+
+
+def outcome_of(operations: list[Operation]) -> dict[str, Any]:
+    """What a task that plays the operations must come to."""
+    clock = [START]
+
+    def wait(ms: int) -> None:
+        clock[0] += ms
+
+    oracle, effects = Oracle(), Effects()
+    loop = SimulatedLoop(lambda: clock[0], wait)
+    try:
+        answer = loop.run_until_complete(Player(oracle, effects).play(operations))
+    finally:
+        loop.close()
+    return {
+        "answer": str(answer),
+        "asked": oracle.asked,
+        "progress": oracle.progress,
+        "artifacts": oracle.texts,
+        "usage": dict(oracle.usage),
+        "winners": effects.winners,
+    }
