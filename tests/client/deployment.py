@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
@@ -14,17 +14,19 @@ from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.http.api import AllowAnonymous, Authenticator
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
+from a2a_serverless.testing import SimulatedLoop
 from tests.edge import Edge
 from tests.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import Awaitable, Iterator, Mapping
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.http_client.transport import ResponseBody
+    from tests.edge import Frames as Stream
 
+T = TypeVar("T")
 BASE = "http://127.0.0.1:8000"
 STEP_MS = 1_000
 
@@ -62,23 +64,33 @@ class Deployment:
         if not call.url.startswith(f"{self.base}/"):
             raise Unreachable(call.url, "Connection refused")
         answer = self.edge.answer(_request(call))
-        body: ResponseBody = io.BytesIO(answer.body)
-        if answer.stream is not None:
-            body = Frames(self.world, answer.stream, call.url, self.breaks_after, self.step_ms)
-            self.breaks_after = None
-        yield ClientResponse(answer.status, answer.headers, body)
+        if answer.stream is None:
+            yield ClientResponse(answer.status, answer.headers, io.BytesIO(answer.body))
+            return
+        frames = Frames(self.world, answer.stream, call.url, self.breaks_after, self.step_ms)
+        self.breaks_after = None
+        try:
+            yield ClientResponse(answer.status, answer.headers, frames)
+        finally:
+            frames.close()
 
 
 class Frames:
-    """A streamed body. After ``left`` frames the line breaks; None is "never"."""
+    """A streamed body, in an event loop of its own. After ``left`` frames the line breaks; None is "never"."""
 
-    def __init__(self, world: World, stream: AsyncIterator[bytes], url: str, left: int | None, step_ms: int) -> None:
+    def __init__(self, world: World, stream: Stream, url: str, left: int | None, step_ms: int) -> None:
         self._step_ms = step_ms
         self._world = world
         self._stream = stream
         self._url = url
         self._left = left
         self._lines: list[bytes] = []
+        self._loop = SimulatedLoop(lambda: world.now, world.wait)
+
+    def close(self) -> None:
+        """Ends the stream, as when the client has gone."""
+        self._play(self._stream.aclose())
+        self._loop.leave()
 
     def read(self, limit: int, /) -> bytes:
         return b"".join(iter(lambda: self.readline(limit), b""))
@@ -95,11 +107,15 @@ class Frames:
             if self._left < 0:
                 raise Unreachable(self._url, "Connection reset by peer")
         self._world.wait(self._step_ms)
-        return self._world.play(_next_of(self._stream))
+        return self._play(anext(self._stream, b""))
 
-
-async def _next_of(stream: AsyncIterator[bytes]) -> bytes:
-    return await anext(stream, b"")
+    def _play(self, work: Awaitable[T]) -> T:
+        """Waits for the stream. No worker is free meanwhile: an event loop runs in this thread."""
+        busy, self._world.busy = self._world.busy, True
+        try:
+            return self._loop.run_until_complete(work)
+        finally:
+            self._world.busy = busy
 
 
 def _request(call: ClientRequest) -> HttpRequest:
