@@ -14,7 +14,8 @@ import pytest
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.head import HeadSnapshot, report_status, start_run
+from a2a_serverless.domain.head import HeadSnapshot, ask, report_status, start_run
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
@@ -122,7 +123,12 @@ class Scene:
                 context_id=snapshot.head.context_id,
                 task_id=key.task,
             )
-            assert self.world.table.append(report_status(snapshot, snapshot.head.fence, state, said, now=now, by=by))
+            head = snapshot.head
+            if state in INTERRUPTED:
+                change = ask(snapshot, head.fence, state, said, head.wake, now=now, by=by)
+            else:
+                change = report_status(snapshot, head.fence, state, said, now=now, by=by)
+            assert self.world.table.append(change)
 
     def edge(self) -> Edge:
         """One more instance: nothing is shared with the others but the table."""
