@@ -98,6 +98,7 @@ NEEDED: Final = {
     ("domain/digest.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/agent.py", "contextvars"),  # ``current_task``
+    ("domain/agent.py", "contextlib"),  # the type of ``TaskContext.scope``
     ("domain/agent.py", "inspect"),  # whether an agent's function is async
     ("domain/agent.py", "asyncio"),  # ``Retry`` waits between attempts, in the agent's own coroutine
 }

@@ -214,7 +214,7 @@ class WrongUsage(UserError):
     """An option has a wrong value."""
 
 
-class TaskEnded(UserError):
+class EndedTask(UserError):
     """A message is for a task that has ended."""
 
 

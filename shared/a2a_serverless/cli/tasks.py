@@ -19,9 +19,9 @@ from a2a_serverless.cli.operator_commands import attempt_result, show_webhook, w
 from a2a_serverless.cli.options import (
     Agent,
     CliContext,
+    EndedTask,
     Last,
     NoReceiver,
-    TaskEnded,
     TaskId,
     Url,
     WrongUsage,
@@ -264,7 +264,7 @@ def _allowed(webhook: str) -> str:
 
 @contextmanager
 def _explain_end(cli: CliContext, found: DiscoveredAgent, place: "_Place", task_id: str | None) -> Iterator[None]:
-    """Raises TaskEnded if a message was refused because its task has ended."""
+    """Raises EndedTask if a message was refused because its task has ended."""
     try:
         yield
     except A2AError as refused:
@@ -272,7 +272,7 @@ def _explain_end(cli: CliContext, found: DiscoveredAgent, place: "_Place", task_
         if task is None or task.status.state not in TERMINAL:
             raise
         remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
-        raise TaskEnded(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
+        raise EndedTask(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
 
 
 def _read_task(found: DiscoveredAgent, task_id: str) -> Task | None:

@@ -7,6 +7,7 @@ import linecache
 import sys
 import threading
 import time
+from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Final
@@ -46,7 +47,7 @@ class LoopWatch:
         @wraps(agent.work)
         async def work(task: TaskContext) -> Answer:
             self._beat(agent.id)
-            beating = asyncio.ensure_future(self._beat_on(agent.id))
+            beating = asyncio.create_task(self._beat_on(agent.id), context=Context())  # its timers are not the agent's
             try:
                 return await agent.work(task)
             finally:

@@ -30,7 +30,7 @@ ATTEMPTS: Final = 1_000_000
 """More attempts at steps than a run makes."""
 
 
-class _Held(NamedTuple):
+class _StoredEmits(NamedTuple):
     """A chunk of an earlier run that code outside of steps has emitted; ``emits`` is how many it joins."""
 
     event: ArtifactEvent
@@ -49,7 +49,7 @@ class Emits:
         self._session = session
         self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
         self._attempts: defaultdict[str, dict[str, set[int]]] = defaultdict(dict)
-        self._held: defaultdict[tuple[str, str], deque[_Held]] = defaultdict(deque)
+        self._held: defaultdict[tuple[str, str], deque[_StoredEmits]] = defaultdict(deque)
         self._ahead: dict[int, ArtifactEvent] = {}
         self._displaced: list[ArtifactEvent] = []
         self._numbers: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class Emits:
         if held := self._held[scope.path, artifact_id]:
             event, emits = held.popleft()
             if emits > 1:
-                held.appendleft(_Held(event, emits - 1))
+                held.appendleft(_StoredEmits(event, emits - 1))
             return self._come_to([event])
         self._write(scope.path, 0, make(), append=append, last=last)
         return True
@@ -106,7 +106,7 @@ class Emits:
 
     def _hold(self, event: ArtifactEvent) -> None:
         if not event.attempt:
-            held = _Held(event, event.emits[1] - event.emits[0] + 1)
+            held = _StoredEmits(event, event.emits[1] - event.emits[0] + 1)
             self._held[event.step, event.artifact.artifact_id].append(held)
 
     def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
