@@ -180,6 +180,10 @@ clients: $(ENVIRONMENTS) ## let the official clients call everything in every pl
 baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that tests/baseline compares
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.baseline.record $(ARGS)
 
+.PHONY: transcripts
+transcripts: $(ENVIRONMENTS) ## record anew what tests/transcripts compares: what is seen and stored of thirty agents
+	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.transcripts.record $(ARGS)
+
 .PHONY: drawings
 drawings: $(ENVIRONMENTS) ## write anew the parts of documents that are made from the code
 	PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.docs.drawn

@@ -84,7 +84,7 @@ class Binding:
     def send(self, agent: str, message: Message, *, wait: bool = True, hook: Hook | None = None) -> Request:
         raise NotImplementedError
 
-    def stream(self, agent: str, message: Message) -> Request:
+    def stream(self, agent: str, message: Message, *, hook: Hook | None = None) -> Request:
         raise NotImplementedError
 
     def call(self, agent: str, operation: str, **names: Json) -> Request:
@@ -106,8 +106,8 @@ class _Rpc(Binding):
     def send(self, agent: str, message: Message, *, wait: bool = True, hook: Hook | None = None) -> Request:
         return self._rpc(agent, "send", self._send(message, wait=wait, hook=hook))
 
-    def stream(self, agent: str, message: Message) -> Request:
-        return self._rpc(agent, "stream", self._send(message, wait=True, hook=None))
+    def stream(self, agent: str, message: Message, *, hook: Hook | None = None) -> Request:
+        return self._rpc(agent, "stream", self._send(message, wait=True, hook=hook))
 
     def _send(self, message: Message, *, wait: bool, hook: Hook | None) -> Json:
         raise NotImplementedError
@@ -161,10 +161,7 @@ class OldRpc(_Rpc):
     }
 
     def _send(self, message: Message, *, wait: bool, hook: Hook | None) -> Json:
-        configuration: Json = {"blocking": wait}
-        if hook:
-            configuration["pushNotificationConfig"] = {"id": hook.id, "url": hook.url, "token": hook.token}
-        return {"message": message.old(), "configuration": configuration}
+        return {"message": message.old(), "configuration": _old_configuration(wait=wait, hook=hook)}
 
     def call(self, agent: str, operation: str, **names: Json) -> Request:
         hook = names.pop("hook", None)
@@ -214,8 +211,8 @@ class NewRest(_Rest):
     def send(self, agent: str, message: Message, *, wait: bool = True, hook: Hook | None = None) -> Request:
         return self._rest(agent, "POST", "/message:send", _new_send(message, wait=wait, hook=hook))
 
-    def stream(self, agent: str, message: Message) -> Request:
-        return self._rest(agent, "POST", "/message:stream", _new_send(message, wait=True, hook=None))
+    def stream(self, agent: str, message: Message, *, hook: Hook | None = None) -> Request:
+        return self._rest(agent, "POST", "/message:stream", _new_send(message, wait=True, hook=hook))
 
     def _hook(self, hook: Hook) -> Json:
         return {"id": hook.id, "url": hook.url, "token": hook.token}
@@ -231,15 +228,12 @@ class OldRest(_Rest):
     said: Callable[[Message], Json] = staticmethod(Message.old)
 
     def send(self, agent: str, message: Message, *, wait: bool = True, hook: Hook | None = None) -> Request:
-        configuration: Json = {"blocking": wait}
-        if hook:
-            configuration["pushNotificationConfig"] = {"id": hook.id, "url": hook.url, "token": hook.token}
-        return self._rest(
-            agent, "POST", "/message:send", {"message": self.said(message), "configuration": configuration}
-        )
+        body = {"message": self.said(message), "configuration": _old_configuration(wait=wait, hook=hook)}
+        return self._rest(agent, "POST", "/message:send", body)
 
-    def stream(self, agent: str, message: Message) -> Request:
-        return self._rest(agent, "POST", "/message:stream", {"message": self.said(message)})
+    def stream(self, agent: str, message: Message, *, hook: Hook | None = None) -> Request:
+        configured = {"configuration": _old_configuration(wait=True, hook=hook)} if hook else {}
+        return self._rest(agent, "POST", "/message:stream", {"message": self.said(message)} | configured)
 
     def _hook(self, hook: Hook) -> Json:
         return {"pushNotificationConfig": {"id": hook.id, "url": hook.url, "token": hook.token}}
@@ -263,6 +257,13 @@ def _new_send(message: Message, *, wait: bool, hook: Hook | None) -> Json:
     if hook:
         configuration["taskPushNotificationConfig"] = {"id": hook.id, "url": hook.url, "token": hook.token}
     return {"message": message.new(), "configuration": configuration}
+
+
+def _old_configuration(*, wait: bool, hook: Hook | None) -> Json:
+    configuration: Json = {"blocking": wait}
+    if hook:
+        configuration["pushNotificationConfig"] = {"id": hook.id, "url": hook.url, "token": hook.token}
+    return configuration
 
 
 def _new_params(names: dict[str, Json]) -> Json:
