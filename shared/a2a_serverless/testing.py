@@ -17,7 +17,7 @@ import selectors
 import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import thread as pools
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.loop import RunLoop, play
+from a2a_serverless.engine.loop import AgentThreads, RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.ports.tasks import SHARDS, TaskEntry
@@ -75,6 +75,8 @@ CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
+LOOKS: Final = 10
+"""A thread that waits at so many looks in a row waits for something that does not come by itself."""
 PACKAGE: Final = __file__.removesuffix("testing.py")
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
 
@@ -149,9 +151,17 @@ def _waits(frame: FrameType) -> bool:
 
 
 class _AtOnce(ThreadPoolExecutor):
+    """Returns when the work is done, waits without a time limit, or has run for ``THREADS_S`` real seconds."""
+
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        with ThreadPoolExecutor(1) as thread:  # a thread has no running loop, so the work may have one of its own
-            return thread.submit(fn, *args, **kwargs)
+        thread, before = AgentThreads(), threading.enumerate()
+        future = thread.submit(fn, *args, **kwargs)
+        until, looks = time.monotonic() + THREADS_S, 0
+        while not wait([future], timeout=POLL_S).done and looks < LOOKS and time.monotonic() < until:
+            at_work = _at_work([one for one in threading.enumerate() if one not in before])
+            looks = 0 if at_work else looks + 1
+        thread.shutdown()
+        return future
 
 
 class Counter:

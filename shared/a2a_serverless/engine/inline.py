@@ -93,9 +93,12 @@ class EngineInlineRunner:
     async def _try(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         context: Any = TasklessContext(principal, request)
         context_id = request.message.context_id
+        trying = asyncio.ensure_future(work_on(self.engine.agents[agent_id], context))
+        await asyncio.wait({trying}, timeout=TRY_S)
+        if not trying.done():  # ``play`` cancels it, and leaves it behind if it goes on
+            return None
         try:
-            async with asyncio.timeout(TRY_S):
-                answer = await work_on(self.engine.agents[agent_id], context)
+            answer = trying.result()
             message = None if answer is None else make_message(answer, self.engine.ids.new, context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the error becomes its status
             return None

@@ -6,23 +6,70 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple, Unpack
+from functools import partial
+from queue import SimpleQueue
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
     import selectors
     from collections.abc import Callable, Coroutine
     from contextvars import Context
 
+P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVarTuple("A")
 
 LEAVE_S: Final = 1.0
 TURNS: Final = 1000
+THREADS: Final = 32
 
 OUTSIDE_STEPS: Final[ContextVar[bool]] = ContextVar("outside_steps", default=False)
 """Whether the calling code is the agent's, outside of its steps."""
+
+
+class AgentThreads(ThreadPoolExecutor):
+    """Threads for the plain code of one run. A process ends without waiting for them. asyncio asks for the base class.
+
+    ``submit`` and ``shutdown`` are called in one thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
+        self._free = Semaphore(0)
+        self._started = 0
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """See ``Executor.submit``."""
+        future = Future[T]()
+        self._calls.put((future, partial(fn, *args, **kwargs)))
+        if not self._free.acquire(blocking=False) and self._started < THREADS:
+            self._started += 1
+            Thread(target=self._work, name=f"agent_{self._started}", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - the base's
+        """Drops what no thread has begun. Each thread ends after the call that it is in."""
+        del wait, cancel_futures
+        while not self._calls.empty():
+            if call := self._calls.get():
+                call[0].cancel()
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while call := self._calls.get():
+            future, work = call
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+                    future.set_exception(error)
+            del call, future, work  # nothing of the agent's stays alive while the thread waits
+            self._free.release()
 
 
 class RunLoop(asyncio.SelectorEventLoop):
@@ -35,7 +82,7 @@ class RunLoop(asyncio.SelectorEventLoop):
         super().__init__(selector)
         self.ready_count = 0
         self._timers: list[asyncio.TimerHandle] = []
-        self._threads = ThreadPoolExecutor(thread_name_prefix="agent")
+        self._threads = AgentThreads()
         self.set_default_executor(self._threads)
 
     def call_soon(
@@ -76,10 +123,9 @@ class RunLoop(asyncio.SelectorEventLoop):
         left = asyncio.all_tasks(self)
         for task in left:
             task.cancel()
-        if left:
-            self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
-        self.run_until_complete(self.shutdown_asyncgens())
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        left.add(self.create_task(self.shutdown_asyncgens()))
+        self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
+        self._threads.shutdown()
         self.set_exception_handler(lambda *_: None)  # a task that ignored its cancellation is dropped
         self.close()
 
