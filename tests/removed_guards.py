@@ -94,7 +94,7 @@ _store_sent_call: Final = RunSession.store_sent_call
 
 
 def _forget_the_end(self: RunSession, name: str, result: Any) -> Any:
-    kept = self._log.store_step(self.key, name, result, self.head.expires)
+    kept = self._log.store_step(self.head, name, result)
     return kept, False
 
 

@@ -6,7 +6,7 @@ from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryQueues, Memory
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
-from tests.contract.tasks import EXPIRES, KEY, chunk, opening, seen
+from tests.contract.tasks import KEY, chunk, opening, seen, writer
 
 WORK = WorkMessage(TaskKey("t", "o", "x"))
 DELIVERY = DeliveryMessage(WORK.key, "hook")
@@ -22,8 +22,8 @@ def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
     table.append(change)
     table.append(change)
     event = chunk(3)
-    table.append_chunk(KEY, event, EXPIRES)
-    table.append_chunk(KEY, chunk(3), EXPIRES)
+    table.append_chunk(writer(), event)
+    table.append_chunk(writer(), chunk(3))
     changed = [(key, *table.read(key, n - 1, 1)) for key, n in table.feed]
     assert changed == [(KEY, new.event), (KEY, change.event), (KEY, event)]
 

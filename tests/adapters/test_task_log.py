@@ -37,6 +37,7 @@ from tests.contract.tasks import (
     seen,
     taken,
     talked,
+    writer,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def test_a_log_that_is_read_before_its_last_event_shows_is_read_again(store: Sto
 def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: Store, client: DynamoDBClient) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
     store.log.append(progress(heads.HeadSnapshot(snapshot.head, 3)))
     early = Filtered(client, lambda found, _: _with_head(found, older))
     loaded = _through(early).log.read_log(KEY)
@@ -132,7 +133,7 @@ def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: 
 def test_rule_01_a_task_that_is_read_torn_is_whole_as_of_its_head(store: Store, client: DynamoDBClient) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
     change = progress(heads.HeadSnapshot(snapshot.head, 3), TaskState.COMPLETED)
     store.log.append(change)
     old_head = Filtered(client, lambda found, _: _with_head(found, older))
@@ -163,7 +164,7 @@ def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnaps
 def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
     after = _other_runner(store, snapshot)
     event = chunk(after.last + 1)._replace(fence=after.head.fence)
-    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.append_chunk(writer(), event)
     return heads.HeadSnapshot(after.head, event.n)
 
 
@@ -211,7 +212,7 @@ def test_a_look_behind_which_chunks_of_the_same_run_stand_is_one_query(
     store: Store, client: DynamoDBClient, parts: tuple[Part, ...]
 ) -> None:
     snapshot = taken(store.log)
-    store.log.append_chunk(KEY, chunk(3, *parts), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3, *parts))
     counted = Filtered(client, lambda found, _: found)
     reads = len(store.blobs.content)
     assert seen(_through(counted).log) == heads.HeadSnapshot(snapshot.head, 3), (
@@ -261,7 +262,7 @@ def _replayed(store: Store) -> None:
     """A task of three events whose log has a snapshot up to the second."""
     snapshot = taken(store.log)
     assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
 
 
 def _whole(store: Store) -> Task:
@@ -325,13 +326,13 @@ def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_it
     with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
         snapshot, text = taken(store.log), Part(text="x" * 250_000)
         for n in range(3, 23):
-            store.log.append_chunk(KEY, chunk(n, text, append=n > 3), EXPIRES)
+            store.log.append_chunk(writer(), chunk(n, text, append=n > 3))
         calls = Filtered(client, lambda found, _: found)
         reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
         before = reader.log.read_task(KEY)
         assert calls.queries > 5
         assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
-        store.log.append_chunk(KEY, chunk(23, text, append=True), EXPIRES)
+        store.log.append_chunk(writer(), chunk(23, text, append=True))
         calls.queries = 0
         read = reader.log.read_task(KEY)
         assert calls.queries == 1
@@ -367,12 +368,12 @@ def test_own_writes_are_known_again_although_the_refusal_does_not_show_them(
     change = heads.start_run(seen(store.log), now=NOW, by="me")
     assert [silent.log.append(change, receipt), silent.log.append(change, receipt)] == [True, True]
     event = chunk(3)
-    assert [silent.log.append_chunk(KEY, event, EXPIRES), silent.log.append_chunk(KEY, event, EXPIRES)] == [True, True]
+    assert [silent.log.append_chunk(writer(), event), silent.log.append_chunk(writer(), event)] == [True, True]
     after = moved(change.after, lease_until=5)
     assert [silent.log.update_head(change.after, after), silent.log.update_head(change.after, after)] == [True, True]
     result = StepResult("", 1)
-    assert silent.log.store_step(KEY, "step", result, EXPIRES) == result
-    assert silent.log.store_step(KEY, "step", StepResult("", 2), EXPIRES) == result
+    assert silent.log.store_step(writer(), "step", result) == result
+    assert silent.log.store_step(writer(), "step", StepResult("", 2)) == result
 
 
 def test_a_foreign_write_is_not_taken_for_ones_own_although_the_refusal_does_not_show_it(
@@ -382,7 +383,7 @@ def test_a_foreign_write_is_not_taken_for_ones_own_although_the_refusal_does_not
     snapshot = taken(store.log)
     store.log.append(progress(snapshot))
     assert not silent.log.append(progress(snapshot))
-    assert not silent.log.append_chunk(KEY, chunk(3), EXPIRES)
+    assert not silent.log.append_chunk(writer(), chunk(3))
     assert not silent.log.update_head(snapshot.head, moved(snapshot.head))
     created(store.log, KEY._replace(task="task-2"), sent="message")
     again = opening(KEY._replace(task="task-3"), sent="message")
@@ -403,7 +404,7 @@ def test_a_move_is_known_again_although_the_refusal_does_not_show_it(store: Stor
 def test_big_content_is_stored_before_the_event_that_points_to_it(store: Store) -> None:
     taken(store.log)
     event = chunk(3, *BIG)
-    store.log.append_chunk(KEY, event, EXPIRES)
+    store.log.append_chunk(writer(), event)
     (name,) = store.blobs.content
     assert name.startswith("tenant/owner/task-1/")
     assert store.log.read(KEY, 2) == [event]
@@ -411,7 +412,7 @@ def test_big_content_is_stored_before_the_event_that_points_to_it(store: Store) 
 
 def test_a_status_is_looked_at_without_fetching_big_content(store: Store) -> None:
     taken(store.log)
-    store.log.append_chunk(KEY, chunk(3, *BIG), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3, *BIG))
     store.blobs.content.clear()
     assert seen(store.log).last == 3
     with pytest.raises(PayloadCorrupted):
@@ -420,7 +421,7 @@ def test_a_status_is_looked_at_without_fetching_big_content(store: Store) -> Non
 
 def test_a_step_with_a_big_result_is_read_back_and_checked(store: Store) -> None:
     created(store.log)
-    store.log.store_step(KEY, "step", StepResult("", "x" * 2 * LIMIT), EXPIRES)
+    store.log.store_step(writer(), "step", StepResult("", "x" * 2 * LIMIT))
     (name,) = store.blobs.content
     store.blobs.content[name] = b"something else"
     with pytest.raises(PayloadCorrupted):
@@ -451,7 +452,7 @@ def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> N
 @pytest.mark.parametrize("sk", [keys.HEAD, keys.event(1), keys.step("step"), keys.push("hook"), keys.cursor("hook")])
 def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
     created(store.log, push="hook")
-    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.store_step(writer(), "step", StepResult("", 1))
     _set(client, sk, "v", {"N": "3"})
     reads = [store.log.read_log, store.log.read_steps, store.push.list_configs, store.push.list_cursors]
     with pytest.raises(items.UnknownVersion, match="stored in form 3; this release reads form"):
@@ -484,8 +485,8 @@ def test_what_an_owner_uploaded_on_a_day_is_counted_until_the_day_after_is_over(
 
 def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:
     snapshot = taken(store.log)
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
+    store.log.store_step(writer(), "step", StepResult("", 1))
     store.push.add_config(snapshot.head, moved(snapshot.head), config(), Cursor("hook", "first"))
     found = client.scan(TableName="table")["Items"]
     assert {item["expires"]["N"] for item in found} == {str(EXPIRES)}

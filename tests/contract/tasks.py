@@ -80,6 +80,11 @@ def head_of(log: TaskLog, key: TaskKey = KEY) -> Head:
     return seen(log, key).head
 
 
+def writer(key: TaskKey = KEY) -> Head:
+    """The head of a run whose lease lasts."""
+    return opening(key).head._replace(state=TaskState.WORKING, fence=1, lease_until=2**50)
+
+
 def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
     return report_status(snapshot, snapshot.head.fence, state, agent_says(said), now=NOW + 2, by=by())
 
@@ -92,7 +97,7 @@ def talked(log: TaskLog, *, with_snapshot: bool) -> None:
     event = new.event._replace(incoming=replace(new.event.incoming, metadata=metadata))
     assert log.create(new._replace(event=event)) is None
     assert log.append(start_run(seen(log), now=NOW + 1, by=by()))
-    assert log.append_chunk(KEY, chunk(3, LONG), EXPIRES)
+    assert log.append_chunk(writer(), chunk(3, LONG))
     assert log.append(progress(seen(log), TaskState.INPUT_REQUIRED, "x" * 3_000))
     if with_snapshot:
         head = head_of(log)
@@ -100,7 +105,7 @@ def talked(log: TaskLog, *, with_snapshot: bool) -> None:
     for n, said in (5, LONG), (6, Part(text="short")):
         answer = Incoming(message(said, message_id=f"m-{n}"))
         assert log.append(follow_up(seen(log), answer, now=NOW + n, by=by()))
-    assert log.append_chunk(KEY, chunk(7, LONG, append=True), EXPIRES)
+    assert log.append_chunk(writer(), chunk(7, LONG, append=True))
     assert log.append(progress(seen(log), TaskState.INPUT_REQUIRED, "short"))
 
 

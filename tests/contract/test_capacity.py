@@ -26,7 +26,7 @@ from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size
-from tests.contract.tasks import attempt, by, chunk, config, moved
+from tests.contract.tasks import attempt, by, chunk, config, moved, writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _run(store: Store) -> HeadSnapshot:
     taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     artifact = Artifact(artifact_id="document", parts=(Part(text=TEXT),), name="document.md")
-    assert store.log.append_chunk(KEY, chunk(3)._replace(artifact=artifact), taken.after.expires)
+    assert store.log.append_chunk(taken.after, chunk(3)._replace(artifact=artifact))
     done = heads.report_status(heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
     assert store.log.append(done)
     return heads.HeadSnapshot(done.after, 4)
@@ -163,7 +163,7 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
     store.log.create(_opening())
     meter.reset()
     event = chunk(2)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1500),)))
-    store.log.append_chunk(KEY, event, _opening().head.expires)
+    store.log.append_chunk(writer(), event)
     assert (meter.calls, meter.units) == (["PutItem"], 2.0)
 
 

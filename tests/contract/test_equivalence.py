@@ -21,7 +21,7 @@ from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, NewTask, StepResult
 from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
-from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening
+from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ class Twins(RuleBasedStateMachine):
         snapshot = self.both(lambda store: store.log.read_head(key))
         if snapshot:
             event = chunk(max(snapshot.last + 1 - back, 1))._replace(fence=snapshot.head.fence)
-            self.both(lambda store: store.log.append_chunk(key, event, EXPIRES))
+            self.both(lambda store: store.log.append_chunk(writer(key), event))
 
     @rule(key=tasks, ago=past, number=small)
     def update_head(self, key: TaskKey, ago: int, number: int) -> None:
@@ -134,7 +134,7 @@ class Twins(RuleBasedStateMachine):
 
     @rule(key=tasks, name=ids, value=small)
     def store_step(self, key: TaskKey, name: str, value: int) -> None:
-        self.both(lambda store: store.log.store_step(key, name, StepResult(name, value), EXPIRES))
+        self.both(lambda store: store.log.store_step(writer(key), name, StepResult(name, value)))
 
     @rule(key=tasks, ago=past, name=ids, incarnation=ids, replaces=st.booleans())
     def add_config(self, key: TaskKey, ago: int, name: str, incarnation: str, replaces: bool) -> None:  # noqa: FBT001

@@ -15,7 +15,7 @@ from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import RUN_LEASE_MS, start_run
+from a2a_serverless.domain.head import start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.values import ValueScope
@@ -24,6 +24,7 @@ from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import (
+    ERASE_AFTER_MS,
     ERASE_LIMIT_MS,
     ErasureService,
     count,
@@ -34,7 +35,7 @@ from a2a_serverless.services.erasure import (
 from a2a_serverless.services.erasure import erase_all as asked_until_done
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
-from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken
+from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,12 +95,12 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     assert store.log.create(made._replace(event=event)) is None
     snapshot = seen(store.log, key)
     assert store.log.append(start_run(snapshot, now=NOW + 1, by=by()))
-    store.log.append_chunk(key, chunk(3, BIG), EXPIRES)
+    store.log.append_chunk(writer(key), chunk(3, BIG))
     store.log.store_snapshot(key)
-    store.log.store_step(key, "step", StepResult("d", "x" * (LIMIT + 1)), EXPIRES)
+    store.log.store_step(writer(key), "step", StepResult("d", "x" * (LIMIT + 1)))
     url = f"https://a.example.com/callbacks/call-{key.owner}-{key.task}"
-    store.log.store_step(key, "@call/child", StepResult("d", {"url": url}), EXPIRES)
-    store.log.store_callback(f"call-{key.owner}-{key.task}", key, "child", EXPIRES)
+    store.log.store_step(writer(key), "@call/child", StepResult("d", {"url": url}))
+    store.log.store_callback(writer(key), f"call-{key.owner}-{key.task}", "child")
     store.push.record_attempt(key, attempt(), EXPIRES)
     head = seen(store.log, key).head
     for scope in (ValueScope(key), ValueScope(key, head.context_id)):
@@ -216,7 +217,7 @@ def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_notice
     assert isinstance(last, StatusEvent)
     assert last.state == "canceled"
     assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
-    store.now.ms += RUN_LEASE_MS
+    store.now.ms += ERASE_AFTER_MS
     assert erase(erasure(store), wanted(ALICE), store.now.ms + 1_000).tasks == 1
     assert store.left() == 0
 

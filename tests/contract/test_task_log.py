@@ -31,6 +31,7 @@ from tests.contract.tasks import (
     seen,
     taken,
     talked,
+    writer,
 )
 
 if TYPE_CHECKING:
@@ -57,15 +58,15 @@ STRANGERS = (
 def replayed(store: Store) -> heads.HeadSnapshot:
     """A task with two chunks whose log has a snapshot up to them."""
     snapshot = taken(store.log)
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.append_chunk(KEY, chunk(4, append=True), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
+    store.log.append_chunk(writer(), chunk(4, append=True))
     assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     return seen(store.log)
 
 
 def test_rule_04_a_task_with_a_snapshot_goes_on_as_its_whole_log_does(store: Store) -> None:
     snapshot = replayed(store)
-    store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
+    store.log.append_chunk(writer(), chunk(5, append=True))
     done = progress(heads.HeadSnapshot(snapshot.head, 5), TaskState.COMPLETED)
     assert store.log.append(done)
     assert snapshot.head.snapshot_position == done.after.snapshot_position == 4
@@ -74,7 +75,7 @@ def test_rule_04_a_task_with_a_snapshot_goes_on_as_its_whole_log_does(store: Sto
 
 def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store) -> None:
     snapshot = replayed(store)
-    store.log.append_chunk(KEY, chunk(5, append=True), EXPIRES)
+    store.log.append_chunk(writer(), chunk(5, append=True))
     log = store.log.read(KEY, 0)
     for n in range(1, 6):
         assert store.log.read_task_at(snapshot.head, n) == replay("task-1", "context", log[:n])
@@ -216,7 +217,7 @@ def test_fifty_parallel_tries_of_one_opening_make_one_task(store: Store) -> None
 
 def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
     snapshot = taken(store.log)
-    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.store_step(writer(), "step", StepResult("", 1))
     for stranger in STRANGERS:
         assert store.log.read_head(stranger) is None
         assert store.log.read_log(stranger) is None
@@ -255,7 +256,7 @@ def test_an_append_on_a_stale_head_is_refused_and_changes_nothing(store: Store) 
 
 def test_an_append_whose_number_is_taken_is_refused_and_changes_nothing(store: Store) -> None:
     stale = taken(store.log)
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
     before = store.log.read_log(KEY)
     assert not store.log.append(progress(stale))
     assert store.log.read_log(KEY) == before
@@ -294,7 +295,7 @@ def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: 
 
 def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
     snapshot, event = taken(store.log), chunk(3)
-    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.append_chunk(writer(), event)
     assert store.log.read_head(KEY) == heads.HeadSnapshot(snapshot.head, 3)
     assert store.log.read(KEY, 2) == [event]
 
@@ -302,16 +303,16 @@ def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
 def test_a_chunk_that_is_tried_again_counts_as_success_and_is_there_once(store: Store) -> None:
     taken(store.log)
     event = chunk(3)
-    assert store.log.append_chunk(KEY, event, EXPIRES)
-    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.append_chunk(writer(), event)
+    assert store.log.append_chunk(writer(), event)
     assert store.log.read(KEY, 2) == [event]
 
 
 def test_a_chunk_never_overwrites_another(store: Store) -> None:
     taken(store.log)
     first = chunk(3)
-    store.log.append_chunk(KEY, first, EXPIRES)
-    assert not store.log.append_chunk(KEY, chunk(3), EXPIRES)
+    store.log.append_chunk(writer(), first)
+    assert not store.log.append_chunk(writer(), chunk(3))
     assert store.log.read(KEY, 2) == [first]
 
 
@@ -430,7 +431,7 @@ def test_events_stay_in_order_beyond_nine_and_ninety_nine(store: Store) -> None:
 def test_what_lies_behind_a_gap_is_not_read(store: Store) -> None:
     taken(store.log)
     for n in (3, 5, 6):
-        store.log.append_chunk(KEY, chunk(n), EXPIRES)
+        store.log.append_chunk(writer(), chunk(n))
     loaded = store.log.read_log(KEY)
     assert loaded is not None
     assert [event.n for event in loaded[1]] == [1, 2, 3]
@@ -464,8 +465,8 @@ def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -
 def test_an_expired_task_does_not_exist_for_any_reader(store: Store) -> None:
     snapshot = created(store.log, sent="message", push="hook")
     store.log.append(heads.start_run(snapshot, now=NOW, by=by()))
-    store.log.append_chunk(KEY, chunk(3), EXPIRES)
-    store.log.store_step(KEY, "step", StepResult("", 1), EXPIRES)
+    store.log.append_chunk(writer(), chunk(3))
+    store.log.store_step(writer(), "step", StepResult("", 1))
     store.now.ms = EXPIRES * 1000 - 1
     assert seen(store.log).last == 3
     store.now.ms = EXPIRES * 1000
@@ -606,27 +607,27 @@ def test_what_has_expired_is_not_due(store: Store) -> None:
 def test_the_first_result_of_a_step_is_the_one_that_stays(store: Store) -> None:
     created(store.log)
     first, second = StepResult("arguments", {"text": "first"}), StepResult("others", {"text": "second"})
-    assert store.log.store_step(KEY, "step", first, EXPIRES) == first
-    assert store.log.store_step(KEY, "step", second, EXPIRES) == first
+    assert store.log.store_step(writer(), "step", first) == first
+    assert store.log.store_step(writer(), "step", second) == first
     assert store.log.read_steps(KEY) == {"step": first}
 
 
 def test_rule_07_a_step_is_read_back_with_what_it_said_and_its_chunks_with_its_name(store: Store) -> None:
     taken(store.log)
     result, quiet = StepResult("arguments", "value", attempt=3, sequence=2), StepResult("arguments", "value")
-    store.log.store_step(KEY, "think", result, EXPIRES)
-    store.log.store_step(KEY, "be quiet", quiet, EXPIRES)
+    store.log.store_step(writer(), "think", result)
+    store.log.store_step(writer(), "be quiet", quiet)
     assert store.log.read_steps(KEY) == {"think": result, "be quiet": quiet}
     event = chunk(3)._replace(step="think")
-    assert store.log.append_chunk(KEY, event, EXPIRES)
+    assert store.log.append_chunk(writer(), event)
     assert store.log.read(KEY, 2) == [event]
 
 
 def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_with_them(store: Store) -> None:
-    store.log.store_step(KEY, "draw", StepResult("", "x" * (LIMIT + 1), began_at=5, ended_at=9), EXPIRES)
-    store.log.store_step(KEY, "@call/one", StepResult("", None, ended_at=7), EXPIRES)
-    store.log.store_step(KEY, "@failed/cut", StepResult("", None, began_at=6, ended_at=8, error="KeyError"), EXPIRES)
-    store.log.store_step(KEY, "of an earlier release", StepResult("", None), EXPIRES)
+    store.log.store_step(writer(), "draw", StepResult("", "x" * (LIMIT + 1), began_at=5, ended_at=9))
+    store.log.store_step(writer(), "@call/one", StepResult("", None, ended_at=7))
+    store.log.store_step(writer(), "@failed/cut", StepResult("", None, began_at=6, ended_at=8, error="KeyError"))
+    store.log.store_step(writer(), "of an earlier release", StepResult("", None))
     assert sorted(store.log.list_step_times(KEY, 10), key=str) == [
         StepTime("@call/one", 0, 7),
         StepTime("@failed/cut", 6, 8, "KeyError"),
@@ -640,7 +641,7 @@ def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_w
 def test_steps_are_told_apart_by_any_name(store: Store) -> None:
     names = ["step", "step#1", "a/b", "ärger", "", " ", "STEP#", "x" * 2000, "x" * 2001, "\U0001f600"]
     for number, name in enumerate(names):
-        store.log.store_step(KEY, name, StepResult("", number), EXPIRES)
+        store.log.store_step(writer(), name, StepResult("", number))
     assert store.log.read_steps(KEY) == {name: StepResult("", number) for number, name in enumerate(names)}
 
 
@@ -674,7 +675,7 @@ def test_content_comes_back_as_it_was(store: Store) -> None:
     new = opening(parts=(*parts, *others))
     store.log.create(new)
     for number, value in enumerate(VALUES):
-        store.log.store_step(KEY, str(number), StepResult("arguments", value), EXPIRES)
+        store.log.store_step(writer(), str(number), StepResult("arguments", value))
     assert repr(store.log.read(KEY, 0)) == repr([new.event])
     steps = store.log.read_steps(KEY)
     assert repr([steps[str(number)].value for number in range(len(VALUES))]) == repr(VALUES)
@@ -702,8 +703,8 @@ def test_every_field_of_an_event_is_kept(store: Store) -> None:
         incoming, message=incoming.message.model_copy(update={"context_id": "c", "task_id": "x", "metadata": {}})
     )
     status = heads.follow_up(snapshot._replace(last=4), incoming, now=NOW, by=by())
-    assert store.log.append_chunk(KEY, first, EXPIRES)
-    assert store.log.append_chunk(KEY, bare, EXPIRES)
+    assert store.log.append_chunk(writer(), first)
+    assert store.log.append_chunk(writer(), bare)
     assert store.log.append(status)
     assert store.log.read(KEY, 2) == [first, bare, status.event]
 
@@ -715,8 +716,8 @@ def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> No
     assert store.log.create(new) is None
     store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
     event = chunk(3, Part(text=text))
-    assert store.log.append_chunk(KEY, event, EXPIRES)
-    store.log.store_step(KEY, "step", StepResult("", text), EXPIRES)
+    assert store.log.append_chunk(writer(), event)
+    store.log.store_step(writer(), "step", StepResult("", text))
     assert store.log.read(KEY, 2) == [event]
     assert store.log.read(KEY, 0)[0] == new.event
     assert store.log.read_steps(KEY) == {"step": StepResult("", text)}
@@ -727,9 +728,9 @@ def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> No
 def test_a_number_that_json_does_not_have_is_refused_and_changes_nothing(store: Store, value: float) -> None:
     snapshot = taken(store.log)
     with pytest.raises(ValueError, match="JSON"):
-        store.log.append_chunk(KEY, chunk(3, Part(data=value)), EXPIRES)
+        store.log.append_chunk(writer(), chunk(3, Part(data=value)))
     with pytest.raises(ValueError, match="JSON"):
-        store.log.store_step(KEY, "step", StepResult("", [value]), EXPIRES)
+        store.log.store_step(writer(), "step", StepResult("", [value]))
     assert seen(store.log) == snapshot
 
 
@@ -746,7 +747,7 @@ def _grow(log: TaskLog, last: int) -> None:
     """A task with events up to ``last``."""
     taken(log)
     for n in range(3, last + 1):
-        assert log.append_chunk(KEY, chunk(n), EXPIRES)
+        assert log.append_chunk(writer(), chunk(n))
 
 
 def _due(log: TaskLog, until: int) -> list[tuple[TaskKey, str | None]]:
@@ -770,14 +771,14 @@ def _said(event: Event) -> str:
 
 def test_a_callback_address_stands_for_one_call_of_one_task(store: Store) -> None:
     for _ in range(2):
-        store.log.store_callback("address-1", KEY, "write it/now", EXPIRES)
-    store.log.store_callback("address-2", STRANGERS[0], "write", EXPIRES)
+        store.log.store_callback(writer(), "address-1", "write it/now")
+    store.log.store_callback(writer(STRANGERS[0]), "address-2", "write")
     assert store.log.find_callback("address-1") == (KEY, "write it/now")
     assert store.log.find_callback("address-2") == (STRANGERS[0], "write")
     assert store.log.find_callback("address-3") is None
 
 
 def test_a_callback_address_expires_with_its_task(store: Store) -> None:
-    store.log.store_callback("address", KEY, "write", EXPIRES)
+    store.log.store_callback(writer(), "address", "write")
     store.now.ms = EXPIRES * 1000
     assert store.log.find_callback("address") is None

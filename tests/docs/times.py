@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.dynamodb import api_keys
+from a2a_serverless.adapters import aws
+from a2a_serverless.adapters.dynamodb import api_keys, table
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
-from a2a_serverless.services import deliver, rate_limiter, streams, sweep
+from a2a_serverless.services import deliver, erasure, rate_limiter, streams, sweep
 from a2a_serverless.settings import Settings
 from a2a_serverless.wiring.rotator import rotation_times
 from a2a_webhook_receiver import jwks, replay, verifier
@@ -19,6 +20,7 @@ from a2a_webhook_receiver import jwks, replay, verifier
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PAUSES_MS = 2 * sum(1000 * min(table.FIRST_PAUSE_S * 2**n, table.LONGEST_PAUSE_S) for n in range(table.TRIES))
 CLOCKS_MS = 2_000  # what two clocks may differ by (docs/internals.md#clocks)
 MAX_AGE_MS = Settings(values={}).jwks_max_age_seconds * 1000
 KEYS = rotation_times(MAX_AGE_MS // 1000)
@@ -46,6 +48,15 @@ TIMES = [
         head.RUN_LEASE_MS,
         "domain/head.py: RUN_LEASE_MS",
         {"longer than its renewal twice, and the clocks": head.RUN_LEASE_MS > 2 * head.RUN_RENEWAL_MS + CLOCKS_MS},
+    ),
+    Time(
+        "a task is erased after its end by",
+        erasure.ERASE_AFTER_MS,
+        "services/erasure.py: ERASE_AFTER_MS",
+        {
+            "a run's lease, all tries of a write that began in it, and the clocks fit into it": erasure.ERASE_AFTER_MS
+            > head.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS
+        },
     ),
     Time(
         "its renewal",

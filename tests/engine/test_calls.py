@@ -391,7 +391,7 @@ class Chunks(Elsewhere):
         snapshot = self.table.read_head(key)
         artifact = Artifact(artifact_id="artifact", parts=(Part(text=f"{number} "),))
         event = ArtifactEvent(snapshot.last + 1, self.now, self.ids.new(), artifact, number > 1, emits=(number, number))
-        assert self.table.append_chunk(key, event, snapshot.head.expires)
+        assert self.table.append_chunk(snapshot.head, event)
 
     def end(self, key: TaskKey) -> None:
         snapshot = self.table.read_head(key)

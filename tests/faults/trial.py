@@ -315,7 +315,7 @@ class Trial:
         number, artifact = n - 2, Artifact(artifact_id="a", parts=(Part(text=f"{n} "),))
         last, fence = number == self.chunks, snapshot.head.fence
         event = ArtifactEvent(n, world.now, world.ids.new(), artifact, number > 1, last, (number, number), fence)
-        assert world.table.append_chunk(key, event, snapshot.head.expires)
+        assert world.table.append_chunk(snapshot.head, event)
 
     def _progress(self, key: TaskKey) -> None:
         self._report(key, TaskState.WORKING, Message(message_id="m", role=Role.AGENT, parts=(Part(text="nearly"),)))

@@ -112,7 +112,7 @@ class Scene:
         now, by = self.world.now, self.world.ids.new()
         if state is None:
             event = chunk(snapshot.last + 1)._replace(append_id=by, at=now)
-            assert self.world.table.append_chunk(key, event, snapshot.head.expires)
+            assert self.world.table.append_chunk(snapshot.head, event)
         elif state is TaskState.WORKING:
             assert self.world.table.append(start_run(snapshot, now=now, by=by))
         else:

@@ -11,6 +11,7 @@ import pytest
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.protocol.v1 import Artifact, Part
 from a2a_serverless.services.timeline import EVENTS
+from tests.contract.tasks import writer
 from tests.echo import Writer, agent_of
 from tests.handlers.test_deliveries import asked
 from tests.world import ME, World
@@ -63,7 +64,7 @@ def test_a_long_log_is_shown_from_its_beginning() -> None:
     task_id = world.send("hello").id
     artifact = Artifact(artifact_id="a", parts=(Part(text="x"),))
     for n in range(2, EVENTS + 10):
-        world.table.append_chunk(ME.key(task_id), ArtifactEvent(n, n, str(n), artifact), 2**40)
+        world.table.append_chunk(writer(ME.key(task_id)), ArtifactEvent(n, n, str(n), artifact))
     found = json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
     assert (len(found["events"]), found["lastEvent"]) == (EVENTS, EVENTS + 9)
 

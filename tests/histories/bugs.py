@@ -61,10 +61,10 @@ def stale_gets(table: Any, random: Random) -> Mapping[str, Any]:
 
 
 def doubled_chunks(table: Any, random: Random) -> Mapping[str, Any]:
-    def append_chunk(key: Any, event: Any, expires: int) -> bool:
-        written = table.append_chunk(key, event, expires)
+    def append_chunk(head: Any, event: Any) -> bool:
+        written = table.append_chunk(head, event)
         if random.random() < 1 / 4:
-            table.append_chunk(key, event._replace(n=event.n + 1, append_id=f"{event.append_id}-2"), expires)
+            table.append_chunk(head, event._replace(n=event.n + 1, append_id=f"{event.append_id}-2"))
         return bool(written)
 
     return {"append_chunk": append_chunk}
@@ -78,7 +78,7 @@ def late_chunks(table: Any, random: Random) -> Mapping[str, Any]:
         if written and event.state in TERMINAL and random.random() < 1 / 2:
             artifact = Artifact(artifact_id="late", parts=(Part(text="1 "),))
             late = ArtifactEvent(event.n + 1, event.at, f"{event.append_id}-2", artifact)
-            table.append_chunk(change.after.key, late, change.after.expires)
+            table.append_chunk(change.before, late)
         return bool(written)
 
     return {"append": append}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from a2a_serverless.domain.events import ArtifactEvent
-    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
 
@@ -56,8 +56,8 @@ class DynamoTable(
     def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
         return self._fed(change.before.key, super().append(change, receipt))
 
-    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
-        return self._fed(key, super().append_chunk(key, event, expires))
+    def append_chunk(self, head: Head, event: ArtifactEvent) -> bool:
+        return self._fed(head.key, super().append_chunk(head, event))
 
     def _fed(self, key: TaskKey, written: Any) -> bool:
         self.feed.append((key, None))

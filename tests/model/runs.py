@@ -145,11 +145,11 @@ def _sweep(at: int) -> Any:
 
 def _prepare_waiting(ports: Ports) -> None:
     _prepare(ports)
-    expires = START // 1000 + 10_000_000
-    ports.log.store_callback("address", KEY, "call", expires)
+    head = ports.log.read_head(KEY).head
+    ports.log.store_callback(head, "address", "call")
     opened = {"address": "agent", "url": "https://a.example/callbacks/address", "token": "t", "agent": "other"}
-    ports.log.store_step(KEY, "@call/call", StepResult("", {**opened}), expires)
-    ports.log.store_step(KEY, "@call/call/sent", StepResult("", {"agent": "other", "task": "child"}), expires)
+    ports.log.store_step(head, "@call/call", StepResult("", {**opened}))
+    ports.log.store_step(head, "@call/call/sent", StepResult("", {"agent": "other", "task": "child"}))
 
 
 def _wait(ports: Ports, session: RunSession) -> None:

@@ -136,8 +136,8 @@ def write(store: Store) -> None:
     assert store.log.append(taken)
     for chunk in EVENTS[2:4]:
         assert isinstance(chunk, ArtifactEvent)
-        assert store.log.append_chunk(KEY, chunk, EXPIRES)
-    store.log.store_step(KEY, "write/1", STEP, EXPIRES)
+        assert store.log.append_chunk(taken.after, chunk)
+    store.log.store_step(taken.after, "write/1", STEP)
     assert store.log.append(ended)
     assert store.push.move_cursor(KEY, CURSOR, MOVED)
     assert store.push.move_cursor(KEY, Cursor("lost", "first"), GIVEN_UP)
@@ -148,7 +148,7 @@ def write(store: Store) -> None:
     store.owners.lease_stream(WHO, "stream", NOW + 60_000)
     assert store.owners.store_bucket(WHO, None, SHARE)
     store.owners.store_unfinished(WHO, UNFINISHED)
-    store.log.store_callback("callback", KEY, "call/1", EXPIRES)
+    store.log.store_callback(taken.after, "callback", "call/1")
     write_2(store)
 
 
@@ -163,8 +163,9 @@ def write_2(store: Store) -> None:
     """Leaves what the first recording does not have."""
     first, event = head_2()
     assert store.log.create(NewTask(first, event, None, ())) is None
-    assert store.log.append_chunk(KEY_2, CHUNK_2, EXPIRES)
-    store.log.store_step(KEY_2, "write/2", STEP_2, EXPIRES)
+    taken = first._replace(lease_until=NOW + 30_000)
+    assert store.log.append_chunk(taken, CHUNK_2)
+    store.log.store_step(taken, "write/2", STEP_2)
     assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), ASKED_2, EXPIRES)
     assert store.owners.count_upload(WHO, 20_000, 5, 10)
 

@@ -113,7 +113,7 @@ class Scene:
                 emits=(n, n),
                 fence=fence,
             )
-            assert self.world.table.append_chunk(self.key, chunk, snapshot.head.expires)
+            assert self.world.table.append_chunk(snapshot.head, chunk)
 
     def take(self) -> None:
         """Somebody runs the task, and says no more about it."""

@@ -15,7 +15,7 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
 from tests.contract.backends import NOW
-from tests.contract.tasks import EXPIRES, by, chunk, opening, seen
+from tests.contract.tasks import by, chunk, opening, seen, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +145,7 @@ def test_artifacts_are_told_when_they_are_asked_for_and_messages_as_many_as_are(
     tasks = some(1)
     key = tasks.add("made", NOW + 1)
     tasks.work("made", NOW + 2)
-    assert tasks.table.append_chunk(key, chunk(seen(tasks.table, key).last + 1), EXPIRES)
+    assert tasks.table.append_chunk(writer(key), chunk(seen(tasks.table, key).last + 1))
     (plain, *_), (whole, bare) = tasks.page().tasks, tasks.page(ListTasksRequest(include_artifacts=True)).tasks
     assert (plain.artifacts, len(whole.artifacts), bare.artifacts) == ((), 1, ())
     assert [len(tasks.page(ListTasksRequest(history_length=most)).tasks[0].history) for most in (None, 0, 1)] == [

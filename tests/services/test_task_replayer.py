@@ -9,7 +9,7 @@ from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.domain.events import replay
 from a2a_serverless.services.deliver import TaskReplayer
 from tests.contract.backends import NOW
-from tests.contract.tasks import EXPIRES, KEY, chunk, head_of, taken
+from tests.contract.tasks import KEY, chunk, head_of, taken, writer
 from tests.faults.plans import Count, Frail
 
 LAST = 9
@@ -19,7 +19,7 @@ def long_table() -> MemoryTable:
     table = MemoryTable(lambda: NOW)
     taken(table)
     for n in range(3, LAST + 1):
-        table.append_chunk(KEY, chunk(n, append=n > 3), EXPIRES)
+        table.append_chunk(writer(), chunk(n, append=n > 3))
     return table
 
 

@@ -45,7 +45,7 @@ class MemoryItems:
     """
 
     def __init__(self, now: Callable[[], int], on_put: Callable[[Item], None] = lambda _: None) -> None:
-        self._now = now
+        self.now = now
         self._on_put = on_put
         self._lock = RLock()
         self.partitions: dict[str, dict[str, Item]] = {}
@@ -59,7 +59,7 @@ class MemoryItems:
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         del consistent
         item = self._find(pk, sk)
-        return item if is_live(item, self._now()) else None
+        return item if is_live(item, self.now()) else None
 
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
@@ -101,7 +101,7 @@ class MemoryItems:
     def put_new(self, item: Item, unlike: str | None = None) -> _Action:
         def allowed(found: Item | None) -> bool:
             differs = bool(unlike and found and unlike in found and found[unlike] != item[unlike])
-            return differs or not is_live(found, self._now())
+            return differs or not is_live(found, self.now())
 
         return _Action(item, allowed, lambda _: item)
 
@@ -110,7 +110,7 @@ class MemoryItems:
 
         def allowed(found: Item | None) -> bool:
             same = found is not None and all(found.get(name) == value for name, value in held.items())
-            return same and is_live(found, self._now())
+            return same and is_live(found, self.now())
 
         def apply(found: Item | None) -> Item:
             kept = {name: value for name, value in (found or {}).items() if name in after or name not in before}
@@ -181,7 +181,7 @@ class MemoryItems:
         return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
 
     def _live(self, rows: Iterable[Item]) -> Iterator[Item]:
-        now = self._now()
+        now = self.now()
         return (item for item in rows if is_live(item, now))
 
 

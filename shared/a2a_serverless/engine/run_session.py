@@ -291,7 +291,7 @@ class RunSession:
 
         def attempt() -> None:
             event = chunk._replace(n=self._snapshot.last + 1, at=self.now(), append_id=by)
-            self._check_written(self._log.append_chunk(self.key, event, self.head.expires))
+            self._check_written(self._log.append_chunk(self.head, event))
             self._snapshot = self._snapshot._replace(last=event.n)
             self._bytes_since_snapshot += event_size(event)
 
@@ -313,7 +313,14 @@ class RunSession:
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
-        kept = self._log.store_step(self.key, name, replace(result, ended_at=self.now()), self.head.expires)
+        result = replace(result, ended_at=self.now())
+
+        def attempt() -> StepResult:
+            stored = self._log.store_step(self.head, name, result)
+            self._check_written(stored is not None)
+            return cast("StepResult", stored)
+
+        kept = _retry(attempt)
         self._usage = add_usage(self._usage, kept.usage)
         self.has_written = True
         return kept
@@ -338,7 +345,10 @@ class RunSession:
         Also returns whether our task has ended meanwhile. Then the head is marked again as having calls, because an
         earlier cancellation of its calls has not seen this one.
         """
-        kept = self._log.store_step(self.key, name, replace(result, ended_at=self.now()), self.head.expires)
+        result = replace(result, ended_at=self.now())
+        kept = self._log.store_step(self.head, name, result, of_run=False)
+        if kept is None:
+            return result, True  # the task was erased
 
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None
@@ -347,7 +357,11 @@ class RunSession:
 
     def store_callback(self, callback: str, call: str) -> None:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
-        self._log.store_callback(callback, self.key, call, self.head.expires)
+
+        def attempt() -> None:
+            self._check_written(self._log.store_callback(self.head, callback, call))
+
+        _retry(attempt)
 
     @property
     def is_renewal_due(self) -> bool:

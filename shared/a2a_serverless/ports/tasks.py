@@ -131,8 +131,12 @@ class TaskLog(Protocol):
     def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
         """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
 
-    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
-        """Appends an artifact chunk by one conditional put. False as in ``append``. ``expires`` is the head's."""
+    def append_chunk(self, head: Head, event: ArtifactEvent) -> bool:
+        """Appends an artifact chunk of the run with the lease in ``head``. False as in ``append``.
+
+        This and the next two are one conditional put while that lease lasts. After it they write only if the stored
+        head has the run's fence.
+        """
 
     def update_head(self, before: Head, after: Head) -> bool:
         """Updates the head without an event (lease, due time). False as in ``append``."""
@@ -144,11 +148,14 @@ class TaskLog(Protocol):
         """When the task's steps ran, at most ``limit``, in no order; without those of releases that kept no times."""
         ...
 
-    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
-        """Stores a step's result unless one is stored already, and returns the stored one."""
+    def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
+        """Stores a step's result unless one is stored already, and returns the stored one.
 
-    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
-        """Stores which call of which task a callback address belongs to. Idempotent; ``expires`` is the head's."""
+        None if the run does not have the task any more or, without ``of_run``, if there is no such task.
+        """
+
+    def store_callback(self, head: Head, callback: str, call: str) -> bool:
+        """Stores which call of the run's task a callback address belongs to. Idempotent. False as in ``append``."""
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and the call that a callback address belongs to, or None."""

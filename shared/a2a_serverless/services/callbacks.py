@@ -105,7 +105,7 @@ def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: di
     """Stores which task the call has made, as the callback names it: the run may have died before it stored that."""
     snapshot = service.log.read_head(key)
     if snapshot is not None:
-        service.log.store_step(key, f"{PREFIX}{call.name}/told", StepResult("", child), snapshot.head.expires)
+        service.log.store_step(snapshot.head, f"{PREFIX}{call.name}/told", StepResult("", child), of_run=False)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:

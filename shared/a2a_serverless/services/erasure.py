@@ -1,8 +1,8 @@
 """Erases a task, a context or an owner: everything that is stored of it, in the tables and the bucket.
 
-A running task is canceled first. Nothing of a task is erased until ``RUN_LEASE_MS`` after its end: by then its worker
-has noticed and writes nothing more. The head is erased last, because tasks are found by it. So erasure is resumable
-and idempotent.
+A running task is canceled first. Nothing of a task is erased until ``ERASE_AFTER_MS`` after its end: by then the lease
+of its last run, and every write that began in it, are over. A later write is refused (``adapters.dynamodb.fence``). The
+head is erased last, because tasks are found by it. So erasure is resumable and idempotent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import RUN_LEASE_MS
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tasks import TaskLog
 
 ERASE_LIMIT_MS: Final = 15_000
+ERASE_AFTER_MS: Final = 120_000
 PAUSE_S: Final = 1.0
 
 
@@ -136,7 +136,7 @@ def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
             erasure.log, key, head.agent, lambda snapshot: heads.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
         return head.fence == 0
-    return head.fence == 0 or erasure.clock.now() >= head.status_at + RUN_LEASE_MS
+    return head.fence == 0 or erasure.clock.now() >= head.status_at + ERASE_AFTER_MS
 
 
 def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:

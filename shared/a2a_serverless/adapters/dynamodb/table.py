@@ -75,7 +75,7 @@ class Table:
     def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], retry: RetryPolicy) -> None:
         self._client = client
         self._name = name
-        self._now = now
+        self.now = now
         self._retry_policy = retry
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
@@ -84,7 +84,7 @@ class Table:
         read = partial(self._client.get_item, TableName=self._name, Key=key, ConsistentRead=consistent)
         answer = self._retry_policy.call(read)
         item: Item | None = answer.get("Item")
-        return item if is_live(item, self._now()) else None
+        return item if is_live(item, self.now()) else None
 
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
@@ -182,7 +182,7 @@ class Table:
 
     def put_new(self, item: Item, unlike: str | None = None) -> Action:
         """An action: writes the item if there is none, or one whose attribute ``unlike`` has another value."""
-        values, condition = {":0": {"N": str(self._now() // 1000)}}, "attribute_not_exists(pk) OR expires <= :0"
+        values, condition = {":0": {"N": str(self.now() // 1000)}}, "attribute_not_exists(pk) OR expires <= :0"
         if unlike:
             values[":1"] = item[unlike]
             condition += f" OR {unlike} <> :1"
@@ -197,7 +197,7 @@ class Table:
         """
         words = _Placeholders()
         expires = words.name("expires")
-        condition = [*_conditions(words, held), f"{expires} > {words.value({'N': str(self._now() // 1000)})}"]
+        condition = [*_conditions(words, held), f"{expires} > {words.value({'N': str(self.now() // 1000)})}"]
         return {
             "Update": {
                 "Key": {"pk": where["pk"], "sk": where["sk"]},
@@ -280,7 +280,7 @@ class Table:
             calls[kind](TableName=self._name, **parameters)
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
-        return (item for item in self._raw_pages(query) if is_live(item, self._now()))
+        return (item for item in self._raw_pages(query) if is_live(item, self.now()))
 
     def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         start: Mapping[str, Any] | None = {}

@@ -10,6 +10,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.fence import Fence
 from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
@@ -127,9 +128,13 @@ class DynamoTaskLog:
         )
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
 
-    def append_chunk(self, key: TaskKey, event: ArtifactEvent, expires: int) -> bool:
-        refusal = self._table.write(self._table.put_new(self._event_item(key, event, expires)))
-        return refusal is None or self._is_own(key, event, refusal)
+    def append_chunk(self, head: Head, event: ArtifactEvent) -> bool:
+        fence = Fence(self._table, head)
+        if fence.is_lost():
+            return False
+        item = self._event_item(head.key, event, head.expires)
+        refusal = self._table.write(self._table.put_new(item), *fence.checks())
+        return refusal is None or self._is_own(head.key, event, refusal)
 
     def update_head(self, before: Head, after: Head) -> bool:
         place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
@@ -147,19 +152,25 @@ class DynamoTaskLog:
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice((one for one in found if "ended" in one), limit)]
 
-    def store_step(self, key: TaskKey, name: str, result: StepResult, expires: int) -> StepResult:
-        place = (keys.task(key), keys.step(name))
-        body = self._payloads.store(key, dump_step(result))
+    def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
+        fence, place = Fence(self._table, head, of_run=of_run), (keys.task(head.key), keys.step(name))
+        if fence.is_lost():
+            return None
+        body = self._payloads.store(head.key, dump_step(result))
         times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
         error = {"error": {"S": result.error}} if result.error else {}
-        item = items.make_item(*place, expires, {"name": {"S": name}, **times, **error, **body})
-        refusal = self._table.write(self._table.put_new(item))
-        found = self._found(item, refusal) if refusal else None
-        return self._step(found) if found else result
+        item = items.make_item(*place, head.expires, {"name": {"S": name}, **times, **error, **body})
+        refusal = self._table.write(self._table.put_new(item), *fence.checks())
+        if refusal is None:
+            return result
+        found = self._found(item, refusal)
+        return self._step(found) if found else None
 
-    def store_callback(self, callback: str, key: TaskKey, call: str, expires: int) -> None:
+    def store_callback(self, head: Head, callback: str, call: str) -> bool:
+        key = head.key
         said = {"task": {"S": keys.path(key.tenant, key.owner, key.task)}, "call": {"S": call}}
-        self._table.write(self._table.put(items.make_item(keys.callback(callback), keys.CALL, expires, said)))
+        item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
+        return self._table.write(self._table.put(item), *Fence(self._table, head).checks()) is None
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         item = self._table.get(keys.callback(callback), keys.CALL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.fence import Fence
 from a2a_serverless.domain.values import encode_key
 from a2a_serverless.ports.values import StoredText
 
@@ -41,6 +42,8 @@ class DynamoValueStore:
         return [self._text_of(item) for item in found]
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
+        if Fence(self._table, head).is_lost():
+            return None
         body = self._payloads.store(scope.blobs, value.text)
         return self._write(head, _item(head, scope, value.key, value.version) | body, expected)
 
@@ -51,7 +54,7 @@ class DynamoValueStore:
 
     def _write(self, head: Head, item: Item, expected: str | None) -> str | None:
         version = str(item["version"]["S"])
-        if self._table.write(self._replacing(item, expected), self._fenced(head)) is None:
+        if self._table.write(self._replacing(item, expected), Fence(self._table, head).check) is None:
             return version
         standing = self._table.get(item["pk"]["S"], item["sk"]["S"])
         stored = standing["version"]["S"] if standing else ""
@@ -65,10 +68,6 @@ class DynamoValueStore:
         if expected == "":
             return self._table.put_new(item)
         return self._table.update(item, _BODY, _attributes(item), {"version": {"S": expected}})
-
-    def _fenced(self, head: Head) -> Action:
-        held = {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
-        return self._table.check(items.make_place(keys.task(head.key), keys.HEAD), held)
 
     def _text_of(self, item: Item) -> StoredText:
         known = items.readable(item)

@@ -1,0 +1,52 @@
+"""Keeps runs from writing after they have lost their task, and after it was erased.
+
+A run that slept writes last what it had begun. While its lease lasts by its own clock, nobody else has the task, and
+the erasure waits until the lease and every write that began in it are over (``services.erasure``). So a write is fenced
+by the clock then, and is one conditional put. After the lease, the head is checked in the same transaction, which costs
+four times as much. An erasure removes the head, so nothing is written after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.dynamodb import items, keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.adapters.dynamodb.table import Action, Table
+    from a2a_serverless.domain.head import Head
+
+
+class Fence:
+    """The fence of the run that wrote ``head`` last or, without ``of_run``, that the task still exists."""
+
+    def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
+        self._table, self._head = table, head
+        self._held = _run_held(head) if of_run else _task_held(head)
+        self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
+
+    @property
+    def check(self) -> Action:
+        """An action that fails the others of its transaction if the run has lost the task."""
+        return self._table.check(self._place, self._held)
+
+    def checks(self) -> list[Action]:
+        """The check, unless the run's lease lasts."""
+        return [] if self._head.is_leased(self._table.now()) else [self.check]
+
+    def is_lost(self) -> bool:
+        """Whether the lease is over and the head says that the run has lost the task: then nothing may be stored."""
+        if self._head.is_leased(self._table.now()):
+            return False
+        found = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
+        return found is None or any(found.get(name) != value for name, value in self._held.items())
+
+
+def _run_held(head: Head) -> Mapping[str, Any]:
+    return {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
+
+
+def _task_held(head: Head) -> Mapping[str, Any]:
+    return {"created_at": {"N": str(head.created_at)}}

@@ -1,0 +1,79 @@
+"""Rule 6, and what holds after an erasure: a run writes only while it has its task (``adapters.dynamodb.fence``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, renew_lease, resume_run
+from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.ports.values import StoredText
+from a2a_serverless.protocol.v1 import Part
+from tests.contract.backends import LIMIT, NOW
+from tests.contract.tasks import KEY, by, chunk, progress, seen, taken
+
+if TYPE_CHECKING:
+    from tests.contract.backends import Store
+
+LARGE = Part(text="x" * 2 * LIMIT)
+VALUE, LARGE_VALUE = StoredText("key", "text", "v"), StoredText("key", "x" * 2 * LIMIT, "v")
+
+
+Write = Callable[["Store", Head], object]
+WRITES_OF_RUNS: dict[str, Write] = {
+    "a chunk": lambda store, head: store.log.append_chunk(head, chunk(3)),
+    "a large chunk": lambda store, head: store.log.append_chunk(head, chunk(3, LARGE)),
+    "a step": lambda store, head: store.log.store_step(head, "step", StepResult("", 1)),
+    "a large step": lambda store, head: store.log.store_step(head, "step", StepResult("", "x" * 2 * LIMIT)),
+    "a callback": lambda store, head: store.log.store_callback(head, "address", "call"),
+    "a status": lambda store, head: store.log.append(progress(HeadSnapshot(head, 2))),
+    "a value": lambda store, head: store.values.put_value(head, ValueScope(KEY), VALUE, None),
+    "a large value": lambda store, head: store.values.put_value(head, ValueScope(KEY), LARGE_VALUE, None),
+    "a renewal": lambda store, head: store.log.update_head(head, renew_lease(head, head.fence, now=NOW + 3)),
+}
+"""The writes of a run with this head."""
+
+
+@pytest.mark.parametrize("write", WRITES_OF_RUNS)
+def test_a_run_that_slept_through_its_task_s_erasure_writes_nothing_more(store: Store, write: str) -> None:
+    head = taken(store.log).head
+    assert store.log.append(cancel(seen(store.log), now=NOW + 3, by=by()))
+    store.erasure_store.erase_task(KEY)
+    store.now.ms = head.lease_until
+    assert not WRITES_OF_RUNS[write](store, head)
+    assert store.left() == 0
+    assert store.blobs.content == {}
+
+
+@pytest.mark.parametrize("write", WRITES_OF_RUNS)
+def test_rule_06_a_run_that_slept_through_its_lease_writes_only_if_nobody_else_has_its_task(
+    store: Store, write: str
+) -> None:
+    head = taken(store.log).head
+    store.now.ms = head.lease_until
+    assert WRITES_OF_RUNS[write](store, head)
+
+
+@pytest.mark.parametrize("write", WRITES_OF_RUNS)
+def test_rule_06_a_run_that_slept_through_its_lease_writes_nothing_if_another_has_its_task(
+    store: Store, write: str
+) -> None:
+    head = taken(store.log).head
+    assert store.log.update_head(head, resume_run(head, now=head.lease_until))
+    store.now.ms = head.lease_until
+    before = store.left()
+    assert not WRITES_OF_RUNS[write](store, head)
+    assert (store.left(), store.blobs.content) == (before, {})
+
+
+def test_what_a_call_has_made_is_stored_for_an_ended_task_and_not_for_an_erased_one(store: Store) -> None:
+    head, sent = taken(store.log).head, StepResult("", {"task": "other"})
+    assert store.log.append(cancel(seen(store.log), now=NOW + 3, by=by()))
+    store.now.ms = head.lease_until
+    assert store.log.store_step(head, "@call/c/sent", sent, of_run=False) == sent
+    store.erasure_store.erase_task(KEY)
+    assert store.log.store_step(head, "@call/c/sent", sent, of_run=False) is None
+    assert store.left() == 0
