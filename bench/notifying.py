@@ -136,7 +136,7 @@ class Instance:
             raise RuntimeError("the task is gone")
         n, artifact = snapshot.last + 1, Artifact(artifact_id="a", parts=(Part(text="x" * 800),))
         event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), snapshot.head.fence)  # noqa: FBT003, PLR2004
-        self.table.append_chunk(key, event, snapshot.head.expires)
+        self.table.append_chunk(snapshot.head._replace(lease_until=2**50), event)
         self.committed[key.task, n] = time.monotonic()
         self._looks[key] = heads.HeadSnapshot(snapshot.head, n)
 

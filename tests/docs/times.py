@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
-from a2a_serverless.adapters.dynamodb import api_keys, table
+from a2a_serverless.adapters.dynamodb import api_keys
+from a2a_serverless.adapters.dynamodb.table import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
@@ -20,7 +21,7 @@ from a2a_webhook_receiver import jwks, replay, verifier
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PAUSES_MS = 2 * sum(1000 * min(table.FIRST_PAUSE_S * 2**n, table.LONGEST_PAUSE_S) for n in range(table.TRIES))
+PAUSES_MS = 2 * sum(1000 * min(FIRST_PAUSE_S * 2**number, LONGEST_PAUSE_S) for number in range(TRIES))
 CLOCKS_MS = 2_000  # what two clocks may differ by (docs/internals.md#clocks)
 MAX_AGE_MS = Settings(values={}).jwks_max_age_seconds * 1000
 KEYS = rotation_times(MAX_AGE_MS // 1000)

@@ -67,8 +67,8 @@ GUARDS = (
         "a chunk is appended only if its number is free",
         WRITERS,
         TASK_LOG,
-        "refusal = self._table.write(self._table.put_new(self._event_item(key, event, expires)))",
-        "refusal = self._table.write(self._table.put(self._event_item(key, event, expires)))",
+        "refusal = self._table.write(self._table.put_new(chunk), *fence.checks())",
+        "refusal = self._table.write(self._table.put(chunk), *fence.checks())",
     ),
     Guard(
         "a status whose answer was lost is recognised",
@@ -81,7 +81,7 @@ GUARDS = (
         "a chunk whose answer was lost is recognised",
         WRITERS,
         TASK_LOG,
-        "return refusal is None or self._is_own(key, event, refusal)",
+        "return refusal is None or self._is_own(head.key, event, refusal)",
         "return refusal is None",
     ),
     Guard(
@@ -138,8 +138,8 @@ GUARDS = (
         "a step's first result stays",
         DYING,
         TASK_LOG,
-        "refusal = self._table.write(self._table.put_new(item))",
-        "refusal = self._table.write(self._table.put(item))",
+        "refusal = self._table.write(self._table.put_new(item), *fence.checks())",
+        "refusal = self._table.write(self._table.put(item), *fence.checks())",
     ),
     Guard(
         "a leased task is due when its lease expires",

@@ -145,7 +145,9 @@ def _sweep(at: int) -> Any:
 
 def _prepare_waiting(ports: Ports) -> None:
     _prepare(ports)
-    head = ports.log.read_head(KEY).head
+    snapshot = ports.log.read_head(KEY)
+    assert snapshot
+    head = snapshot.head._replace(lease_until=START + 1)
     ports.log.store_callback(head, "address", "call")
     opened = {"address": "agent", "url": "https://a.example/callbacks/address", "token": "t", "agent": "other"}
     ports.log.store_step(head, "@call/call", StepResult("", {**opened}))

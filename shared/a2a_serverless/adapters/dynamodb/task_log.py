@@ -132,8 +132,8 @@ class DynamoTaskLog:
         fence = Fence(self._table, head)
         if fence.is_lost():
             return False
-        item = self._event_item(head.key, event, head.expires)
-        refusal = self._table.write(self._table.put_new(item), *fence.checks())
+        chunk = self._event_item(head.key, event, head.expires)
+        refusal = self._table.write(self._table.put_new(chunk), *fence.checks())
         return refusal is None or self._is_own(head.key, event, refusal)
 
     def update_head(self, before: Head, after: Head) -> bool:
