@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
-from a2a_serverless.domain.head import cancel, hand_over, start_run
+from a2a_serverless.domain.head import Head, cancel, hand_over, start_run
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.values import StoredText
 from tests.contract.backends import LIMIT, NOW, Store
 from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
-
-if TYPE_CHECKING:
-    from a2a_serverless.domain.head import Head
 
 SCOPES = [ValueScope(KEY), ValueScope(KEY, "context")]
 EACH = pytest.mark.parametrize("scope", SCOPES, ids=["task", "conversation"])
@@ -126,3 +123,47 @@ def test_the_next_task_of_a_conversation_prolongs_the_life_of_a_value_that_it_re
     put(store, head, ValueScope(later, "context"), "key", "2")
     store.now.ms = EXPIRES * 1000 + 1
     assert texts(store, scope) == [("key", "2")]
+
+
+# ---- Writes whose answers were lost
+
+MUTATIONS: dict[str, Callable[[Store, Head, ValueScope], object]] = {
+    "put": lambda store, head, scope: store.values.put_value(head, scope, StoredText("key", "mine", "own"), None),
+    "put new": lambda store, head, scope: store.values.put_value(head, scope, StoredText("new", "mine", "own"), ""),
+    "replace": lambda store, head, scope: store.values.put_value(head, scope, StoredText("key", "mine", "own"), "v1"),
+    "delete": lambda store, head, scope: store.values.delete_value(head, scope, "key", "own", None),
+    "delete a version": lambda store, head, scope: store.values.delete_value(head, scope, "key", "own", "v1"),
+}
+
+
+@EACH
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_write_whose_answer_was_lost_is_a_success_when_it_is_repeated(
+    store: Store, scope: ValueScope, mutation: str
+) -> None:
+    head = taken(store.log).head
+    store.values.put_value(head, scope, StoredText("key", "1", "v1"), None)
+    answers, left = [], []
+    for _ in range(2):
+        answers.append(MUTATIONS[mutation](store, head, scope))
+        left.append(store.values.list_values(scope, "", "", 10))
+    assert (answers, left[0]) == (["own", "own"], left[1])
+
+
+@EACH
+@pytest.mark.parametrize(("mutation", "key"), [("put new", "new"), ("replace", "key")])
+@pytest.mark.parametrize("other", ["replaces it", "deletes it"])
+def test_a_write_whose_answer_was_lost_is_a_success_also_if_another_has_built_on_it(
+    store: Store, scope: ValueScope, mutation: str, key: str, other: str
+) -> None:
+    head = taken(store.log).head
+    store.values.put_value(head, scope, StoredText("key", "1", "v1"), None)
+    assert MUTATIONS[mutation](store, head, scope) == "own"
+    if other == "replaces it":
+        assert store.values.put_value(head, scope, StoredText(key, "theirs", "v9"), "own") == "v9"
+    else:
+        assert store.values.delete_value(head, scope, key, "v9", "own") == "v9"
+    before = store.values.list_values(scope, "", "", 10)
+    if (mutation, other) != ("put new", "deletes it"):  # there is no value: it is written again
+        assert MUTATIONS[mutation](store, head, scope) == "own"
+        assert store.values.list_values(scope, "", "", 10) == before

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import KeyValueStore, StoredValue, VersionConflict
+from a2a_serverless import KeyValueStore, Step, StoredValue, VersionConflict
 from a2a_serverless.domain.values import KEY_LIMIT, SIZE_LIMIT, dump_value
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, die, fail
@@ -194,3 +194,27 @@ def test_a_put_is_one_call_of_the_store_and_nothing_else() -> None:
     more, less = calls(one), calls(nothing)
     assert len(more) == len(less) + 1
     assert more.count("table.put_value") == 1
+
+
+async def adding(task: TaskContext) -> str:
+    """Adds one to a number: it reads it in a step, and replaces the version that it has read."""
+
+    async def read(key: str) -> list[Any]:
+        found = await task.conversation.get(key)
+        return [found.value, found.version] if found else [0, ""]
+
+    for key in ("a", "a", "b"):
+        number, version = await task.step(Step(f"read {key}", repeat=True), read, key)
+        await task.conversation.put(key, number + 1, version=version)
+    await task.conversation.delete("b")
+    return str([(one.key, one.value) for one in await task.conversation.list()])
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
+@pytest.mark.parametrize("what", [die, fail])
+def test_a_number_is_raised_once_whatever_call_goes_wrong(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
+    count = Count()
+    played(adding, count)
+    for number in range(3, len(count.calls)):
+        _, task = played(adding, At(number, late=late, what=what))
+        assert last_word(task) == "[('a', 2)]", number

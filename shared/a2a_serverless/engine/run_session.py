@@ -325,19 +325,18 @@ class RunSession:
         self.has_written = True
         return kept
 
-    def write_value(self, write: Callable[[Head, str], str | None]) -> tuple[str, str]:
-        """Writes a value with a new version; returns that version, and the one that is stored afterwards.
+    def write_value(self, write: Callable[[Head], str | None]) -> str:
+        """Writes a value; returns the version that is stored afterwards.
 
-        ``write`` returns the latter, or None if the head was not as the run knows it.
+        ``write`` returns it, or None if the head was not as the run knows it.
         """
-        by = self._ids.new()
 
         def attempt() -> str:
-            stored = write(self.head, by)
+            stored = write(self.head)
             self._check_written(stored is not None)
             return str(stored)
 
-        return by, _retry(attempt)
+        return _retry(attempt)
 
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
         """Stores which task a call created and returns the stored result. Works in any thread, also without the lease.

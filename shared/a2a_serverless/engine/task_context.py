@@ -145,9 +145,9 @@ class DurableTaskContext:
         self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
         self.calls = AgentCalls(registry, session, self._steps, self.endings, self._store_once)
-        self.store = RunValues(values, ValueScope(session.key), session, self._perform)
+        self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
         conversation = ValueScope(session.key, session.head.context_id)
-        self.conversation = RunValues(values, conversation, session, self._perform)
+        self.conversation = RunValues(values, conversation, session, self._perform, self._identify)
 
     @property
     def id(self) -> str:
@@ -525,6 +525,9 @@ class DurableTaskContext:
         self._check_open()
         self._session.flush()
         return call()
+
+    def _identify(self, write: Json) -> str:
+        return self._open_scope().message_id(self.id, "value", write)
 
     async def _do_step(
         self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]

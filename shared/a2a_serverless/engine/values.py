@@ -30,12 +30,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """One run's access to the values of ``scope``. ``perform`` makes a store call after the run's waiting chunks."""
+    """One run's access to the values of ``scope``. ``perform`` makes a store call after the run's waiting chunks.
+
+    ``identify`` returns the id of a write, from what it does: the same in each run. It is the version that the write
+    stores. So a run that repeats a write finds that it was done.
+    """
 
     store: ValueStore
     scope: ValueScope
     session: RunSession
     perform: Callable[[Callable[[], Any]], Awaitable[Any]]
+    identify: Callable[[Json], str]
 
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
@@ -58,15 +63,18 @@ class RunValues:
         text = dump_value(value)
         await self._check_use(key)
 
-        def write(head: Head, by: str) -> str | None:
+        by = self.identify([self.scope.context_id, key, text, version])
+
+        def write(head: Head) -> str | None:
             return self.store.put_value(head, self.scope, StoredText(key, text, by), version)
 
-        return await self._write(key, write)
+        return await self._write(key, by, write)
 
     async def delete(self, key: str, *, version: str | None = None) -> None:
         """See ``KeyValueStore.delete``."""
         await self._check_use(key)
-        await self._write(key, lambda head, by: self.store.delete_value(head, self.scope, key, by, version))
+        by = self.identify([self.scope.context_id, key, version])
+        await self._write(key, by, lambda head: self.store.delete_value(head, self.scope, key, by, version))
 
     @property
     def _caller(self) -> Caller:
@@ -86,11 +94,10 @@ class RunValues:
         if self.scope.context_id is not None and FULL_SCOPE not in self._caller.scopes:
             await self._find(key, "operate")
 
-    async def _write(self, key: str, write: Callable[[Head, str], str | None]) -> str:
-        by, stored = await self.perform(lambda: self.session.write_value(write))
-        if stored != by:
+    async def _write(self, key: str, by: str, write: Callable[[Head], str | None]) -> str:
+        if await self.perform(lambda: self.session.write_value(write)) != by:
             raise VersionConflict(f"The value {key!r} has been changed meanwhile: read it again.")
-        return str(stored)
+        return by
 
 
 def _loaded(found: StoredText) -> StoredValue:

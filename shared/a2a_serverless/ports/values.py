@@ -39,7 +39,8 @@ class ValueStore(Protocol):
         """Stores a value and returns its version; ``expected`` is the version that it replaces, "" for no value.
 
         With None it replaces any. If the expected version is not stored, nothing is written, and the version that is
-        stored is returned ("" for none). Returns None when the run does not have the task any more. Idempotent.
+        stored is returned ("" for none). Returns None when the run does not have the task any more. Idempotent by the
+        version: a write that was done before, and that nobody or one other has replaced since, is a success.
         """
 
     def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:

@@ -1,7 +1,8 @@
 """The values that agents keep: in the partition of their task, or of their owner for a conversation.
 
 A write is one transaction: the item, on condition that the task's head has the fence of the writing run. A deletion
-writes an item that has expired, so that writers need no right to delete; the table removes it.
+writes an item that has expired, so that writers need no right to delete; the table removes it. An item names the
+version that it has replaced, so that a writer whose answer was lost finds out that its write was followed by another.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.values import ValueScope
 
 MINUTE_S: Final = 60  # more than clocks differ
-_BODY: Final[Item] = {"body": None, "blob": None, "size": None}  # what another value may have had
+_OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had
 
 
 class DynamoValueStore:
@@ -54,20 +55,22 @@ class DynamoValueStore:
 
     def _write(self, head: Head, item: Item, expected: str | None) -> str | None:
         version = str(item["version"]["S"])
-        if self._table.write(self._replacing(item, expected), Fence(self._table, head).check) is None:
+        item |= {"replaced": {"S": expected}} if expected else {}
+        refusal = self._table.write(self._replacing(item, expected), Fence(self._table, head).check)
+        if refusal is None:
             return version
-        standing = self._table.get(item["pk"]["S"], item["sk"]["S"])
-        stored = standing["version"]["S"] if standing else ""
-        if stored == version or (expected is not None and stored != expected):
-            return str(stored)
-        return None
+        found = refusal.found[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
+        if {"S": version} in (found.get("version"), found.get("replaced")):
+            return version  # an earlier try, whose answer was lost; another may have replaced it since
+        stored = found["version"]["S"] if found and items.is_live(found, self._table.now()) else ""
+        return str(stored) if expected is not None and stored != expected else None
 
     def _replacing(self, item: Item, expected: str | None) -> Action:
         if expected is None:
             return self._table.put(item)
         if expected == "":
             return self._table.put_new(item)
-        return self._table.update(item, _BODY, _attributes(item), {"version": {"S": expected}})
+        return self._table.update(item, _OPTIONAL, _attributes(item), {"version": {"S": expected}})
 
     def _text_of(self, item: Item) -> StoredText:
         known = items.readable(item)
