@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import (
@@ -26,6 +27,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
+    from a2a_serverless.adapters.memory import MemoryTable
     from a2a_serverless.ports.tasks import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
@@ -83,6 +85,18 @@ def head_of(log: TaskLog, key: TaskKey = KEY) -> Head:
 def writer(key: TaskKey = KEY) -> Head:
     """The head of a run whose lease lasts."""
     return opening(key).head._replace(state=TaskState.WORKING, fence=1, lease_until=2**50)
+
+
+SPOILED = ["a chunk before its time", "a newer form", "no event"]
+
+
+def spoil(table: MemoryTable, key: TaskKey, how: str) -> None:
+    """Makes a stored task unreadable, in one of the ways ``SPOILED``. It has one event."""
+    if how == "a chunk before its time":
+        assert table.append_chunk(writer(key), chunk(2))
+    else:
+        attribute = {"v": {"N": "99"}} if how == "a newer form" else {"body": {"S": "{}"}}
+        table.items.partitions[keys.task(key)][keys.event(1)].update(attribute)
 
 
 def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:

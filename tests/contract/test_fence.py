@@ -11,7 +11,7 @@ from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, renew_lease, 
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.ports.values import StoredText
-from a2a_serverless.protocol.v1 import Part
+from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import KEY, by, chunk, progress, seen, taken
 
@@ -77,3 +77,22 @@ def test_what_a_call_has_made_is_stored_for_an_ended_task_and_not_for_an_erased_
     store.erasure_store.erase_task(KEY)
     assert store.log.store_step(head, "@call/c/sent", sent, of_run=False) is None
     assert store.left() == 0
+
+
+def test_rule_02_a_run_that_has_ended_its_task_writes_nothing_behind_the_end(store: Store) -> None:
+    done = progress(taken(store.log), TaskState.COMPLETED)
+    assert store.log.append(done)
+    before = store.left()
+    assert not store.log.append_chunk(done.after, chunk(4))
+    assert store.log.store_step(done.after, "step", StepResult("", 1)) is None
+    assert store.values.put_value(done.after, ValueScope(KEY), VALUE, None) is None
+    assert store.left() == before
+
+
+def test_rule_02_what_stands_in_a_log_behind_the_end_is_not_shown(store: Store) -> None:
+    head = taken(store.log).head
+    assert store.log.append(progress(seen(store.log), TaskState.COMPLETED))
+    assert store.log.append_chunk(head, chunk(4)), "by a run that knows no better"
+    read = store.log.read_task(KEY)
+    assert read
+    assert (read[1].status.state, read[1].artifacts) == (TaskState.COMPLETED, ())

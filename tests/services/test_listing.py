@@ -15,7 +15,7 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
 from tests.contract.backends import NOW
-from tests.contract.tasks import by, chunk, opening, seen, writer
+from tests.contract.tasks import SPOILED, by, chunk, opening, seen, spoil, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,6 +135,20 @@ def test_a_task_with_more_bytes_than_a_page_reads_is_a_page_of_its_own() -> None
     tasks = some(1)
     tasks.add("large", NOW + 8, parts=(Part(text="x" * 2 * READ_BYTES),))
     assert [[task.id for task in page.tasks] for page in tasks.pages(EVERYTHING)] == [["large"], ["0"]]
+
+
+# ---- What cannot be read
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_task_that_cannot_be_read_is_left_out_of_its_page_and_is_in_the_log(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = some(5)
+    spoil(tasks.table, ME.key("2"), how)
+    assert told(tasks.pages(ListTasksRequest(page_size=2))) == ["4", "3", "1", "0"]
+    (record,) = [record for record in caplog.records if record.message == "task unreadable"]
+    assert record.__dict__["task"] == "2"
 
 
 # ---- What of a task is told

@@ -2,32 +2,39 @@
 
 The index lists the tasks and when their status changed; the tasks themselves are read from their logs. A page reads a
 bounded number of index entries, so a filter that few tasks match may give short pages. It ends with the task for which
-``READ_BYTES`` of stored text have been read: an answer has room for no more. ``totalSize`` is counted on the first
-page, up to ``COUNTED``. The page token is sealed: it is valid only for the same caller and filters.
+``READ_BYTES`` of stored text have been read: an answer has room for no more. A task that cannot be read is left out and
+logged; GetTask answers it with an internal error. ``totalSize`` is counted on the first page, up to ``COUNTED``. The
+page token is sealed: it is valid only for the same caller and filters.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 from a2a_serverless.services.contents import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.keys import Sealer
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
+    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog, TaskPart
     from a2a_serverless.protocol.v1 import Task
 
 COUNTED: Final = 1000
 READ: Final = 300
 READ_BYTES: Final = INLINE
+UNREADABLE: Final = (IllegalTransition, LookupError, RuntimeError, TypeError, ValueError)
+"""What reading raises if what is stored is wrong. A store that fails raises something else."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +88,21 @@ def _read(
     left = READ_BYTES
     for count, entry in enumerate(page, 1):
         key = principal.key(entry.task)
-        if found := lister.log.read_part(key, query.history_length, artifacts=query.include_artifacts):
+        if found := _read_one(lister, key, query):
             left -= found.size
             if query.status in {None, found.head.state}:
                 tasks.append(found.task)
         if left <= 0:
             return tasks, count
     return tasks, len(page)
+
+
+def _read_one(lister: TaskLister, key: TaskKey, query: ListTasksRequest) -> TaskPart | None:
+    try:
+        return lister.log.read_part(key, query.history_length, artifacts=query.include_artifacts)
+    except UNREADABLE as error:
+        logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
+        return None
 
 
 def _newness(task: Task) -> tuple[int, str]:

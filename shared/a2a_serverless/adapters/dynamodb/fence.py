@@ -24,6 +24,7 @@ class Fence:
 
     def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
         self._table, self._head = table, head
+        self._has_ended = of_run and head.is_terminal
         self._held = _run_held(head) if of_run else _task_held(head)
         self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
 
@@ -37,7 +38,9 @@ class Fence:
         return [] if self._head.is_leased(self._table.now()) else [self.check]
 
     def is_lost(self) -> bool:
-        """Whether the lease is over and the head says that the run has lost the task: then nothing may be stored."""
+        """Whether the run has ended the task, or has lost it, as the head says: then nothing may be stored."""
+        if self._has_ended:
+            return True
         if self._head.is_leased(self._table.now()):
             return False
         found = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
