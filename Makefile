@@ -137,8 +137,11 @@ model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also
 .PHONY: mutants
 mutants: SEED ?= 1
 mutants: COUNT ?= 500
-mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: make mutants SEED=2 COUNT=50
-	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.mutants.run --seed $(SEED) --count $(COUNT) $(ARGS)
+mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: make mutants SEED=2 COUNT=50 AREA=scopes
+	@for python in $(wildcard .a2a/venvs/framework-*/bin/python); do \
+	  $(UV) pip install --quiet --python $$python --no-deps --constraint requirements/dev.txt coverage --editable .; \
+	done
+	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.mutants.run $(AREA:%=--area %) --seed $(SEED) --count $(COUNT) $(ARGS)
 
 .PHONY: fuzz
 fuzz: EXAMPLES ?= 5000

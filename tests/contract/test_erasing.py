@@ -14,12 +14,12 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
-from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import start_run
+from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.head import follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.protocol.v1 import Part
@@ -35,7 +35,7 @@ from a2a_serverless.services.erasure import (
 from a2a_serverless.services.erasure import erase_all as asked_until_done
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
-from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, opening, seen, taken, writer
+from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,6 +162,25 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
     store.log.create(opening(KEY, parts=(Part(url=mine.address),)))
     assert erase_all(erasure(store), wanted(ALICE, task="task-1")).blobs == 1
     assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
+
+
+@NEARBY
+def test_what_each_message_and_each_call_of_a_task_has_left_elsewhere_is_erased_with_it(store: Store) -> None:
+    files = [StoredFile(UPLOADS, letter * 64, 3) for letter in "ab"]
+    for file in files:
+        store.blobs.put(f"{keys.path(KEY.tenant, KEY.owner, UPLOADS)}/{file.sha256}", b"abc")
+    store.log.create(opening(sent="m-1", parts=(Part(url=files[0].address),)))
+    answer = Incoming(message(Part(url=files[1].address), message_id="m-2"))
+    receipt = IdempotencyRecord("echo", "m-2", "digest", KEY.task)
+    assert store.log.append(follow_up(seen(store.log), answer, now=NOW + 1, by=by()), receipt)
+    for name in ("one", "two"):
+        url = f"https://a.example.com/callbacks/{name}"
+        store.log.store_step(writer(), f"@call/{name}", StepResult("d", {"url": url}))
+        store.log.store_callback(writer(), name, name)
+    erase_all(erasure(store), wanted(ALICE, task="task-1"))
+    assert [store.log.find_idempotency(KEY, "echo", sent) for sent in ("m-1", "m-2")] == [None, None]
+    assert [store.log.find_callback(name) for name in ("one", "two")] == [None, None]
+    assert (store.left(), store.blobs.content) == (0, {})
 
 
 @NEARBY

@@ -726,3 +726,49 @@ def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s:
     task = world.send("hello", agent="parent")
     world.wait(110_000)
     assert result(world, task.id) == "canceled"
+
+
+class Several(Endless):
+    """Agents elsewhere that work until they are canceled, each call on a task of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[str, TaskState] = {}
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
+        del callback
+        task_id = message.parts[0].text or ""
+        self.states[task_id] = TaskState.WORKING
+        return self.get(caller, agent, task_id)
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        self.state = self.states[task_id]
+        return super().get(caller, agent, task_id)
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        del caller, agent
+        self.states[task_id] = TaskState.CANCELED
+
+
+def test_of_several_calls_at_once_the_one_with_a_limit_ends_at_it_and_the_others_go_on() -> None:
+    async def work(task: TaskContext) -> None:
+        async def call(name: str, timeout_s: float | None) -> None:
+            child = await task.call(name, "echo", name, timeout_s=timeout_s)
+            assert isinstance(child, Task)
+            await task.emit(name, str(child.status.state), last=True)
+
+        async with asyncio.TaskGroup() as calls:
+            for name, timeout_s in (("longest", None), ("short", 60), ("long", 600)):
+                calls.create_task(call(name, timeout_s))
+
+    world, peer = world_of(agent_of(work, "parent")), Several()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent")
+    world.wait(110_000)
+    assert peer.states == {"longest": "working", "short": "canceled", "long": "working"}
+    world.wait(600_000)
+    assert peer.states == {"longest": "working", "short": "canceled", "long": "canceled"}
+    peer.states["longest"] = TaskState.COMPLETED
+    world.settle()
+    made = {one.name: one.text() for one in world.get(task.id, "parent").artifacts}
+    assert made == {"short": "canceled", "long": "canceled", "longest": "completed"}

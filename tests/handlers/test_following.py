@@ -200,6 +200,30 @@ def test_whoever_comes_back_to_another_instance_with_its_last_number_gets_exactl
         assert rest.data == whole.data[after:]
 
 
+@pytest.mark.parametrize("binding", WHOLE)
+def test_whoever_has_seen_the_end_of_a_task_and_subscribes_again_is_told_that_it_has_ended(binding: str) -> None:
+    scene = Scene()
+    task = scene.made(*TO_THE_END)
+    (whole,) = scene.read(scene.subscribe(binding, task))
+    request = BINDINGS[binding][Operation.SUBSCRIBE](Names(task=task))
+    seen = {"last-event-id": str(whole.numbers[-1])}
+    began, answer = scene.world.now, scene.edge().answer(request._replace(headers={**request.headers, **seen}))
+    frames = scene.read(answer.stream)[0].frames if answer.stream else [(began, answer.body)]
+    assert [at for at, body in frames if b"The task has ended" in body] == [began]
+
+
+@pytest.mark.parametrize("binding", WHOLE)
+def test_a_message_that_is_streamed_again_by_who_has_seen_its_end_is_answered_at_once(binding: str) -> None:
+    scene = Scene()
+    _, stream = scene.sent(binding, *TO_THE_END)
+    (whole,) = scene.read(stream)
+    began = scene.world.now
+    request = BINDINGS[binding][Operation.STREAM](Names())
+    seen = {"last-event-id": str(whole.numbers[-1])}
+    scene.read(scene.opened(request._replace(headers={**request.headers, **seen})))
+    assert scene.world.now - began < 1_000
+
+
 def test_a_stream_that_breaks_off_at_any_event_and_is_resumed_tells_what_an_unbroken_one_tells() -> None:
     for frames in range(1, 6):
         scene = Scene()

@@ -206,6 +206,27 @@ def test_counting_looks_only_at_what_has_changed_since_the_last_time() -> None:
     assert len(seen) <= 15
 
 
+def test_a_task_that_the_index_shows_late_is_counted_the_next_time() -> None:
+    place = Place(tasks=10)
+
+    class Index(MemoryTable):
+        """Shows a change half a minute later."""
+
+        def list_page(self, *arguments: Any, **named: Any) -> Any:
+            entries, after = super().list_page(*arguments, **named)
+            found = [(entry, self.read_head(ME.key(entry.task))) for entry in entries]
+            shown_until = place.world.now - 30_000
+            return [entry for entry, seen in found if seen and seen.head.status_at <= shown_until], after
+
+    place.world = World([Asker().agent], table=Index)
+    place.edge = place.instance()
+    assert not any(refused(place.send()) for _ in range(10))
+    place.world.wait(10_000)
+    assert not refused(place.send()), "the tasks are counted, and none is seen"
+    place.world.wait(40_000)
+    assert [refused(place.send()) for _ in range(10)] == [False] * 9 + [True]
+
+
 def test_of_too_many_unfinished_tasks_as_many_are_kept_as_the_limit_needs_and_the_others_are_not_forgotten() -> None:
     place = Place(tasks=100)
     tasks = [json.loads(place.send().body)["task"]["id"] for _ in range(30)]

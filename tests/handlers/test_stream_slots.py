@@ -155,6 +155,18 @@ def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
     assert place.open == (0, 0)  # and its lease is over
 
 
+def test_a_renewal_that_comes_after_the_end_of_its_stream_counts_no_stream() -> None:
+    place = Place(streams=1)
+    world = place.world
+    limiter = RateLimiter(place.owners, world.table, world.clock, world.ids, place.quota, LIFE.max_life_ms)
+    slot = limiter.open_stream(ME, world.now + 20 * MINUTE_MS)
+    assert slot
+    assert place.open == (1, 1)
+    slot.release()
+    slot.renew()
+    assert place.open == (0, 0)
+
+
 # ---- Clients that leave
 
 

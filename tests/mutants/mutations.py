@@ -12,29 +12,17 @@ from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.model.edits import edited
+from tests.mutants.areas import AREAS, LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 PACKAGE: Final = "a2a_serverless"
-LIBRARY: Final = Path(__file__).parents[2] / "shared" / PACKAGE
-TARGETS: Final = (
-    "domain/delivery.py",
-    "domain/head.py",
-    "domain/key_ring.py",
-    "domain/push.py",
-    "engine/*.py",
-    "services/deliver.py",
-    "services/key_rotation.py",
-    "adapters/key_ring.py",
-    "adapters/dynamodb/*.py",
-)
-
 COMPARISONS: Final[dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
@@ -100,9 +88,9 @@ class Mutant:
             return False
 
 
-def modules() -> list[str]:
-    """The modules whose functions are changed, without the package's name."""
-    paths = sorted(path for target in TARGETS for path in LIBRARY.glob(target) if path.name != "__init__.py")
+def modules(area: str = "") -> list[str]:
+    """The modules whose functions are changed, of one area or of all, without the package's name."""
+    paths = [path for one in ([AREAS[area]] if area else AREAS.values()) for path in one.paths]
     return [".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in paths]
 
 

@@ -13,7 +13,7 @@ from warnings import catch_warnings
 from coverage import Coverage, CoverageData
 from coverage.exceptions import CoverageWarning
 
-from tests.mutants.mutations import LIBRARY, TARGETS, Mutant
+from tests.mutants.areas import LIBRARY
 from tests.mutants.processes import Outcome, all_done, start
 
 if TYPE_CHECKING:
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from tests.mutants.mutations import Mutant
+
 # A mutant is let to tests of so many seconds of CPU.
 ENOUGH_S: Final = 40.0
 
 
 class RelevantTests:
-    """The tests by what they run, kept in ``folder``."""
+    """The tests by which lines of ``sources`` they run, kept in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sources: Sequence[Path]) -> None:
+        self._sources = [str(path) for path in sources]
         self._coverage = folder / "coverage"
         self._seconds = folder / "seconds.json"
 
@@ -87,9 +90,12 @@ class RelevantTests:
     def _measure_part(
         self, number: int, items: Sequence[pytest.Item], run: Callable[[pytest.Item, pytest.Item | None], bool]
     ) -> None:
-        files = [str(LIBRARY / target) for target in TARGETS]
         measured = Coverage(
-            data_file=self._coverage, data_suffix=str(number), include=files, config_file=False, messages=False
+            data_file=self._coverage,
+            data_suffix=str(number),
+            include=self._sources,
+            config_file=False,
+            messages=False,
         )
         measured.start()
         seconds = {}

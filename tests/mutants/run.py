@@ -1,15 +1,16 @@
-"""Lets the tests loose on small wrong changes of the library: ``make mutants SEED=1 COUNT=500``.
+"""Lets the tests loose on small wrong changes of the library: ``make mutants SEED=1 COUNT=500``, or of one ``AREA``.
 
-Each mutant runs in a forked copy of this process, in which all tests are collected: the tests that run its lines, the
-fastest first, until one fails. Tests that open sockets or start other programs are left out. A run that was interrupted
-goes on, and a kill is believed until the library or the test changes. What lives has to stand in ``survivors.toml``
-with its reason. ``ARGS=--control`` runs the same tests without the changes, and nothing may die.
+Each mutant runs in a forked copy of this process, in which the tests of its area (``areas.py``) are collected: those
+that run its lines, the fastest first, until one fails. Tests that open sockets or start other programs are left out. A
+run that was interrupted goes on, and a kill is believed until the library or the test changes. What lives has to stand
+in ``survivors.toml`` with its reason. ``ARGS=--control`` runs the same tests without the changes, and nothing may die.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import tomllib
@@ -22,23 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-import typer
 
-from tests.mutants.mutations import LIBRARY, Mutant, choose, modules, mutants_of
+from tests.mutants.areas import AREAS, CHECKOUT, LIBRARY
+from tests.mutants.mutations import Mutant, choose, modules, mutants_of
 from tests.mutants.processes import Outcome, allow, next_done, start
 from tests.mutants.relevant import RelevantTests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-TESTS: Final = Path(__file__).parents[1]
-FOLDER: Final = TESTS.parent / ".a2a" / "mutants"
+FOLDER: Final = CHECKOUT / ".a2a" / "mutants"
 SURVIVORS: Final = Path(__file__).with_name("survivors.toml")
-SUITES: Final = (
-    *("adapters", "client", "contract", "costs", "domain", "engine", "handlers", "model", "releases", "services"),
-    *(f"faults/test_{name}.py" for name in ("recovery", "undisturbed")),
-    *(f"protocol/test_{name}.py" for name in ("golden", "stored_events")),
-)
 ENOUGH: Final = 0.9
 JOBS: Final = 2
 CASES: Final = 10
@@ -55,21 +50,24 @@ def known_survivors() -> dict[Key, dict[str, str]]:
 class Trial:
     """A pytest plugin: instead of running the tests it lets them loose on the mutants."""
 
-    def __init__(self, mutants: Iterable[Mutant], folder: Path, *, control: bool = False) -> None:
+    def __init__(
+        self, mutants: Iterable[Mutant], folder: Path, sources: Sequence[Path], *, control: bool = False
+    ) -> None:
         self.results: dict[Key, dict[str, Any]] = {}
         self._mutants = [*mutants]
-        self._folder = folder
         self._file = folder / ("control.jsonl" if control else "results.jsonl")
         self._control = control
-        self._relevant = RelevantTests(folder)
+        self._relevant = RelevantTests(folder, sources)
         self._items: dict[str, pytest.Item] = {}
         self._passed = self._failed = False
-        self._state = state_of(*(TESTS / suite for suite in SUITES))
+        self._state = ""
 
     def pytest_sessionstart(self) -> None:
         """The same examples each time. It is imported here, because pytest has to import it before."""
-        from hypothesis import settings
-
+        try:
+            from hypothesis import settings
+        except ModuleNotFoundError:
+            return
         settings.register_profile("mutants", database=None, derandomize=True, deadline=None)
         settings.load_profile("mutants")
 
@@ -90,11 +88,12 @@ class Trial:
         """Lets the tests loose, in as many processes as there are jobs."""
         assert not session.testsfailed, "some tests cannot be collected"
         self._items = {item.nodeid: item for item in session.items}
+        self._state = state_of(*{item.path for item in session.items})
         self._relevant.measure(session.items, self._run)
         self._load()
         left = [one for one in self._mutants if one.key not in self.results]
         left.sort(key=lambda one: one.key in known_survivors())
-        typer.echo(f"{len(self._items)} tests, {len(self._mutants)} mutants, {len(left)} to run")
+        print(f"{len(self._items)} tests, {len(self._mutants)} mutants, {len(left)} to run")
         running: dict[int, Mutant] = {}
         while left or running:
             while left and len(running) < JOBS:
@@ -105,7 +104,7 @@ class Trial:
             if outcome is not Outcome.DONE:
                 self._keep(mutant, outcome.value)
             if len(left) % 25 == 0:
-                typer.echo(f"{time.strftime('%H:%M:%S')} {len(left)} left")
+                print(f"{time.strftime('%H:%M:%S')} {len(left)} left")
         self._load()
         return True
 
@@ -163,35 +162,65 @@ def report(results: Mapping[Key, Mapping[str, Any]], chosen: Iterable[Mutant]) -
         counts["equivalent" if lives and "equivalent" in listed else result] += 1
         if lives or listed:
             reason = listed.get("equivalent") or listed.get("unpromised") or "NO REASON IS LISTED"
-            typer.echo(f"\n{result}: {'.'.join(mutant.key[:2])}: {mutant.text}\n  {reason}")
+            print(f"\n{result}: {'.'.join(mutant.key[:2])}: {mutant.text}\n  {reason}")
             unexplained += lives != bool(listed)
     different = counts.total() - counts["equivalent"]
-    share = (different - counts["survived"]) / different
-    typer.echo(f"\n{counts.total()} mutants: " + ", ".join(f"{number} {what}" for what, number in counts.most_common()))
-    typer.echo(
-        f"{share:.1%} of those that are not equivalent die; {ENOUGH:.0%} must. {unexplained} are listed wrongly."
-    )
+    share = (different - counts["survived"]) / different if different else 1.0
+    print(f"\n{counts.total()} mutants: " + ", ".join(f"{number} {what}" for what, number in counts.most_common()))
+    print(f"{share:.1%} of those that are not equivalent die; {ENOUGH:.0%} must. {unexplained} are listed wrongly.")
     return 0 if share >= ENOUGH and not unexplained else 1
+
+
+def run_area(area: str, seed: int, count: int, match: str, *, control: bool) -> int:
+    """Lets the tests of an area loose on some of its mutants; returns the exit status."""
+    chosen = choose([one for module in modules(area) for one in mutants_of(module)], seed, count)
+    chosen = [one for one in chosen if match in " ".join(one.key)]
+    folder = FOLDER / state_of(LIBRARY) / area
+    folder.mkdir(parents=True, exist_ok=True)
+    trial = Trial(chosen, folder, AREAS[area].paths, control=control)
+    options = ["-q", "-s", "-p", "no:cacheprovider"]
+    if AREAS[area].framework:
+        options.append("--confcutdir=tests/frameworks")
+    began = time.monotonic()
+    if status := pytest.main([*options, *map(str, AREAS[area].suites)], plugins=[trial]):
+        return int(status)
+    print(f"{(time.monotonic() - began) / 60:.0f} minutes")
+    return report(trial.results, chosen)
+
+
+def run_areas(areas: Sequence[str], seed: int, count: int, match: str, *, control: bool) -> int:
+    """Lets the tests loose on each area, on as many of ``count`` mutants as its size says."""
+    sizes = {area: sum(len(mutants_of(module)) for module in modules(area)) for area in areas}
+    failed, skipped = [], []
+    for area, size in sizes.items():
+        if not AREAS[area].python.exists():
+            skipped.append(area)
+            continue
+        part = max(1, round(count * size / sum(sizes.values())))
+        print(f"\n{area}: {part} of {size} mutants, seed {seed}", flush=True)
+        options = ["--area", area, "--seed", str(seed), "--count", str(part), "--match", match]
+        options += ["--control"] if control else []
+        command = [str(AREAS[area].python), "-m", "tests.mutants.run", *options]
+        if subprocess.run(command, check=False).returncode:  # noqa: S603 - this program
+            failed.append(area)
+    for area in skipped:
+        print(f"SKIPPED: {area}. Its framework is not installed: make .a2a/venvs/framework-{area}/.installed")
+    print(f"Failed: {', '.join(failed) or 'none'}")
+    return 1 if failed else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--area", choices=AREAS, help="one area only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--control", action="store_true", help="run the same tests without the changes")
     parser.add_argument("--match", default="", help="only chosen mutants with this text in module, function or change")
     given = parser.parse_args()
-    chosen = choose([one for module in modules() for one in mutants_of(module)], given.seed, given.count)
-    chosen = [one for one in chosen if given.match in " ".join(one.key)]
-    folder = FOLDER / state_of(LIBRARY)
-    folder.mkdir(parents=True, exist_ok=True)
-    trial = Trial(chosen, folder, control=given.control)
-    options = ["-q", "-s", "-p", "no:cacheprovider"]
-    began = time.monotonic()
-    if status := pytest.main([*options, *(str(TESTS / suite) for suite in SUITES)], plugins=[trial]):
-        return int(status)
-    typer.echo(f"{(time.monotonic() - began) / 60:.0f} minutes")
-    return report(trial.results, chosen)
+    if given.area and AREAS[given.area].python == Path(sys.executable):
+        return run_area(given.area, given.seed, given.count, given.match, control=given.control)
+    areas = [given.area] if given.area else [*AREAS]
+    return run_areas(areas, given.seed, given.count, given.match, control=given.control)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
+from tests.mutants.areas import AREAS, LIBRARY, TESTS
 from tests.mutants.mutations import Mutant, choose, modules, mutants_of
 from tests.mutants.processes import Outcome, allow, next_done, start
 from tests.mutants.run import Trial, known_survivors, report
@@ -57,7 +58,8 @@ def test_what_a_test_notices_is_killed_and_what_none_notices_lives(tmp_path: Pat
     options = [str(path), "-q", "-s", "-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
 
     def run() -> None:
-        assert not pytest.main(options, plugins=[Trial([killed, lives, never_run], tmp_path)])
+        trial = Trial([killed, lives, never_run], tmp_path, AREAS["keys"].paths)
+        assert not pytest.main(options, plugins=[trial])
 
     start(run)
     assert next_done()[1] is Outcome.DONE
@@ -85,6 +87,17 @@ def test_the_share_counts_what_is_not_equivalent(capsys: pytest.CaptureFixture[s
     results[KEY_RING[0].key] = {"result": "survived"}
     assert report(results, KEY_RING) == 1, "no reason is listed"
     assert "NO REASON IS LISTED" in capsys.readouterr().out
+
+
+def test_each_module_is_changed_in_one_area_and_each_pattern_names_files() -> None:
+    every = [module for area in AREAS for module in modules(area)]
+    assert len(every) == len(set(every))
+    folders = ("engine", "ext", "handlers", "services")
+    whole = {path for folder in folders for path in (LIBRARY / folder).glob("[!_]*.py")}
+    assert whole <= {path for area in AREAS.values() for path in area.paths}
+    for area in AREAS.values():
+        assert [pattern for pattern in area.modules if not [*LIBRARY.glob(pattern)]] == []
+        assert [pattern for pattern in area.tests if not [*TESTS.glob(pattern)]] == []
 
 
 def test_each_listed_survivor_can_be_made_and_has_one_reason() -> None:

@@ -33,7 +33,7 @@ from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer, agent_of
-from tests.faults.plans import NoFaults
+from tests.faults.plans import Killed, NoFaults
 from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
@@ -294,6 +294,23 @@ def test_a_webhook_in_a_repeated_follow_up_is_one_webhook() -> None:
     sent(world, request)
     assert world.table.list_configs(ME.key(task.id)) == before
     assert len(before) == 1
+
+
+def test_a_webhook_whose_message_was_lost_is_one_webhook_when_the_message_is_sent_again() -> None:
+    faults = During("table.add_config")
+    world = World([Writer().agent], faults)
+    task = sent(world, said())
+    request = with_push(said("more", "m-2", task_id=task.id))
+
+    def die() -> None:
+        raise Killed
+
+    faults.do(die)
+    with pytest.raises(Killed):
+        sent(world, request)
+    assert [message.message_id for message in world.get(task.id).history] == ["m-1"]
+    assert [message.message_id for message in sent(world, request).history] == ["m-1", "m-2"]
+    assert len(world.table.list_configs(ME.key(task.id))) == 1
 
 
 # ---- Answers that name the context only

@@ -83,7 +83,7 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
     """Determines where a stream begins for a client that has seen everything up to ``after``; None has seen nothing.
 
     Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has seen it all (specification
-    3.1.6). With ``ends_fine``, for the sender of a message, an ended task is sent instead.
+    3.1.6). With ``ends_fine``, for the sender of a message, a task whose turn is over is sent instead.
     """
     found = log.read_task(key)
     if found is None or found[0].agent != agent:
@@ -93,7 +93,8 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
         return StreamStart(task, told=False, after=after)
     if head.is_terminal and not ends_fine:
         raise UnsupportedOperation("The task has ended. Read it with GetTask.")
-    return StreamStart(task, told=after != task.n, after=task.n)
+    is_over = ends_fine and head.state in TURN_ENDS
+    return StreamStart(task, told=is_over or after != task.n, after=task.n)
 
 
 async def follow_events(

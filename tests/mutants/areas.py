@@ -1,0 +1,128 @@
+"""Which modules are changed, and which tests are let loose on each: those that say what it does, and no others.
+
+So a mutant takes seconds. The areas of a framework need its environment (``make frameworks``).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+CHECKOUT: Final = Path(__file__).parents[2]
+LIBRARY: Final = CHECKOUT / "shared" / "a2a_serverless"
+TESTS: Final = CHECKOUT / "tests"
+
+
+class Area(NamedTuple):
+    """Modules, as patterns in the library, and their tests, as patterns in ``tests``."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    framework: str = ""
+
+    @property
+    def paths(self) -> list[Path]:
+        """The sources that are changed."""
+        return _files(LIBRARY, self.modules)
+
+    @property
+    def suites(self) -> list[Path]:
+        """The files of tests."""
+        return _files(TESTS, self.tests)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that has what the area imports. It is missing if the framework is not installed."""
+        if not self.framework:
+            return Path(sys.executable)
+        return CHECKOUT / ".a2a" / "venvs" / f"framework-{self.framework}" / "bin" / "python"
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.name != "__init__.py")
+
+
+AREAS: Final = {
+    "scopes": Area(
+        (
+            *("engine/chunks.py", "engine/codecs.py", "engine/emits.py", "engine/endings.py", "engine/errors.py"),
+            *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py", "engine/signals.py"),
+            "engine/step_names.py",
+        ),
+        (
+            *("engine/test_answers.py", "engine/test_chunks.py", "engine/test_emits_in_steps.py"),
+            *("engine/test_same_in_each_run.py", "engine/test_signals.py", "engine/test_step_options.py"),
+            *("engine/test_steps.py", "replay/test_*.py"),
+        ),
+    ),
+    "runs": Area(
+        (
+            *("engine/inline.py", "engine/lazy_inline.py", "engine/run.py", "engine/run_session.py"),
+            *("engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
+        ),
+        ("domain/test_head.py", "engine/test_*.py", "model/test_*.py", "releases/test_*.py", "faults/test_recovery.py"),
+    ),
+    "calls": Area(
+        ("engine/calls.py", "engine/files.py", "engine/values.py"),
+        ("engine/test_calls.py", "engine/test_fetching.py", "engine/test_values.py", "engine/test_messages.py"),
+    ),
+    "deliveries": Area(
+        (
+            *("domain/delivery.py", "domain/push.py", "services/circuit_breakers.py", "services/deliver*.py"),
+            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
+        ),
+        (
+            *("domain/test_delivery.py", "faults/test_recovery.py", "faults/test_undisturbed.py"),
+            *("handlers/test_deliveries.py", "model/test_*.py", "releases/test_*.py", "services/test_*.py"),
+        ),
+    ),
+    "keys": Area(
+        ("adapters/key_ring.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
+        (
+            *("adapters/test_key*.py", "domain/test_key_ring.py", "handlers/test_documents.py"),
+            *("handlers/test_extended_card.py", "handlers/test_signed_cards.py", "model/test_*.py"),
+            *("services/test_key_rotation.py", "services/test_rotating_under_load.py"),
+        ),
+    ),
+    "tasks": Area(
+        (
+            *("services/callbacks.py", "services/contents.py", "services/listing.py", "services/open_questions.py"),
+            *("services/operations.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
+            *("services/task_changes.py", "services/tasks.py", "services/timeline.py"),
+        ),
+        (
+            *("contract/test_sweeping.py", "handlers/test_callback.py", "handlers/test_co*.py"),
+            *("handlers/test_following.py", "handlers/test_history.py", "handlers/test_limits.py"),
+            *("handlers/test_operations.py", "handlers/test_operator_api.py", "handlers/test_pages.py"),
+            *("handlers/test_stream_slots.py", "handlers/test_timeline.py", "handlers/test_uploads.py"),
+            *("handlers/test_waiting.py", "releases/test_*.py", "services/test_*.py"),
+        ),
+    ),
+    "erasure": Area(
+        ("adapters/dynamodb/erasure.py", "services/erasure.py"),
+        ("contract/test_erasing.py", "handlers/test_eraser.py", "handlers/test_operator_api.py"),
+    ),
+    "tables": Area(
+        (
+            *("adapters/dynamodb/api_keys.py", "adapters/dynamodb/items.py", "adapters/dynamodb/keys.py"),
+            *("adapters/dynamodb/payloads.py", "adapters/dynamodb/push_store.py", "adapters/dynamodb/stores.py"),
+            *("adapters/dynamodb/table.py", "adapters/dynamodb/task_log.py", "adapters/dynamodb/values.py"),
+        ),
+        ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
+    ),
+    "handlers": Area(
+        ("adapters/sqs.py", "handlers/*.py"),
+        (
+            *("adapters/test_sqs.py", "handlers/test_concurrent_messages.py", "handlers/test_eraser.py"),
+            *("handlers/test_invocations.py", "handlers/test_queues.py", "handlers/test_schedules.py"),
+            *("handlers/test_table_stream.py", "releases/test_*.py"),
+        ),
+    ),
+    "a2a-sdk": Area(("ext/a2a_sdk.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk"),
+    "langgraph": Area(("ext/langgraph.py",), ("frameworks/test_langgraph*.py",), "langgraph"),
+    "pydantic-ai": Area(
+        ("ext/answers.py", "ext/history.py", "ext/pydantic_ai.py"), ("frameworks/test_pydantic_ai*.py",), "pydantic-ai"
+    ),
+    "strands": Area(("ext/strands.py",), ("frameworks/test_strands*.py",), "strands"),
+}
