@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from a2a_serverless import Step
+from a2a_serverless import Step, with_retries
 from a2a_serverless.testing import START, SimulatedLoop
 
 if TYPE_CHECKING:
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 NAMES: Final = ("a", "b")
 KINDS: Final = (
-    *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask"),
-    *("call", "sleep", "race", "branches", "scope", "timeout"),
+    *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel"),
+    *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout"),
 )
+OUTERMOST: Final = {"stream", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope"}
+"""These stand in the agent's function itself."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
+APART: Final = "#"
+"""It marks a question whose answer does not depend on how many came before it, because another branch asks, too."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +53,17 @@ def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[s
     operations = []
     for number in range(chance.randint(2, 5 if depth == 0 else 3)):
         kind, own = chance.choice(kinds), f"{label}{number}"
-        if depth and kind in {"call", "race", "branches", "sleep", "timeout", "scope"}:
-            kind = "say"  # these stand in the agent's function itself
-        if depth > 1 and kind in {"emit", "flaky"}:
+        if depth and kind in OUTERMOST:
+            kind = "say"
+        if depth > 1 and kind in {"emit", "flaky", "cancel"}:
             kind = "repeat"
         operations.append(_operation(chance, kind, own, depth, kinds))
     return operations
 
 
 def _operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[str, ...]) -> Operation:
-    is_named_apart = kind in {"step", "flaky", "call", "race", "branches", "timeout"}
-    name = label if is_named_apart else chance.choice(NAMES)
+    repeats = kind not in {"step", "stream", "cancel", "call", "race", "first", "branches", "questions", "timeout"}
+    name = chance.choice(NAMES) if repeats else label
     inner: tuple[tuple[Operation, ...], ...] = ()
     if kind in {"step", "repeat", "flaky"} and depth < DEEPEST and chance.random() < 0.6:
         inner = (tuple(make_program(chance, depth + 1, f"{label}.", kinds)),)
@@ -67,14 +71,25 @@ def _operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[s
         inner = (tuple(make_program(chance, 1, f"{label}.", kinds)),)
     if kind == "branches":
         inner = tuple(_branch(chance, f"{label}.{number}.") for number in range(2))
+    if kind == "questions":
+        inner = tuple(_asking_branch(chance, f"{label}.{number}.") for number in range(2))
     return Operation(kind, label, name, chance.choice([1, 7, 20]), inner)
 
 
 def _branch(chance: Random, label: str) -> tuple[Operation, ...]:
-    """What runs beside another branch: names of its own, because it shares the scope."""
-    kinds = [chance.choice(LEAVES) for _ in range(chance.randint(1, 3))]
-    labels = [f"{label}{number}" for number in range(len(kinds))]
-    return tuple(Operation(kind, own, own, chance.choice([1, 7, 20])) for kind, own in zip(kinds, labels, strict=True))
+    """What runs beside another branch: its steps have names of their own, because it shares the scope."""
+    kinds = ["step", *(chance.choice(LEAVES) for _ in range(chance.randint(1, 2)))]
+    own = [(kind, f"{label}{number}") for number, kind in enumerate(kinds)]
+    return tuple(
+        Operation(kind, one, one if kind in {"step", "repeat"} else chance.choice(NAMES), chance.choice([1, 7, 20]))
+        for kind, one in own
+    )
+
+
+def _asking_branch(chance: Random, label: str) -> tuple[Operation, ...]:
+    """A step and then a question, beside a branch that does the same."""
+    pay = Operation("step", f"{label}pay", f"{label}pay", chance.choice([1, 7, 20]))
+    return pay, Operation("ask", f"{label}ask", f"{label}{APART}")
 
 
 class Task(Protocol):
@@ -100,6 +115,7 @@ class Effects:
     wrong: list[str] = field(default_factory=list)
     winners: dict[str, str] = field(default_factory=dict)
     is_stored: Callable[[str], bool] = bool
+    begin_try: Callable[[str], None] = lambda _: None
 
     def begin(self, label: str) -> None:
         if label in self.lost:
@@ -139,14 +155,42 @@ class Player:
 
     async def _flaky(self, operation: Operation) -> Any:
         """Fails at its first try, in whatever run; the agent tries again."""
+        name = Step(f"think {operation.name}", repeat=True)
         for number in range(2):
             try:
-                return await self._task.step(
-                    f"flaky {operation.name}", lambda fails=number == 0: self._body(operation, fails=fails)
-                )
+                return await self._task.step(name, lambda fails=number == 0: self._body(operation, fails=fails))
             except OSError as error:
                 if str(error) != operation.label:
                     raise AssertionError(operation.label) from error
+        raise AssertionError(operation.label)
+
+    async def _stream(self, operation: Operation) -> Any:
+        """A step that emits, and fails after its first chunk; then it is tried again, within the step."""
+        tries: list[int] = []
+
+        async def work() -> list[Any]:
+            tries.append(1)
+            self._effects.begin_try(f"text {operation.label}")
+            for chunk in ("<", ">"):
+                await self._task.emit(f"text {operation.label}", chunk, append=True)
+                await asyncio.sleep(operation.seconds)
+                if len(tries) == 1:
+                    raise OSError(operation.label)
+            return await self._body(operation)
+
+        return await self._task.step(f"step {operation.name}", with_retries(work, times=2, pause_s=1))
+
+    async def _cancel(self, operation: Operation) -> Any:
+        """The agent's own time limit cancels a step at its first try; then it is tried again without one."""
+        for limit_s, seconds in ((1, 2), (None, 0)):
+
+            async def work(seconds: int = seconds) -> list[Any]:
+                await asyncio.sleep(seconds)
+                return await self._body(operation)
+
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    return await self._task.step(f"step {operation.name}", work)
         raise AssertionError(operation.label)
 
     async def _emit(self, operation: Operation) -> str:
@@ -201,12 +245,32 @@ class Player:
         pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
         return [winner, await self._step(pay)]
 
+    async def _first(self, operation: Operation) -> list[Any]:
+        """The first of two steps decides the name of a third, which goes on beside the second."""
+        runners = [
+            Operation("step", f"{operation.label}.{number}", f"{operation.label}.{number}", seconds)
+            for number, seconds in enumerate([45, 20 + operation.seconds])
+        ]
+        results = asyncio.as_completed([asyncio.ensure_future(self._step(runner)) for runner in runners])
+        winner = (await next(results))[0]
+        self._effects.winners[operation.label] = winner
+        pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
+        return [winner, *await asyncio.gather(self._step(pay), *results)]
+
     async def _branches(self, operation: Operation) -> Any:
         return list(await asyncio.gather(*map(self.play, operation.inner)))
+
+    async def _questions(self, operation: Operation) -> Any:
+        return await self._branches(operation)
 
     async def _scope(self, operation: Operation) -> list[Any]:
         with self._task.scope(f"scope {operation.name}"):
             return await self.play(operation.inner[0])
+
+
+def answer_to(question: str, number: int) -> str:
+    """The client's answer to its ``number``-th question."""
+    return f"answer to {question}" if APART in question else f"answer {number}"
 
 
 class _Text:
@@ -234,7 +298,7 @@ class Oracle:
 
     async def ask(self, question: str) -> _Text:
         self.asked.append(question)
-        return _Text(f"answer {len(self.asked)}")
+        return _Text(answer_to(question, len(self.asked)))
 
     async def call(self, name: str, agent: str, content: str) -> _Text:
         del name
@@ -263,6 +327,13 @@ class Oracle:
         return nullcontext()
 
 
+def in_order(asked: list[str]) -> list[str]:
+    """The questions; those of branches beside each other, which are asked in any order, by name."""
+    return [question for question in asked if APART not in question] + sorted(
+        question for question in asked if APART in question
+    )
+
+
 def outcome_of(operations: list[Operation]) -> dict[str, Any]:
     """What a task that plays the operations must come to."""
     clock = [START]
@@ -270,7 +341,8 @@ def outcome_of(operations: list[Operation]) -> dict[str, Any]:
     def wait(ms: int) -> None:
         clock[0] += ms
 
-    oracle, effects = Oracle(), Effects()
+    oracle = Oracle()
+    effects = Effects(begin_try=lambda artifact: oracle.texts.pop(artifact, None))
     loop = SimulatedLoop(lambda: clock[0], wait)
     try:
         answer = loop.run_until_complete(Player(oracle, effects).play(operations))
@@ -278,7 +350,7 @@ def outcome_of(operations: list[Operation]) -> dict[str, Any]:
         loop.close()
     return {
         "answer": str(answer),
-        "asked": oracle.asked,
+        "asked": in_order(oracle.asked),
         "progress": oracle.progress,
         "artifacts": oracle.texts,
         "usage": dict(oracle.usage),
