@@ -170,6 +170,21 @@ def test_an_agent_that_refuses_also_the_message_without_a_webhook_is_not_asked_a
     assert webhooks_sent(elsewhere) == [CALLBACK.url, None]
 
 
+@pytest.mark.parametrize(("siblings", "at_once"), [(True, False), (False, True)])
+def test_without_webhooks_only_an_agent_that_knows_message_ids_for_sure_may_let_us_wait(
+    elsewhere: Elsewhere, *, siblings: bool, at_once: bool
+) -> None:
+    elsewhere.speaks("1.0")
+    elsewhere.answers = [REFUSED, TASKS["1.0"]]
+    agents = {"far": f"{elsewhere.url}/rpc"}
+    remote_agents = A2ARemoteAgents(agents) if siblings else A2ARemoteAgents({}, {"far": elsewhere.url})
+    assert remote_agents.has_push("far")
+    remote_agents.send(Caller(ME), "far", HELLO, CALLBACK)
+    assert not remote_agents.has_push("far")
+    configuration = elsewhere.asked[-1][2]["params"]["configuration"]
+    assert configuration.get("returnImmediately", False) is at_once
+
+
 def test_owners_who_choose_one_context_id_do_not_meet_in_a_conversation_elsewhere(elsewhere: Elsewhere) -> None:
     elsewhere.speaks("1.0")
     elsewhere.answers = [TASKS["1.0"]] * 5

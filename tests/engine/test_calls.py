@@ -140,6 +140,10 @@ class Endless:
     def tags(self) -> dict[str, tuple[str, ...]]:
         return {}
 
+    def has_push(self, agent: str) -> bool:
+        del agent
+        return True
+
     def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         self.sent.append(message)
         self.callback = callback
@@ -585,43 +589,6 @@ def test_a_call_that_is_over_goes_on_while_a_step_still_runs() -> None:
     world.plan(30_000, end)
     world.settle()
     assert [artifact.name for artifact in world.get(task.id, "parent").artifacts] == ["called.txt", "worked.txt"]
-
-
-class Away(Siblings):
-    """Agents elsewhere that cannot be reached for some seconds."""
-
-    def __init__(self, world: World, seconds: float) -> None:
-        super().__init__(world)
-        self.until = world.now + int(seconds * 1000)
-        self.tried: list[str] = []
-
-    def send(
-        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
-    ) -> Task | Message:
-        self.tried.append(agent)
-        if self.world.now < self.until:
-            raise AgentCallFailed(f"{agent} is away")
-        return super().send(caller, agent, message, callback)
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(5.5, "completed"), (10, "echo is away")])
-def test_an_agent_is_tried_three_times_in_six_seconds(seconds: float, said: str) -> None:
-    async def work(task: TaskContext) -> str:
-        try:
-            child = await task.call("write", "echo", "hello")
-        except AgentCallFailed as failed:
-            return str(failed)
-        assert isinstance(child, Task)
-        return str(child.status.state)
-
-    world = world_of(agent_of(work, "parent"), Writer().agent)
-    away = Away(world, seconds)
-    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=away))
-    task = world.send("hello", agent="parent")
-    world.settle()
-    last = world.get(task.id, "parent").status.message
-    assert last
-    assert (last.text(), len(away.tried)) == (said, 3)
 
 
 def test_calls_one_after_the_other_each_wait_without_compute() -> None:

@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
+from a2a_serverless.ports.agents import AgentUnavailable
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -71,7 +72,7 @@ class AgentCredentials:
         try:
             text = self._read()
         except (BotoCoreError, ClientError) as error:
-            raise AgentCallFailed("The credentials for remote agents could not be read.") from error
+            raise AgentUnavailable("The credentials for remote agents could not be read.") from error
         try:
             return credentials_of(text, local=self._local)
         except ValueError as error:

@@ -19,11 +19,14 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import (
     A2AError,
+    InternalError,
     InvalidAgentResponse,
     PushNotSupported,
     TaskNotCancelable,
     TaskNotFound,
 )
+from a2a_serverless.http_client.transport import ResponseTimeout
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
+LATER: Final = frozenset({408, 409, 425, 429})
+"""The refusals (4xx) after which the same request may succeed. All of 5xx are such."""
+SERVER_ERROR: Final = 500
 
 
 class A2ARemoteAgents:
@@ -118,15 +124,18 @@ class A2ARemoteAgents:
     ) -> Task | Message:
         message = message if agent in self._siblings else _for_elsewhere(caller, message)
         with self._client(caller, agent) as client:
-            if agent not in self._without_push:
+            if self.has_push(agent):
                 try:
                     return client.send(_request(message, callback))
                 except PushNotSupported:  # although its card offers it; nothing was stored
                     self._without_push.add(agent)
-            return client.send(_request(message, None))
+            return client.send(_request(message, None, at_once=agent in self._others))
+
+    def has_push(self, agent: str) -> bool:
+        return agent not in self._without_push
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        with self._client(caller, agent) as client:
+        with self._client(caller, agent, reads=True) as client:
             return client.get(task_id, history_length=0)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
@@ -140,32 +149,48 @@ class A2ARemoteAgents:
                     raise  # a sibling that no longer admits the caller never will again, so its task is left alone
 
     @contextmanager
-    def _client(self, caller: Caller, agent: str) -> Iterator[Client]:
+    def _client(self, caller: Caller, agent: str, *, reads: bool = False) -> Iterator[Client]:
         """The client for an agent, whose card is read once; errors in the block become AgentCallFailed."""
         if agent not in self._clients:
             self.card(agent)
         service_tokens = self._service_tokens(caller) if agent in self._siblings else {}
-        with self._failing(agent):
+        with self._failing(agent, reads=reads):
             yield replace(self._clients[agent], headers={**self._headers, **service_tokens})
 
     @contextmanager
-    def _failing(self, agent: str) -> Iterator[None]:
+    def _failing(self, agent: str, *, reads: bool = False) -> Iterator[None]:
         told = self._hidden if agent in self._others else str
         try:
             yield
         except Unreachable as error:
-            raise AgentCallFailed(f"The agent {agent!r} could not be reached: {error.why}.") from error
+            text = f"The agent {agent!r} could not be reached: {error.why}."
+            raise AgentUnavailable(text, is_slow=isinstance(error, ResponseTimeout)) from error
         except InvalidAgentResponse as error:
             raise AgentCallFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
         except (A2AError, HttpError) as error:
+            if _is_temporary(error, reads=reads):
+                text = f"The agent {agent!r} cannot answer now: {told(str(error))}"
+                raise AgentUnavailable(text, getattr(error, "retry_after_s", None)) from error
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
 
 
-def _request(message: Message, callback: TaskPushNotificationConfig | None) -> SendMessageRequest:
-    """The request that sends the message and waits for no task."""
-    configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
+def _is_temporary(error: A2AError | HttpError, *, reads: bool) -> bool:
+    """Whether a later try may succeed.
+
+    An agent that answers an internal error (-32603) may be able to read the task later; a message it has refused.
+    """
+    if isinstance(error, HttpError):
+        return error.status in LATER or error.status >= SERVER_ERROR
+    return reads and isinstance(error, InternalError)
+
+
+def _request(
+    message: Message, callback: TaskPushNotificationConfig | None, *, at_once: bool = True
+) -> SendMessageRequest:
+    """The request that sends the message. The answer comes ``at_once``, or when the task has ended."""
+    configuration = SendMessageConfiguration(return_immediately=at_once, task_push_notification_config=callback)
     return SendMessageRequest(message=message, configuration=configuration)
 
 

@@ -26,6 +26,7 @@ from a2a_serverless.domain.access import (
 )
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.ports.agents import AgentUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ class ServiceTokenIssuer:
         try:
             sealed = self._sealer.seal(claims)
         except Overloaded as error:
-            raise AgentCallFailed(str(error)) from error
+            raise AgentUnavailable(str(error), error.retry_after_s) from error
         if len(self._made) >= KEPT:
             self._made.clear()
         self._made[caller] = (now, encode_key(sealed, SERVICE_TOKEN_PREFIX))

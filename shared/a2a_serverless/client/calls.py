@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
 
-from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.http_client.transport import ClientRequest, ResponseBody, Transport
+from a2a_serverless.domain.errors import (
+    A2AError,
+    FieldViolation,
+    InternalError,
+    InvalidAgentResponse,
+    UnsupportedOperation,
+)
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.errors import CODES
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
+SERVER_ERROR: Final = 500
 
 # Where several classes share a code, the first one in the table is the general one.
 _BY_CODE: Final[dict[int, type[A2AError]]] = {
@@ -51,11 +59,15 @@ BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
 
 
 class HttpError(Exception):
-    """The request was refused with an HTTP status and without an A2A error. ``status`` is that status."""
+    """The request was refused with an HTTP status and without an A2A error. ``status`` is that status.
 
-    def __init__(self, status: int, text: str) -> None:
+    ``retry_after_s`` is what the answer's ``Retry-After`` says, or None.
+    """
+
+    def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
         super().__init__(f"HTTP {status}: {text}" if text else f"HTTP {status}")
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 class PeerError(A2AError):
@@ -149,16 +161,16 @@ class Client:
 
     def _result(self, operation: Operation, request: ProtoModel) -> Json:
         with self.transport(self._call(operation, request, JSON)) as answer:
-            return _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
+            return _result_in(answer, answer.body.read(ANSWER_LIMITS.body + 1))
 
     def _stream(self, operation: Operation, request: ProtoModel, after: int | None) -> Iterator[ClientEvent]:
         with self.transport(self._call(operation, request, EVENT_STREAM, after)) as answer:
             if answer.status != OK or not answer.headers.get("content-type", "").startswith(EVENT_STREAM):
-                result = _result_in(answer.status, answer.body.read(ANSWER_LIMITS.body + 1))
+                result = _result_in(answer, answer.body.read(ANSWER_LIMITS.body + 1))
                 yield ClientEvent(None, peers.read_item(self.version, result))
                 return
             for event in read_events(answer.body, ANSWER_LIMITS.body):
-                result = _result_in(answer.status, event.data)
+                result = _result_in(answer, event.data)
                 yield ClientEvent(event.number, peers.read_item(self.version, result))
 
     def _call(self, operation: Operation, request: ProtoModel, accept: str, after: int | None = None) -> ClientRequest:
@@ -181,22 +193,42 @@ def text_message(
     return Message(message_id=uuid4().hex, role=Role.USER, parts=parts, context_id=context_id, task_id=task_id)
 
 
-def _result_in(status: int, body: bytes) -> Json:
-    """Returns the ``result`` of a response. Raises its ``error``, or HttpError when it is not JSON-RPC."""
+def _result_in(answer: ClientResponse, body: bytes) -> Json:
+    """Returns the ``result`` of a response. Raises its ``error``, or HttpError when the status says more than that."""
+    status = answer.status
     try:
         document = loads(body, ANSWER_LIMITS)
     except A2AError as error:
         if status == OK:
             raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
-        raise HttpError(status, "") from None
-    if not isinstance(document, dict) or "jsonrpc" not in document or status in BY_HTTP:
-        raise HttpError(status, _words(document))
-    problem = document.get("error")
+        raise HttpError(status, "", retry_after_s(answer.headers)) from None
+    problem = document.get("error") if isinstance(document, dict) and "jsonrpc" in document else None
+    is_by_http = status in BY_HTTP or (status >= SERVER_ERROR and _is_unknown(problem))
+    if not isinstance(document, dict) or "jsonrpc" not in document or is_by_http:
+        raise HttpError(status, _words(document), retry_after_s(answer.headers))
     if isinstance(problem, dict):
         _raise(problem)
     if "result" not in document:
         raise InvalidAgentResponse("The agent answered with neither result nor error.")
     return document["result"]
+
+
+def _is_unknown(problem: Json) -> bool:
+    """Whether a JSON-RPC error says no more than that the agent has failed."""
+    code = problem.get("code") if isinstance(problem, dict) else None
+    return not isinstance(code, int) or _BY_CODE.get(code) in {None, InternalError}
+
+
+def retry_after_s(headers: Mapping[str, str]) -> int | None:
+    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); a date counts from the answer's ``Date``."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return int(text[:9])
+    try:
+        at, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return max(0, int((at - now).total_seconds()))
+    except (TypeError, ValueError):  # no date; one of the two without a zone
+        return None
 
 
 def words_in(body: bytes) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.calls import OK, Client, HttpError, words_in
+from a2a_serverless.client.calls import OK, Client, HttpError, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
@@ -96,9 +96,10 @@ def objects_in(document: Json, name: str) -> list[JsonObject]:
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
     """Fetches the JSON document at ``url``. Raises Unreachable, HttpError, or InvalidAgentResponse."""
     with transport(ClientRequest(url, {"Accept": "application/json", **headers})) as answer:
-        status, body = answer.status, answer.body.read(ANSWER_LIMITS.body + 1)
+        status, headers, body = answer.status, answer.headers, answer.body.read(ANSWER_LIMITS.body + 1)
     if status != OK:
-        raise HttpError(status, ": ".join(filter(None, [f"no document at {url}", words_in(body)])))
+        text = ": ".join(filter(None, [f"no document at {url}", words_in(body)]))
+        raise HttpError(status, text, retry_after_s(headers))
     try:
         return loads(body, ANSWER_LIMITS)
     except A2AError as error:

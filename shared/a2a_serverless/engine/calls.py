@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from a2a_serverless.domain.head import SUSPEND_MS, clear_children
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
+from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
 from a2a_serverless.engine.step_names import CALL, CARD, TAGS, call_name
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
@@ -51,6 +54,12 @@ Ask: TypeAlias = "Callable[[MessageContent, str, Scope], Awaitable[Message]]"
 T = TypeVar("T")
 
 RETRIES_S: Final = (0.0, 1.0, 5.0)
+SHORTEST_PAUSE_MS: Final = 2_000
+LONGEST_LOOK_MS: Final = 60_000
+LAST_MS: Final = 300_000
+"""So long before the end of its task's life a call without a limit times out: its agent can still say what it has."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,32 @@ class CallLimit:
         """When the call times out, in ms; None for never."""
         ends = ((called_at, self.timeout_s), (task_made_at, self.deadline_s))
         return min((at + int(seconds * 1000) for at, seconds in ends if seconds is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call under way, until ``until`` (ms). ``name`` is that of its first record, ``opened`` its content."""
+
+    name: str
+    agent: str
+    opened: dict[str, Any]
+    until: int
+    ask: Ask
+    scope: Scope
+
+
+def look_pause_ms(waited_ms: int) -> int:
+    """How long to wait before the next look at an agent that makes no callbacks: half of the time waited so far."""
+    return min(max(SHORTEST_PAUSE_MS, waited_ms // 2), LONGEST_LOOK_MS)
+
+
+def retry_pause_ms(waited_ms: int, retry_after_s: int | None) -> int:
+    """How long to wait before the next try at an agent that is unavailable, ``waited_ms`` after the call was made.
+
+    The agent's own wish counts if it is longer, up to an hour. After an hour pauses are a sixtieth of the call's age.
+    """
+    pause_ms = max(look_pause_ms(waited_ms), waited_ms // 60, 1000 * (retry_after_s or 0))
+    return min(pause_ms, SUSPEND_MS)
 
 
 class AgentCalls:
@@ -165,13 +200,19 @@ class AgentCalls:
         opened: dict[str, Any] = {}
         try:
             opened = self._open_call(name, agent, content, limit)
-            answer = await self._make_call(name, agent, parts, opened, limit, ask, scope)
+            call = _Call(name, agent, opened, self._until(limit, opened["at"]), ask, scope)
+            answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
             self._store_once(f"{name}/failed", str(failure), self._endings.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
         else:
             self._store_once(f"{name}/done", _dump_answer(answer), self._endings.next_number())
             self._record_span(name, agent, opened)
+
+    def _until(self, limit: CallLimit, called_at: int) -> int:
+        """When a call times out, in ms: at its limit, or in time before the task's own life ends."""
+        head = self._session.head
+        return min(limit.until(called_at, head.created_at) or NEVER, head.deadline - LAST_MS)
 
     def _record_span(self, name: str, agent: str, opened: dict[str, Any], error: str = "") -> None:
         """Records the span of a call that is over, under the ids that it was made with."""
@@ -186,22 +227,11 @@ class AgentCalls:
         """The remote agents, which get the call's span as the parent of theirs if it has one."""
         return self._registry.remote_agents.with_trace(opened["trace"]) if "trace" in opened else self._remote_agents
 
-    async def _make_call(  # noqa: PLR0913 - a call's
-        self,
-        name: str,
-        agent: str,
-        parts: Sequence[Part],
-        opened: dict[str, Any],
-        limit: CallLimit,
-        ask: Ask,
-        scope: Scope,
-    ) -> Task | Message:
-        with self._endings.at_work():
-            sent = await self._send_once(name, agent, parts, opened)
+    async def _make_call(self, call: _Call, parts: Sequence[Part]) -> Task | Message:
+        sent = await self._send_once(call, parts)
         if isinstance(sent, Message):
             return sent
-        until = limit.until(opened["at"], self._session.head.created_at)
-        return await self._follow_task(name, agent, sent, opened, until, ask, scope)
+        return await self._follow_task(call, sent)
 
     def _open_call(self, name: str, agent: str, content: str, limit: CallLimit) -> dict[str, Any]:
         """The call's ids and addresses, the same in every run."""
@@ -212,8 +242,7 @@ class AgentCalls:
     def _new_call(self, agent: str, content: str, limit: CallLimit) -> Json:
         """New ids and addresses for a call. Raises AgentCallFailed if its time is over already."""
         ids, now = self._registry.ids, self._session.now()
-        until = limit.until(now, self._session.head.created_at)
-        if until is not None and now >= until:
+        if now >= self._until(limit, now):
             raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
         identity: dict[str, Json] = {"agent": agent, "content": content, "message": ids.new(), "token": ids.new()}
         url = f"{self._registry.base_url}/callbacks/{ids.new()}"
@@ -221,99 +250,109 @@ class AgentCalls:
             identity |= {"trace": trace, "parent": self._session.trace}
         return identity | {"at": now, "url": url, "address": self._remote_agents.address(agent)}
 
-    async def _send_once(self, name: str, agent: str, parts: Sequence[Part], opened: dict[str, Any]) -> str | Message:
-        """Sends the call's message unless that is done; returns the id of the remote task, or the remote message."""
-        kept = self._steps.get(f"{name}/sent")
-        if kept is not None:
-            return str(cast("dict[str, Json]", kept.value)["task"])
-        if not self._session.head.children:
-            self._session.mark_children()
-        self._session.store_callback(opened["url"].rpartition("/")[2], name.removeprefix(CALL))
-        message = Message(
-            message_id=opened["message"], role=Role.USER, parts=tuple(parts), context_id=self._session.head.context_id
-        )
-        answer = await self._retry(lambda: self._send(name, agent, message, opened))
-        return answer if isinstance(answer, Message) else answer.id
+    async def _send_once(self, call: _Call, parts: Sequence[Part]) -> dict[str, Any] | Message:
+        """Sends the call's message unless that is done; returns what is stored of the remote task, or the message."""
+        if f"{call.name}/sent" not in self._steps:
+            opened, head = call.opened, self._session.head
+            if not head.children:
+                self._session.mark_children()
+            self._session.store_callback(opened["url"].rpartition("/")[2], call.name.removeprefix(CALL))
+            identity: dict[str, Any] = {"message_id": opened["message"], "context_id": head.context_id}
+            message = Message(role=Role.USER, parts=tuple(parts), **identity)
+            answer = await self._ask_agent(call, lambda: self._send(call, message))
+            if isinstance(answer, Message):
+                return answer
+        return cast("dict[str, Any]", self._steps[f"{call.name}/sent"].value)
 
-    def _send(self, name: str, agent: str, message: Message, opened: dict[str, Any]) -> Task | Message:
+    def _send(self, call: _Call, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
         If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
         task is next due.
         """
-        remote_agents = self._agents_for(opened)
-        answer = remote_agents.send(self._caller, agent, message, _callback(opened))
+        remote_agents, agent, record = self._agents_for(call.opened), call.agent, f"{call.name}/sent"
+        answer = remote_agents.send(self._caller, agent, message, _callback(call.opened))
         if isinstance(answer, Task):
-            sent: Json = {"agent": agent, "task": answer.id}
-            kept, ended = self._session.store_sent_call(f"{name}/sent", StepResult("", sent))
-            self._steps[f"{name}/sent"] = kept
+            sent: Json = {"agent": agent, "task": answer.id, "push": remote_agents.has_push(agent)}
+            self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent))
             if ended:
                 with suppress(AgentCallFailed):
                     remote_agents.cancel(self._caller, agent, answer.id)
         return answer
 
-    async def _follow_task(  # noqa: PLR0913 - a call's
-        self,
-        name: str,
-        agent: str,
-        task_id: str,
-        opened: dict[str, Any],
-        until: int | None,
-        ask: Ask,
-        scope: Scope,
-    ) -> Task:
+    async def _follow_task(self, call: _Call, sent: dict[str, Any]) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
-        remote_agents = self._agents_for(opened)
+        remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent["task"]
+
+        def get() -> Task:
+            return remote_agents.get(self._caller, agent, task_id)
+
         while True:
             seen = self._session.head.wake
-            with self._endings.at_work():
-                task: Task = await self._retry(lambda: remote_agents.get(self._caller, agent, task_id))
-                if task.status.state in TERMINAL:
-                    return task
-                if until is not None and self._session.now() >= until:
+            task = await self._ask_agent(call, get)
+            if task.status.state in TERMINAL:
+                return task
+            if self._session.now() >= call.until:
+                with self._endings.at_work():
                     await self._retry(lambda: remote_agents.cancel(self._caller, agent, task_id))
-                    return await self._retry(lambda: remote_agents.get(self._caller, agent, task_id))
-            record = f"{name}/answer/{_question(task.status)}"
+                    return await self._retry(get)
+            record = f"{call.name}/answer/{_question(task.status)}"
             if task.status.state in INTERRUPTED and record not in self._steps:
-                await self._answer_question(record, agent, task, opened, ask, scope)
+                await self._answer_question(call, record, task)
             else:
-                await self._wait_for_wake(name, seen, until, scope)
+                waited_ms = self._session.now() - call.opened["at"]
+                await self._pause(call, SUSPEND_MS if sent["push"] else look_pause_ms(waited_ms), seen)
 
-    async def _answer_question(
-        self, record: str, agent: str, task: Task, opened: dict[str, Any], ask: Ask, scope: Scope
-    ) -> None:
+    async def _answer_question(self, call: _Call, record: str, task: Task) -> None:
         """Asks our own client the remote agent's question, and sends the answer back once."""
         asked = task.status.message
-        answer = await ask(asked.parts if asked and asked.parts else f"{agent} asks for input.", record, scope)
-        identity = cast("dict[str, Any]", self._store_once(f"{record}/id", {"message": self._registry.ids.new()}))
-        message = Message(
-            message_id=identity["message"],
-            role=Role.USER,
-            parts=answer.parts,
-            context_id=task.context_id,
-            task_id=task.id,
-        )
-        with self._endings.at_work():
-            await self._retry(lambda: self._agents_for(opened).send(self._caller, agent, message, _callback(opened)))
+        question = asked.parts if asked and asked.parts else f"{call.agent} asks for input."
+        answer = await call.ask(question, record, call.scope)
+        opened = cast("dict[str, Any]", self._store_once(f"{record}/id", {"message": self._registry.ids.new()}))
+        identity: dict[str, Any] = {"context_id": task.context_id, "task_id": task.id, "message_id": opened["message"]}
+        message = Message(role=Role.USER, parts=answer.parts, **identity)
+        remote_agents, callback = self._agents_for(call.opened), _callback(call.opened)
+        await self._ask_agent(call, lambda: remote_agents.send(self._caller, call.agent, message, callback))
         self._store_once(record, {"answered": message.message_id})
 
-    async def _wait_for_wake(self, name: str, seen: int, until: int | None, scope: Scope) -> None:
-        """Returns when the task's wake counter differs from ``seen``, at ``until`` (ms), or after ``SUSPEND_MS``."""
-        due_at = min(until or NEVER, self._session.now() + SUSPEND_MS)
+    async def _ask_agent(self, call: _Call, request: Callable[[], T]) -> T:
+        """What the agent answers. While it is unavailable, it is asked again until the call times out.
+
+        The task is suspended in between. Raises AgentCallFailed: the agent refuses, or time is over.
+        """
+        while True:
+            seen = self._session.head.wake
+            try:
+                with self._endings.at_work():
+                    return await self._retry(request)
+            except AgentUnavailable as failed:
+                if (now := self._session.now()) >= call.until:
+                    raise
+                logger.warning("agent unavailable", extra={"task": self._session.key.task, "agent": call.agent})
+                pause_ms = retry_pause_ms(now - call.opened["at"], failed.retry_after_s)
+            await self._pause(call, pause_ms, seen)
+
+    async def _pause(self, call: _Call, ms: int, seen: int) -> None:
+        """Returns when the task's wake counter differs from ``seen``, after ``ms``, or when the call times out."""
+        due_at = min(call.until, self._session.now() + ms)
 
         def ready_at() -> int | None:
             return 0 if self._session.head.wake != seen or self._session.now() >= due_at else None
 
-        await self._endings.look(Wait(name, ready_at, due_at, seen=seen), scope)
+        await self._endings.look(Wait(call.name, ready_at, due_at, seen=seen), call.scope)
 
     async def _retry(self, call: Callable[[], T]) -> T:
-        """Makes a call to a remote agent, with up to three tries (see ``RETRIES_S``)."""
+        """Makes a request to a remote agent, with up to three tries (see ``RETRIES_S``).
+
+        An agent that refuses, that says when to come again, or that leaves us waiting is not tried again at once.
+        """
         for pause in RETRIES_S[:-1]:
             await asyncio.sleep(pause)
             try:
                 return await asyncio.to_thread(_guarded, call)
-            except AgentCallFailed:
-                continue
+            except AgentUnavailable as failed:
+                if failed.is_slow or failed.retry_after_s:
+                    raise
         await asyncio.sleep(RETRIES_S[-1])
         return await asyncio.to_thread(_guarded, call)
 
@@ -322,7 +361,7 @@ def _guarded(call: Callable[[], T]) -> T:
     """Makes the call; the end of the process in it is not the agent's error."""
     try:
         return call()
-    except (Exception, ProcessInterrupted):
+    except (Exception, ProcessInterrupted, StoreFailed):
         raise
     except BaseException as error:
         raise ProcessInterrupted from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from a2a_serverless.domain.agent import AgentCallFailed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,8 +34,22 @@ class InlineRunner(Protocol):
         """As ``run``, but returns without waiting for the end."""
 
 
+class AgentUnavailable(AgentCallFailed):
+    """The agent gave no answer that counts: none at all, or that it cannot answer now. A later try may succeed.
+
+    The request may have taken effect. ``retry_after_s`` is the time that the agent asks for, None if it names none.
+    ``is_slow`` says that the try itself took long.
+    """
+
+    def __init__(self, text: str, retry_after_s: int | None = None, *, is_slow: bool = False) -> None:
+        super().__init__(text)
+        self.retry_after_s, self.is_slow = retry_after_s, is_slow
+
+
 class RemoteAgents(Protocol):
-    """A client of other agents, by their names in the agent registry. Every failure raises AgentCallFailed.
+    """A client of other agents, by their names in the agent registry.
+
+    Every failure raises AgentCallFailed: AgentUnavailable if a later try may succeed, any other is final.
 
     Calls are made in the name of ``caller``: agents of the same deployment serve that caller only, within its scopes.
     """
@@ -55,8 +71,12 @@ class RemoteAgents(Protocol):
     ) -> Task | Message:
         """Sends a message without waiting for the task, whose callbacks come to ``callback``. Idempotent.
 
-        An agent without push notifications gets no ``callback`` and makes none.
+        An agent without push notifications gets no ``callback`` and makes none. If its sends are idempotent for sure,
+        it may work for some seconds before it answers.
         """
+
+    def has_push(self, agent: str) -> bool:
+        """Whether the agent makes callbacks, as its card says, or its answer to the last ``send``."""
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         """The current task."""

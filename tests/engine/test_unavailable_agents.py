@@ -1,0 +1,205 @@
+"""Called agents that cannot answer for a while, or never, over real HTTP, and those that make no callbacks."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.client import over_urllib
+from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.engine.calls import LAST_MS
+from a2a_serverless.protocol.v1 import Message
+from tests.echo import agent_of
+from tests.peer import CANCEL, CARD, GET, SEND, Failure, Peer
+from tests.world import HOUR_MS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.agent import TaskContext
+
+pytestmark = pytest.mark.enable_socket
+
+TEN_S = 10_000
+
+
+class Caller:
+    """Calls the agent ``far`` and says how that ended. ``ended_at`` is when it knew (ms)."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.limits = limits
+        self.runs = 0
+        self.ended_at = 0
+        self.now: Callable[[], int] = int
+
+    async def work(self, task: TaskContext) -> str:
+        self.runs += 1
+        try:
+            answer = await task.call("write", "far", task.text(), **self.limits)
+        except AgentCallFailed as failed:
+            said = f"failed: {failed}"
+        else:
+            said = str(answer.text() if isinstance(answer, Message) else answer.status.state)
+        self.ended_at = self.now()
+        return said
+
+
+@contextmanager
+def world_with(peer: Peer, caller: Caller) -> Iterator[World]:
+    """A deployment whose agent calls the peer. An exchange may take half a second of real time."""
+    with peer.serving() as url:
+        world = World([agent_of(caller.work, "parent")])
+        peer.now = caller.now = lambda: world.now
+        transport = lambda call: over_urllib(replace(call, seconds=0.5))  # noqa: E731 - of this one line
+        remote_agents = A2ARemoteAgents({}, {"far": url}, transport=transport)
+        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
+        yield world
+
+
+def outcome(world: World, until_ms: int = 40 * HOUR_MS) -> str:
+    """What the caller says in the end."""
+    task = world.send("hello", agent="parent", push=False)
+    world.settle(until_ms)
+    status = world.get(task.id, "parent").status
+    assert status.message, status.state
+    return status.message.text()
+
+
+def away(peer: Peer, operation: str, failure: Failure, until_ms: int = TEN_S) -> Callable[[str], Failure | None]:
+    """Fails the operation until so long after its first time."""
+
+    def fails(asked: str) -> Failure | None:
+        is_away = asked == operation and peer.now() < peer.times(operation)[0] + until_ms
+        return failure if is_away else None
+
+    return fails
+
+
+TEMPORARY = {
+    **{str(status): Failure(status) for status in (408, 409, 425, 429, 500, 502, 503, 504)},
+    "503 with JSON-RPC's internal error": Failure(503, code=-32603),
+    "closed": Failure(silence="closed"),
+    "hangs": Failure(silence="hangs"),
+}
+
+
+@pytest.mark.parametrize("operation", [CARD, SEND, GET])
+@pytest.mark.parametrize("failure", TEMPORARY.values(), ids=TEMPORARY)
+def test_an_agent_that_is_unavailable_for_ten_seconds_is_asked_again(operation: str, failure: Failure) -> None:
+    peer = Peer()
+    peer.fails = away(peer, operation, failure)
+    with world_with(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+    assert len(set(peer.messages)) == 1, "the message id is the same in every try"
+    assert len(peer.tasks) == 1
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_an_agent_that_fails_to_read_a_task_is_asked_again(version: str) -> None:
+    peer = Peer(version=version)
+    peer.fails = away(peer, GET, Failure(code=-32603))
+    with world_with(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+
+
+def test_an_agent_that_nobody_reaches_for_three_hours_is_asked_with_growing_pauses_and_nothing_runs_meanwhile() -> None:
+    peer, caller = Peer(), Caller()
+    peer.fails = away(peer, SEND, Failure(503), 3 * HOUR_MS)
+    with world_with(peer, caller) as world:
+        assert outcome(world) == "completed"
+        assert caller.ended_at - peer.times(SEND)[0] < 3 * HOUR_MS + 300_000
+    pauses = [later - earlier for earlier, later in pairwise(peer.times(SEND))]
+    assert max(pauses) <= 3 * HOUR_MS // 60 + 2_000
+    assert len(pauses) < 400
+    assert caller.runs > len(pauses) / 4, "each pause ends a run"
+
+
+REFUSALS = {
+    **{str(status): Failure(status) for status in (400, 401, 403, 404, 410, 422)},
+    "invalid parameters": Failure(code=-32602),
+    "an internal error": Failure(code=-32603),
+    "an error of its own": Failure(code=-32042),
+    "500 with JSON-RPC's refusal": Failure(500, code=-32602),
+}
+
+
+@pytest.mark.parametrize("failure", REFUSALS.values(), ids=REFUSALS)
+def test_an_agent_that_refuses_a_message_is_not_asked_again(failure: Failure) -> None:
+    peer = Peer(fails=lambda operation: failure if operation == SEND else None)
+    with world_with(peer, Caller()) as world:
+        assert outcome(world).startswith("failed: The agent 'far' refused: ")
+    assert len(peer.messages) == 1
+
+
+def test_an_agent_that_refuses_to_show_the_task_is_not_asked_again() -> None:
+    peer = Peer(fails=lambda operation: Failure(code=-32001) if operation == GET else None)
+    with world_with(peer, Caller()) as world:
+        assert outcome(world).startswith("failed: The agent 'far' refused: out of order")
+    assert len(peer.times(GET)) == 1
+
+
+@pytest.mark.parametrize(("retry_after", "least_ms"), [("100", 100_000), ("0", 0), ("864000", HOUR_MS), ("soon", 0)])
+def test_the_agents_wish_when_to_come_again_is_followed_up_to_an_hour(retry_after: str, least_ms: int) -> None:
+    peer = Peer()
+    peer.fails = lambda operation: Failure(429, retry_after) if operation == SEND and len(peer.messages) == 1 else None
+    with world_with(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+    first, second = peer.times(SEND)
+    assert least_ms <= second - first <= least_ms + 62_000
+
+
+@pytest.mark.parametrize("operation", [SEND, GET])
+def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_before(operation: str) -> None:
+    peer = Peer(fails=lambda asked: Failure(503) if asked in {operation, CANCEL} else None)
+    caller = Caller(timeout_s=600)
+    with world_with(peer, caller) as world:
+        began = world.now
+        assert outcome(world) == "failed: The agent 'far' cannot answer now: HTTP 503"
+    assert 600_000 <= caller.ended_at - began < 620_000
+
+
+def test_a_call_without_a_limit_ends_before_its_tasks_life_does() -> None:
+    caller = Caller()
+    with world_with(Peer(fails=lambda operation: Failure(503) if operation == SEND else None), caller) as world:
+        began = world.now
+        assert outcome(world, 400 * 24 * HOUR_MS).startswith("failed: The agent 'far' cannot answer now")
+        life_ms = world.service.life.max_life_ms
+    assert life_ms - LAST_MS <= caller.ended_at - began < life_ms
+
+
+@pytest.mark.parametrize(("remembers", "tasks"), [(True, 1), (False, 2)])
+def test_a_message_whose_answer_comes_too_late_is_sent_again_with_its_id(*, remembers: bool, tasks: int) -> None:
+    """An agent that does not know message ids works twice: the documentation says so."""
+    peer = Peer(remembers=remembers)
+    late = Failure(silence="hangs", worked=True)
+    peer.fails = lambda operation: late if operation == SEND and len(peer.messages) == 1 else None
+    with world_with(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+    assert len(peer.messages) == 2
+    assert (len(set(peer.messages)), len(peer.tasks)) == (1, tasks)
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize("takes_ms", [0, 300, 10_000, 60_000, HOUR_MS])
+def test_the_end_of_an_agent_without_callbacks_is_seen_after_half_of_the_time_at_most(
+    version: str, takes_ms: int
+) -> None:
+    peer, caller = Peer(version=version, takes_ms=takes_ms), Caller()
+    with world_with(peer, caller) as world:
+        assert outcome(world) == "completed"
+    late_ms = caller.ended_at - peer.ended_at
+    assert 0 <= late_ms <= min(max(2_000, takes_ms // 2), 60_000) + 1_000
+    assert len(peer.times(GET)) <= 20 + takes_ms // 60_000
+    assert caller.runs >= len(peer.times(GET)) - 1, "nothing runs between two looks"
+
+
+def test_an_agent_with_callbacks_is_looked_at_once_an_hour() -> None:
+    peer = Peer(push=True, takes_ms=2 * HOUR_MS + 60_000)
+    with world_with(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+    assert len(peer.times(GET)) == 4

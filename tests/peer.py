@@ -1,0 +1,151 @@
+"""An agent elsewhere on a loopback socket: it works for some time by the test's clock, and fails as the test says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CARD: Final = "card"
+SEND: Final = "send"
+GET: Final = "get"
+CANCEL: Final = "cancel"
+_OPERATIONS: Final = {
+    "SendMessage": SEND,
+    "message/send": SEND,
+    "GetTask": GET,
+    "tasks/get": GET,
+    "CancelTask": CANCEL,
+    "tasks/cancel": CANCEL,
+}
+_STATES: Final = {"working": "TASK_STATE_WORKING", "completed": "TASK_STATE_COMPLETED"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a request fails: with an HTTP status, with a JSON-RPC error, or without an answer."""
+
+    status: int = 200
+    retry_after: str = ""
+    code: int = 0
+    silence: Literal["", "closed", "hangs"] = ""
+    worked: bool = False
+    """Whether the message has taken effect nevertheless."""
+
+
+WELL: Final = Failure()
+
+
+@dataclass
+class Peer:
+    """The agent. ``fails`` says for each operation whether and how it fails; ``takes_ms`` is how long a task takes.
+
+    With ``remembers`` it knows message ids, and starts one task for each.
+    """
+
+    now: Callable[[], int] = lambda: 0
+    version: str = "1.0"
+    push: bool = False
+    remembers: bool = True
+    takes_ms: int = 0
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    fails: Callable[[str], Failure | None] = lambda _: None
+    url: str = ""
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    configurations: list[dict[str, Any]] = field(default_factory=list)
+    tasks: dict[str, int] = field(default_factory=dict)
+    ended_at: int = 0
+
+    def card(self) -> dict[str, Any]:
+        about: dict[str, Any] = {"name": "Far", "description": "d", "version": "1", "skills": []}
+        about |= {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
+        about |= {"capabilities": {"pushNotifications": True} if self.push else {}}
+        if self.version == "0.3":
+            return about | {"url": self.url, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
+        interface = {"url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        return about | {"supportedInterfaces": [interface]}
+
+    def times(self, operation: str) -> list[int]:
+        """When the operation was asked for (ms)."""
+        return [at for one, at in self.asked if one == operation]
+
+    def result(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if operation != SEND:
+            return self.task(params["id"])
+        message = params["message"]["messageId"]
+        self.configurations.append(params["configuration"])
+        task = self.task(self.start(message))
+        return {"task": task} if self.version == "1.0" else task
+
+    def start(self, message: str) -> str:
+        name = message if self.remembers else f"{message}-{len(self.tasks)}"
+        self.tasks.setdefault(name, self.now())
+        return name
+
+    def task(self, name: str) -> dict[str, Any]:
+        self.ended_at = self.tasks[name] + self.takes_ms
+        state = "completed" if self.now() >= self.ended_at else "working"
+        said = _STATES[state] if self.version == "1.0" else state
+        artifacts = self.artifacts if state == "completed" else []
+        kind = {} if self.version == "1.0" else {"kind": "task"}
+        return kind | {"id": name, "contextId": "c", "status": {"state": said}, "artifacts": artifacts}
+
+    def answer(self, asked: dict[str, Any]) -> tuple[dict[str, Any], Failure]:
+        """The answer to a JSON-RPC request, and how that fails."""
+        operation, params = _OPERATIONS[asked["method"]], asked["params"]
+        self.asked.append((operation, self.now()))
+        if operation == SEND:
+            self.messages.append(params["message"]["messageId"])
+        failure = self.fails(operation)
+        if failure is None or failure.worked:
+            return {"jsonrpc": "2.0", "id": 1, "result": self.result(operation, params)}, failure or WELL
+        error = {"error": {"code": failure.code, "message": "out of order"}}
+        return {"jsonrpc": "2.0", "id": 1} | error if failure.code else {}, failure
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Serves the agent; gives its base URL."""
+        with HTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"peer": self})) as server:
+            self.url = f"http://127.0.0.1:{server.server_port}"
+            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+            thread.start()
+            try:
+                yield self.url
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    peer: Peer
+
+    def do_GET(self) -> None:
+        self.peer.asked.append((CARD, self.peer.now()))
+        self.say(self.peer.card(), self.peer.fails(CARD) or WELL)
+
+    def do_POST(self) -> None:
+        self.say(*self.peer.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+
+    def say(self, document: dict[str, Any], failure: Failure) -> None:
+        self.close_connection = True
+        if failure.silence == "hangs":
+            self.rfile.read(1)  # until the client has gone
+        if failure.silence:
+            return
+        content = json.dumps(document).encode()
+        self.send_response(failure.status)
+        self.send_header("Content-Length", str(len(content)))
+        if failure.retry_after:
+            self.send_header("Retry-After", failure.retry_after)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
