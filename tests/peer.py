@@ -16,6 +16,7 @@ CARD: Final = "card"
 SEND: Final = "send"
 GET: Final = "get"
 CANCEL: Final = "cancel"
+FILE: Final = "file"
 _OPERATIONS: Final = {
     "SendMessage": SEND,
     "message/send": SEND,
@@ -55,10 +56,12 @@ class Peer:
     remembers: bool = True
     takes_ms: int = 0
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     fails: Callable[[str], Failure | None] = lambda _: None
     url: str = ""
     asked: list[tuple[str, int]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
     configurations: list[dict[str, Any]] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
     ended_at: int = 0
@@ -103,6 +106,7 @@ class Peer:
         self.asked.append((operation, self.now()))
         if operation == SEND:
             self.messages.append(params["message"]["messageId"])
+            self.parts = params["message"]["parts"]
         failure = self.fails(operation)
         if failure is None or failure.worked:
             return {"jsonrpc": "2.0", "id": 1, "result": self.result(operation, params)}, failure or WELL
@@ -127,19 +131,21 @@ class _Handler(BaseHTTPRequestHandler):
     peer: Peer
 
     def do_GET(self) -> None:
-        self.peer.asked.append((CARD, self.peer.now()))
-        self.say(self.peer.card(), self.peer.fails(CARD) or WELL)
+        file = self.peer.files.get(self.path.partition("?")[0])
+        operation = CARD if file is None else FILE
+        self.peer.asked.append((operation, self.peer.now()))
+        self.say(self.peer.card() if file is None else file, self.peer.fails(operation) or WELL)
 
     def do_POST(self) -> None:
         self.say(*self.peer.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
-    def say(self, document: dict[str, Any], failure: Failure) -> None:
+    def say(self, document: dict[str, Any] | bytes, failure: Failure) -> None:
         self.close_connection = True
         if failure.silence == "hangs":
             self.rfile.read(1)  # until the client has gone
         if failure.silence:
             return
-        content = json.dumps(document).encode()
+        content = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(failure.status)
         self.send_header("Content-Length", str(len(content)))
         if failure.retry_after:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401
@@ -55,6 +56,7 @@ class A2ARemoteAgents:
 
     ``siblings`` belong to this deployment: their protocol is known, and ``service_tokens`` returns the headers with
     which they serve a caller. The protocol of ``others`` comes from their cards; only they receive ``credentials``.
+    Files in ``contents`` are sent to ``others`` as links.
     An agent whose card offers no push notifications, or that refuses them, gets no webhook and has to be asked.
     """
 
@@ -65,11 +67,13 @@ class A2ARemoteAgents:
         service_tokens: Callable[[Caller], Mapping[str, str]] = lambda _: {},
         transport: Transport = over_urllib,
         credentials: AgentCredentials | None = None,
+        contents: ContentStore | None = None,
     ) -> None:
         self._others = dict(others or {})
         self._siblings = {name: url for name, url in siblings.items() if name not in self._others}
         self._service_tokens = service_tokens
         self._transport = transport
+        self._contents = contents
         self._outward = credentials.wrap(transport) if credentials else transport
         self._hidden = credentials.redact if credentials else str
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
@@ -122,7 +126,7 @@ class A2ARemoteAgents:
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
     ) -> Task | Message:
-        message = message if agent in self._siblings else _for_elsewhere(caller, message)
+        message = message if agent in self._siblings else self._for_elsewhere(caller, message)
         with self._client(caller, agent) as client:
             if self.has_push(agent):
                 try:
@@ -130,6 +134,19 @@ class A2ARemoteAgents:
                 except PushNotSupported:  # although its card offers it; nothing was stored
                     self._without_push.add(agent)
             return client.send(_request(message, None, at_once=agent in self._others))
+
+    def _for_elsewhere(self, caller: Caller, message: Message) -> Message:
+        """The message with links to stored files, and with a context of the caller's own.
+
+        An answer to a task keeps the context that its agent gave it. All owners share the credentials for an agent
+        elsewhere, and a client may choose any name for its context.
+        """
+        from a2a_serverless.services.contents import resolve_contents  # only agents that call others need it
+
+        message = resolve_contents(self._contents, caller.principal, message)
+        if message.context_id is None or message.task_id is not None:
+            return message
+        return message.model_copy(update={"context_id": digest([caller.principal, message.context_id])[:32]})
 
     def has_push(self, agent: str) -> bool:
         return agent not in self._without_push
@@ -192,16 +209,6 @@ def _request(
     """The request that sends the message. The answer comes ``at_once``, or when the task has ended."""
     configuration = SendMessageConfiguration(return_immediately=at_once, task_push_notification_config=callback)
     return SendMessageRequest(message=message, configuration=configuration)
-
-
-def _for_elsewhere(caller: Caller, message: Message) -> Message:
-    """The message with a context of the caller's own; an answer to a task keeps the context that its agent gave it.
-
-    All owners share the credentials for an agent elsewhere, and a client may choose any name for its context.
-    """
-    if message.context_id is None or message.task_id is not None:
-        return message
-    return message.model_copy(update={"context_id": digest([caller.principal, message.context_id])[:32]})
 
 
 def _check_host(agent: str, configured: str, named: str) -> None:

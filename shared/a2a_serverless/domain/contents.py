@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SCHEME: Final = "a2a-file:"
 UPLOADS: Final = "uploads"
 LARGEST: Final = 100 * 1024 * 1024
+_EXPIRY: Final = re.compile(r"[?&](x-amz-expires|x-goog-expires|expires|se)=", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"a2a-file:([A-Za-z0-9_-]{1,128})/([0-9a-f]{64})/(0|[1-9][0-9]{0,11})")
 
 
@@ -46,6 +47,11 @@ class UploadSlot(NamedTuple):
 
     url: str
     headers: dict[str, str]
+
+
+def is_expiring(part: Part) -> bool:
+    """Whether the part is a link that says when it ends: a presigned URL of S3, CloudFront, Google or Azure."""
+    return part.url is not None and bool(_EXPIRY.search(part.url))
 
 
 def file_of(part: Part) -> StoredFile | None:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import SUSPEND_MS, clear_children
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
+from a2a_serverless.engine.files import INLINE, with_parts
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
 from a2a_serverless.engine.step_names import CALL, CARD, TAGS, call_name
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.engine.files import TaskFiles
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.ports.agents import RemoteAgents
@@ -51,11 +53,13 @@ if TYPE_CHECKING:
 
 Ask: TypeAlias = "Callable[[MessageContent, str, Scope], Awaitable[Message]]"
 """Asks the task's own client: takes the question, a unique name and the call's scope; returns the answer."""
+A = TypeVar("A", Task, Message)
 T = TypeVar("T")
 
 RETRIES_S: Final = (0.0, 1.0, 5.0)
 SHORTEST_PAUSE_MS: Final = 2_000
 LONGEST_LOOK_MS: Final = 60_000
+FILES_MS: Final = 300_000
 LAST_MS: Final = 300_000
 """So long before the end of its task's life a call without a limit times out: its agent can still say what it has."""
 
@@ -124,6 +128,7 @@ class AgentCalls:
         steps: dict[str, StepResult],
         endings: Endings,
         store_once: Callable[..., Json],
+        files: TaskFiles = INLINE,
     ) -> None:
         self._registry = registry
         self._remote_agents = registry.remote_agents.with_trace(session.trace)
@@ -131,6 +136,7 @@ class AgentCalls:
         self._steps = steps
         self._endings = endings
         self._store_once = store_once
+        self._files = files
 
     @property
     def _caller(self) -> Caller:
@@ -278,14 +284,30 @@ class AgentCalls:
             if ended:
                 with suppress(AgentCallFailed):
                     remote_agents.cancel(self._caller, agent, answer.id)
+        else:
+            with suppress(AgentUnavailable):  # it is not sent again for its files, which stay links
+                return self._keep_files(answer)
         return answer
+
+    def _keep_files(self, answer: A) -> A:
+        """The answer with its large files stored with our task, also those behind links that expire.
+
+        What five minutes do not suffice for stays as it is. Raises AgentUnavailable.
+        """
+        until = self._session.now() + FILES_MS
+
+        def keep(part: Part) -> Part:
+            return self._files.keep(self._session.key, part) if self._session.now() < until else part
+
+        return cast("A", with_parts(answer, keep))
 
     async def _follow_task(self, call: _Call, sent: dict[str, Any]) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
         remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent["task"]
 
         def get() -> Task:
-            return remote_agents.get(self._caller, agent, task_id)
+            task = remote_agents.get(self._caller, agent, task_id)
+            return task if task.status.state in RUNNABLE else self._keep_files(task)
 
         while True:
             seen = self._session.head.wake

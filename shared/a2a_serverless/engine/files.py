@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import base64
+import logging
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.agent import TaskFailed
-from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of
+from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of, is_expiring
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError
+from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.protocol.v1 import Artifact, Message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.ports.contents import ContentStore, UrlFetcher
-    from a2a_serverless.protocol.v1 import Part
+    from a2a_serverless.protocol.v1 import Part, Task
+
+H = TypeVar("H", Artifact, Message)
+
+logger = logging.getLogger(__name__)
 
 INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 
@@ -49,8 +58,47 @@ class TaskFiles:
         kept = self.contents.store(key, base64.b64decode(str(part.value)))
         return part.with_content(url=kept.address)
 
+    def keep(self, key: TaskKey, part: Part) -> Part:
+        """The part of a called agent's answer for the log: what is behind a link that expires is stored, like a file.
+
+        Raises AgentUnavailable if it cannot be fetched now. A link that is refused, or to too large a file, stays.
+        """
+        if self.contents is None or self.fetch is None or not is_expiring(part):
+            return self.store(key, part)
+        outcome = self.fetch(str(part.value))
+        if _may_come(outcome):
+            reason = outcome.error or f"HTTP {outcome.status}"
+            raise AgentUnavailable(f"A file of the agent's answer could not be fetched: {reason}.")
+        if outcome.error or outcome.status != HTTPStatus.OK:
+            ids = {"task": key.task, "reason": str(outcome.error or outcome.status)}
+            logger.warning("a called agent's file stays a link that expires", extra=ids)
+            return part
+        return part.with_content(url=self.contents.store(key, outcome.body).address)
+
 
 INLINE: Final = TaskFiles()
+
+
+def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task | Message:
+    """The answer of an agent with each of its parts changed."""
+    if isinstance(answer, Message):
+        return _changed(answer, change)
+    said = answer.status.message
+    status = answer.status.model_copy(update={"message": said and _changed(said, change)})
+    artifacts = tuple(_changed(one, change) for one in answer.artifacts)
+    history = tuple(_changed(one, change) for one in answer.history)
+    return answer.model_copy(update={"status": status, "artifacts": artifacts, "history": history})
+
+
+def _changed(holder: H, change: Callable[[Part], Part]) -> H:
+    return holder.model_copy(update={"parts": tuple(map(change, holder.parts))})
+
+
+def _may_come(outcome: Outcome) -> bool:
+    """Whether a later try may fetch the file."""
+    if outcome.error:
+        return outcome.error not in {OutboundError.REFUSED, OutboundError.TOO_LARGE}
+    return outcome.status is None or outcome.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _fetched(outcome: Outcome) -> bytes:

@@ -144,7 +144,7 @@ class DurableTaskContext:
         self._unfinished: list[RunningStep] = []
         self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
-        self.calls = AgentCalls(registry, session, self._steps, self.endings, self._store_once)
+        self.calls = AgentCalls(registry, session, self._steps, self.endings, self._store_once, files)
         self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
         conversation = ValueScope(session.key, session.head.context_id)
         self.conversation = RunValues(values, conversation, session, self._perform, self._identify)

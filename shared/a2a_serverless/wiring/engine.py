@@ -72,7 +72,10 @@ def _agent_registry(
     sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
     service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker
     credentials = _credentials(settings, aws, now)
-    remote_agents = A2ARemoteAgents(siblings, settings.agent_urls, service_tokens, credentials=credentials)
+    files = contents(settings, aws)
+    remote_agents = A2ARemoteAgents(
+        siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files
+    )
     apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
     return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
 
