@@ -20,7 +20,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import LOOK_DELAY_S, RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
-from tests.faults.plans import At, die
+from tests.faults.plans import At, die, fail
 from tests.together import Together
 from tests.world import ME, World
 
@@ -137,7 +137,41 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, "The task was given up: its workers died.")
     assert task.status.message
     assert (task.status.message.context_id, task.status.message.task_id) == (task.context_id, task.id)
-    assert buried == [WorkMessage(key)], "once, where an alarm looks"
+    for _ in range(3):
+        world.survives(lambda: world.run(key))
+    assert buried == [WorkMessage(key)], "once, where an alarm looks, although its message comes again"
+
+
+def given_up(faults: At, *counts: int) -> list[WorkMessage]:
+    """The dead letters of a task four runs of which died, when a fifth one has, and its message comes eight times."""
+    world, key = world_with_task(for_ever, faults=faults)
+    buried: list[WorkMessage] = []
+    world.engine = replace(world.engine, send_to_dead_letters=buried.append)
+    head = head_of(world, key)
+    died = head._replace(lost=LOST_LIMIT - 1, lease_until=1, rev=head.rev + 1)
+    assert world.table.update_head(head, died)
+    faults.after_now(*counts)
+    for _ in range(8):
+        world.survives(lambda: world.run(key))
+    assert last_word(world.get(key.task)) == "The task was given up: its workers died."
+    return buried
+
+
+@pytest.mark.parametrize("what", [die, fail])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("count", range(1, 9))
+def test_a_task_that_is_given_up_makes_a_dead_letter_whatever_happens_meanwhile(
+    count: int, what: Callable[[], None], *, late: bool
+) -> None:
+    faults = At(late=late, what=what)
+    buried = given_up(faults, count)
+    is_unnoted = faults.met == ["table.update_head"] and not late
+    assert len(buried) == 1 + is_unnoted, "twice only if it could not be stored that it was sent"
+
+
+def test_the_store_may_fail_again_and_again_while_a_task_is_given_up() -> None:
+    assert len(given_up(At(late=True, what=fail, only="table.append"), 1, 2, 3)) == 1
+    assert len(given_up(At(late=False, what=fail, only="table.append"), 1, 2, 3)) == 1
 
 
 # ---- Overtaken

@@ -13,7 +13,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import over_urllib
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.engine.calls import LAST_MS
-from a2a_serverless.protocol.v1 import Message
+from a2a_serverless.protocol.v1 import Message, Task
 from tests.echo import agent_of
 from tests.peer import CANCEL, CARD, GET, SEND, Failure, Peer
 from tests.world import HOUR_MS, World
@@ -203,3 +203,18 @@ def test_an_agent_with_callbacks_is_looked_at_once_an_hour() -> None:
     with world_with(peer, Caller()) as world:
         assert outcome(world) == "completed"
     assert len(peer.times(GET)) == 4
+
+
+@pytest.mark.parametrize("takes_ms", [0, 600_000])
+def test_a_call_whose_name_is_another_calls_record_is_a_call_of_its_own(takes_ms: int) -> None:
+    names = ["x", "x/sent", "x/done", "x/failed", "x/answer", "x%2Fsent", "x/sent/done"]
+
+    async def work(task: TaskContext) -> str:
+        answers = [await task.call(name, "far", name) for name in names]
+        return " ".join(answer.id for answer in answers if isinstance(answer, Task))
+
+    peer = Peer(takes_ms=takes_ms, push=True)
+    with world_with(peer, Caller()) as world:
+        world.engine = replace(world.engine, agents={"parent": agent_of(work, "parent")})
+        assert outcome(world).split() == [*peer.tasks]
+    assert len(peer.tasks) == len(peer.messages) == len(names)

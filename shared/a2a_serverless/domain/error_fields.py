@@ -27,9 +27,18 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 def _kind(error: BaseException) -> str:
     """The class; for an AWS error also the operation and the error code, which never contain client data."""
-    answer = getattr(error, "response", None)
+    fields = vars(error)  # and no property of the error, which may raise
+    answer = fields.get("response")
     code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
-    return f"{type(error).__name__}({getattr(error, 'operation_name', '')}: {code})" if code else type(error).__name__
+    return f"{type(error).__name__}({fields.get('operation_name', '')}: {code})" if code else type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """The error's text; "" if its own code for that raises."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever that code raises
+        return ""
 
 
 def _places(error: BaseException) -> Iterator[str]:

@@ -93,6 +93,11 @@ class Head(NamedTuple):
         """Whether the task is in a terminal state."""
         return self.state in TERMINAL
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the task has failed because its runs died, and its queue message belongs to the dead letters."""
+        return self.is_terminal and self.lost >= LOST_LIMIT
+
     def is_runnable(self, now: int) -> bool:
         """Whether a run may begin at ``now`` (ms), if none has the lease."""
         return not self.is_terminal and (not self.parked or 0 < self.wake_at <= now)
@@ -271,12 +276,18 @@ def report_status(  # noqa: PLR0913 - the facts of a status
     return _change(head, event)
 
 
-def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str) -> Change:
-    """Fails a task at the end of its life, or when its runs die, leased or not. Raises NotRunnable if it has ended."""
+def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str, lost: int = 0) -> Change:
+    """Fails a task at the end of its life, or when ``lost`` runs died. Raises NotRunnable if it has ended."""
     if snapshot.head.is_terminal:
         raise NotRunnable
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.FAILED, message=message)
-    return _ended(snapshot.head, event)
+    change = _ended(snapshot.head, event)
+    return change._replace(after=change.after._replace(lost=lost))
+
+
+def note_dead_letter(head: Head) -> Head:
+    """The head of a task that was given up, once its queue message is among the dead letters."""
+    return head._replace(lost=0, rev=head.rev + 1)
 
 
 def check_fence(head: Head, fence: int) -> Head:

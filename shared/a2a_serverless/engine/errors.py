@@ -23,10 +23,10 @@ def dump_error(error: Exception, packages: frozenset[str]) -> Json:
     try:
         text = json.dumps([kind.__module__, kind.__qualname__, list(error.args)], allow_nan=False)
         dumped = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+        again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
+        is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
+    except Exception:  # noqa: BLE001 - whatever the code of the error and its arguments raises
         return None
-    again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
-    is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
     return cast("Json", dumped) if is_same else None
 
 

@@ -29,7 +29,7 @@ from a2a_serverless.domain.agent import (
 )
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.error_fields import safe_error_fields, text_of
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
@@ -129,12 +129,13 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     try:
         taken = retry_on_conflict(lambda: _start_run(engine, key))
     except heads.TooManyLostRuns:
-        _give_up(engine, key)
+        if _give_up(engine, key):
+            _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
     except heads.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
-        _end_children(engine, key)
+        _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
     snapshot, events = taken
     bytes_since_snapshot = sum(event_size(event) for event in events[snapshot.head.snapshot_position :])
@@ -151,7 +152,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     except ProcessInterrupted as interrupted:
         raise interrupted.__cause__ or interrupted from None
     if ending is not RunOutcome.ENDED or session.head.children:
-        _end_children(engine, key)
+        _clean_up(engine, key)
     if engine.tracer.is_on:
         _record_spans(engine, session, snapshot, events, ending)
     return ending
@@ -215,9 +216,17 @@ def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, i
     return True
 
 
-def _end_children(engine: Engine, key: TaskKey) -> None:
-    """Cancels the running calls of an ended task. A failed cancel is repeated when the task is next due."""
+def _clean_up(engine: Engine, key: TaskKey) -> None:
+    """Does for an ended task what is left to do: sends the dead letter of one that was given up, and cancels its calls.
+
+    A failed cancel is repeated when the task is next due. A dead letter is sent twice only by a process that dies
+    before it has stored that it was sent.
+    """
     snapshot = engine.log.read_head(key)
+    if snapshot and snapshot.head.is_given_up:
+        engine.send_to_dead_letters(WorkMessage(key))
+        engine.log.update_head(snapshot.head, heads.note_dead_letter(snapshot.head))
+        snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_terminal and snapshot.head.children:
         try:
             cancel_children(engine.log, engine.registry.remote_agents, snapshot.head, now=engine.now())
@@ -252,23 +261,24 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
     return HeadSnapshot(taken, events[-1].n), events
 
 
-def _give_up(engine: Engine, key: TaskKey) -> None:
-    """Ends a task whose runs were lost too often, unless something has changed it meanwhile."""
-    engine.send_to_dead_letters(WorkMessage(key))
-    logger.error("task given up", extra={"task": key.task})
+def _give_up(engine: Engine, key: TaskKey) -> bool:
+    """Ends a task whose runs were lost too often; False if something has changed it meanwhile."""
 
-    def attempt() -> None:
+    def attempt() -> bool:
         snapshot = engine.log.read_head(key)
         if snapshot is None:
-            return
+            return False
         with suppress(heads.NotRunnable, heads.AlreadyLeased):
             try:
                 heads.resume_run(snapshot.head, now=engine.now())
             except heads.TooManyLostRuns:
-                said = "The task was given up: its workers died."
-                check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now()))
+                said, lost = "The task was given up: its workers died.", heads.LOST_LIMIT
+                check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
+                logger.error("task given up", extra={"task": key.task})
+                return True
+        return False
 
-    retry_on_conflict(attempt)
+    return retry_on_conflict(attempt)
 
 
 def _count_start(engine: Engine, before: Head, after: Head) -> None:
@@ -363,8 +373,10 @@ def _make_answer(agent: Agent, answer: MessageContent, session: RunSession) -> M
 def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState, Message] | None:
     """The state and message of an exception whose content the client reads; None for any other."""
     try:
-        if isinstance(error, TaskRejected | A2AError):
-            return TaskState.REJECTED, session.make_message(getattr(error, "content", str(error)))
+        if isinstance(error, TaskRejected):
+            return TaskState.REJECTED, session.make_message(error.content)
+        if isinstance(error, A2AError) and (text := text_of(error)):
+            return TaskState.REJECTED, session.make_message(text)
         if isinstance(error, TaskFailed):
             return TaskState.FAILED, session.make_message(error.content)
     except TaskFailed as unprintable:

@@ -84,12 +84,17 @@ def update_head(log: TaskLog, key: TaskKey, decide: Callable[[Head], Head | None
     return retry_on_conflict(attempt)
 
 
-def fail_task(log: TaskLog, ids: Ids, metrics: Metrics, snapshot: HeadSnapshot, text: str, now: int) -> bool:
-    """Ends a task as failed, with the text as the agent's message. False, without a change, if the head has changed."""
+def fail_task(  # noqa: PLR0913 - what a change needs
+    log: TaskLog, ids: Ids, metrics: Metrics, snapshot: HeadSnapshot, text: str, now: int, lost: int = 0
+) -> bool:
+    """Ends a task as failed, with the text as the agent's message, after ``lost`` runs that died.
+
+    False, without a change, if the head has changed.
+    """
     key = snapshot.head.key
     about = {"context_id": snapshot.head.context_id, "task_id": key.task}
     message = Message(message_id=ids.new(), role=Role.AGENT, parts=(Part(text=text),), **about)
-    written = log.append(heads.fail_task(snapshot, message, now=now, by=ids.new()))
+    written = log.append(heads.fail_task(snapshot, message, now=now, by=ids.new(), lost=lost))
     if written:
         metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
     return written
