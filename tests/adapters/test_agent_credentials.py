@@ -137,11 +137,12 @@ def test_a_redirect_is_not_followed_with_them() -> None:
 # ---- Not seen
 
 
-def test_what_a_refusal_repeats_of_them_is_struck_out() -> None:
-    problem = {"code": -32603, "message": f"'{SECRET}' is unknown, s3cret-token has expired"}
+@pytest.mark.parametrize(("code", "said"), [(-32602, "refused"), (-32603, "cannot answer now")])
+def test_what_a_refusal_repeats_of_them_is_struck_out(code: int, said: str) -> None:
+    problem = {"code": code, "message": f"'{SECRET}' is unknown, s3cret-token has expired"}
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
     remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
-    with pytest.raises(AgentCallFailed, match=r"refused: '\*\*\*' is unknown, \*\*\* has expired") as refused:
+    with pytest.raises(AgentCallFailed, match=rf"{said}: '\*\*\*' is unknown, \*\*\* has expired") as refused:
         remote_agents.get(Caller(ME), "far", "far")
     assert "s3cret" not in str(refused.value)
 
@@ -159,7 +160,7 @@ def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureF
 
     caplog.set_level(logging.DEBUG)
     problem = {"code": -32603, "message": f"{SECRET} is not known here"}
-    wire = Wire(card_at(f"{FAR}/rpc"), *[{"jsonrpc": "2.0", "id": 1, "error": problem}] * 3)
+    wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
     world = World([agent_of(work)])
     remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
@@ -168,7 +169,7 @@ def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureF
     told = world.get(task_id).status.message
     assert told is not None
     assert told.text() == "The agent 'far' refused: *** is not known here"
-    assert wire.carried == [SECRET] * 4
+    assert wire.carried == [SECRET] * 2
     left = [vars(stored) if hasattr(stored, "__dict__") else stored for stored in vars(world.table).values()]
     records = [vars(record) for record in caplog.records]
     assert "is not known here" in f"{left}"

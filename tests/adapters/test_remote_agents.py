@@ -181,7 +181,7 @@ def test_without_webhooks_only_an_agent_that_knows_message_ids_for_sure_may_let_
     assert remote_agents.has_push("far")
     remote_agents.send(Caller(ME), "far", HELLO, CALLBACK)
     assert not remote_agents.has_push("far")
-    configuration = elsewhere.asked[-1][2]["params"]["configuration"]
+    configuration = elsewhere.asked[-1][2]["params"].get("configuration", {})
     assert configuration.get("returnImmediately", False) is at_once
 
 

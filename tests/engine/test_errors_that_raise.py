@@ -36,7 +36,7 @@ class UnequalArguments(Exception):
 
 
 class _Incomparable:
-    __eq__ = __hash__ = _refuse  # type: ignore[assignment]
+    __eq__ = __hash__ = _refuse
 
 
 class Rejected(TaskRejected):

@@ -93,7 +93,7 @@ class CallLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _PendingCall:
     """A call under way, until ``until`` (ms). ``name`` is that of its first record, ``opened`` its content."""
 
     name: str
@@ -206,7 +206,7 @@ class AgentCalls:
         opened: dict[str, Any] = {}
         try:
             opened = self._open_call(name, agent, content, limit)
-            call = _Call(name, agent, opened, self._until(limit, opened["at"]), ask, scope)
+            call = _PendingCall(name, agent, opened, self._until(limit, opened["at"]), ask, scope)
             answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
             self._store_once(f"{name}/failed", str(failure), self._endings.next_number())
@@ -233,7 +233,7 @@ class AgentCalls:
         """The remote agents, which get the call's span as the parent of theirs if it has one."""
         return self._registry.remote_agents.with_trace(opened["trace"]) if "trace" in opened else self._remote_agents
 
-    async def _make_call(self, call: _Call, parts: Sequence[Part]) -> Task | Message:
+    async def _make_call(self, call: _PendingCall, parts: Sequence[Part]) -> Task | Message:
         sent = await self._send_once(call, parts)
         if isinstance(sent, Message):
             return sent
@@ -256,7 +256,7 @@ class AgentCalls:
             identity |= {"trace": trace, "parent": self._session.trace}
         return identity | {"at": now, "url": url, "address": self._remote_agents.address(agent)}
 
-    async def _send_once(self, call: _Call, parts: Sequence[Part]) -> dict[str, Any] | Message:
+    async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> dict[str, Any] | Message:
         """Sends the call's message unless that is done; returns what is stored of the remote task, or the message."""
         if f"{call.name}/sent" not in self._steps:
             opened, head = call.opened, self._session.head
@@ -270,7 +270,7 @@ class AgentCalls:
                 return answer
         return cast("dict[str, Any]", self._steps[f"{call.name}/sent"].value)
 
-    def _send(self, call: _Call, message: Message) -> Task | Message:
+    def _send(self, call: _PendingCall, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
         If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
@@ -301,7 +301,7 @@ class AgentCalls:
 
         return cast("A", with_parts(answer, keep))
 
-    async def _follow_task(self, call: _Call, sent: dict[str, Any]) -> Task:
+    async def _follow_task(self, call: _PendingCall, sent: dict[str, Any]) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
         remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent["task"]
 
@@ -325,7 +325,7 @@ class AgentCalls:
                 waited_ms = self._session.now() - call.opened["at"]
                 await self._pause(call, SUSPEND_MS if sent["push"] else look_pause_ms(waited_ms), seen)
 
-    async def _answer_question(self, call: _Call, record: str, task: Task) -> None:
+    async def _answer_question(self, call: _PendingCall, record: str, task: Task) -> None:
         """Asks our own client the remote agent's question, and sends the answer back once."""
         asked = task.status.message
         question = asked.parts if asked and asked.parts else f"{call.agent} asks for input."
@@ -337,7 +337,7 @@ class AgentCalls:
         await self._ask_agent(call, lambda: remote_agents.send(self._caller, call.agent, message, callback))
         self._store_once(record, {"answered": message.message_id})
 
-    async def _ask_agent(self, call: _Call, request: Callable[[], T]) -> T:
+    async def _ask_agent(self, call: _PendingCall, request: Callable[[], T]) -> T:
         """What the agent answers. While it is unavailable, it is asked again until the call times out.
 
         The task is suspended in between. Raises AgentCallFailed: the agent refuses, or time is over.
@@ -354,7 +354,7 @@ class AgentCalls:
                 pause_ms = retry_pause_ms(now - call.opened["at"], failed.retry_after_s)
             await self._pause(call, pause_ms, seen)
 
-    async def _pause(self, call: _Call, ms: int, seen: int) -> None:
+    async def _pause(self, call: _PendingCall, ms: int, seen: int) -> None:
         """Returns when the task's wake counter differs from ``seen``, after ``ms``, or when the call times out."""
         due_at = min(call.until, self._session.now() + ms)
 
