@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.wiring.in_process import VISIBILITY_S
 from tests.echo import agent_of
 from tests.faults.plans import Count
 from tests.world import World
@@ -23,33 +21,24 @@ if TYPE_CHECKING:
 class Workers(World):
     """``answered`` has the results of the workers; ``most`` is how many work messages were in flight at a time."""
 
+    workers = 8
+
     def __init__(self, work: Callable[[TaskContext], object], faults: Faults | None = None) -> None:
         self.counts = Count(frozenset({"table"}))
-        super().__init__([agent_of(work)], faults=faults or self.counts)
         self.answered: list[object] = []
         self.most = 0
+        super().__init__([agent_of(work)], faults=faults or self.counts)
 
     def answer(self, message: QueueMessage) -> object:
-        if not isinstance(message, WorkMessage):
-            return super().answer(message)
-        in_flight = [other for _, other in self.queue.waiting if isinstance(other, WorkMessage)]
-        self.most = max(self.most, 1 + len(in_flight))
-        if self.busy:
-            self._beside(message)
-        else:
-            self.answered.append(super().answer(message))
-        return None
+        answered = super().answer(message)
+        if isinstance(message, WorkMessage):
+            self.answered.append(answered)
+        return answered
 
-    def _beside(self, message: WorkMessage) -> None:
-        def answer() -> None:
-            if not self.survives(lambda: self.answered.append(self.run(message.key))):
-                self.queue.enqueue(message, VISIBILITY_S)
-
-        self.busy = False
-        worker = Thread(target=answer)
-        worker.start()
-        worker.join()
-        self.busy = True
+    def consume(self, kind: type[QueueMessage]) -> None:
+        in_flight = [message for _, message in self.queue.waiting if isinstance(message, WorkMessage)]
+        self.most = max(self.most, len(in_flight))
+        super().consume(kind)
 
     def state(self, task_id: str) -> TaskState:
         return self.get(task_id).status.state

@@ -1,6 +1,6 @@
 """A whole deployment in one process and simulated time: the real use cases over the in-memory adapters.
 
-Time moves only when nothing is left to do now, to the next thing that is due. Faults are injected at the ports.
+Its functions are instances of ``tests.simulated``. Faults are injected at the ports.
 """
 
 from __future__ import annotations
@@ -8,19 +8,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from hashlib import sha256
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.adapters.memory import (
-    MemoryBlobStore,
-    MemoryQueues,
-    MemoryTable,
-)
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,
@@ -34,16 +28,11 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
-from a2a_serverless.testing import (
-    START,
-    Counter,
-    OwnAgents,
-    SimulatedClock,
-    SimulatedDeployment,
-)
+from a2a_serverless.testing import START, Counter, OwnAgents
 from a2a_serverless.wiring.in_process import Adapters
-from tests.faults.plans import Broken, Faults, Frail, Killed, NoFaults
+from tests.faults.plans import Broken, Faults, Frail, NoFaults
 from tests.protocol.schema import assert_notification
+from tests.simulated import InstanceClock, Instances, Killed, Scheduler, SharedQueues, next_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +41,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push import ProtocolVersion
-    from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
 
@@ -183,7 +171,30 @@ class Siblings(OwnAgents):
         return super().find(agent)
 
 
-class World(SimulatedDeployment):
+class Mortal:
+    """Faults after which a process stays dead: each of its further calls raises ``Killed``. The test's is not one."""
+
+    def __init__(self, faults: Faults, scheduler: Scheduler) -> None:
+        self._faults, self._scheduler = faults, scheduler
+
+    def before(self, port: str, call: str) -> None:
+        self._meet(lambda: self._faults.before(port, call))
+
+    def after(self, port: str, call: str) -> None:
+        self._meet(lambda: self._faults.after(port, call))
+
+    def _meet(self, fault: Callable[[], None]) -> None:
+        process = self._scheduler.current
+        if process.is_dead:
+            raise Killed
+        try:
+            fault()
+        except Killed:
+            process.is_dead = process is not self._scheduler.main
+            raise
+
+
+class World(Instances):
     """One deployment that runs ``agents``; ``faults`` decides at every call of a port whether it fails.
 
     ``table`` makes the store (with a ``feed``, as of ``MemoryTable``); ``between`` wraps the queues.
@@ -197,20 +208,22 @@ class World(SimulatedDeployment):
         faults: Faults | None = None,
         *,
         table: Callable[[Callable[[], int]], Any] = MemoryTable,
-        between: Callable[[MemoryQueues], Queues] | None = None,
+        between: Callable[[SharedQueues], Queues] | None = None,
         policy: EgressPolicy | None = None,
     ) -> None:
         self.kills = 0
         self.trace = ""
+        self.scheduler = Scheduler()
         self._sweep_at = START + MINUTE_MS
         self.remote_agents = Siblings(self)
         self.blobs = MemoryBlobStore()
         self.contents = BlobContentStore(self.blobs)
-        clock = SimulatedClock(self)
+        clock = InstanceClock(self.scheduler)
         self.receiver = Receiver(clock, calls_back=self.called_back)
+        met = Mortal(faults or NoFaults(), self.scheduler)
 
         def wrap(port: Any, name: str) -> Any:
-            return Frail(between(port) if between and name == "queue" else port, name, faults or NoFaults())
+            return Frail(between(port) if between and name == "queue" else port, name, met)
 
         adapters = Adapters(
             clock=clock,
@@ -218,59 +231,65 @@ class World(SimulatedDeployment):
             sender=self.receiver,
             remote_agents=self.remote_agents,
             table=table,
+            queues=SharedQueues,
             contents=self.contents,
             wrap=wrap,
         )
         super().__init__(agents, adapters, base_url="https://api.example.com", policy=policy)
+        self.start()
+
+    @property
+    def now(self) -> int:
+        """The time (ms)."""
+        return self.scheduler.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self.scheduler.now = now
+
+    def wait(self, ms: int) -> None:
+        """Waits for ``ms``, in which all that is due is done."""
+        self.scheduler.sleep(ms)
 
     def settle(self, until_ms: int = 40 * HOUR_MS) -> None:
         """Runs until nothing is due any more, also for the sweeper, at most ``until_ms`` of world time."""
-        super().settle(until_ms)
+        self.scheduler.rest(self.now + until_ms)
 
     def plan(self, ms: int, action: Callable[[], object]) -> None:
         """Schedules ``action`` in ``ms``; if a fault ends it, it is tried again a second later."""
-        self.planned.append((self.now + ms, action))
 
-    def elsewhere(self, ms: int) -> None:
-        """Suspends this process for ``ms`` while the world continues, with another worker."""
-        busy, self.busy = self.busy, False
-        others = Thread(target=self.wait, args=(ms,))
-        others.start()
-        others.join()
-        self.busy = busy
+        def act() -> None:
+            while not self.survives(action):
+                self.scheduler.sleep(1000)
 
-    def step(self) -> bool:
-        """Does one thing that is due, also a planned action. False if none is."""
-        return self._do_planned() or super().step()
-
-    def _pass(self, ms: int) -> None:
-        self.wait(ms)
+        self.scheduler.spawn("plan", act, after_ms=ms)
 
     def survives(self, work: Callable[[], object]) -> bool:
         """Does ``work``; False when a fault killed the process, or a port failed and the error was not handled."""
+        process = self.scheduler.current
         try:
             work()
         except (Killed, Broken):
-            self.kills += 1
-            return False
-        return True
+            process.is_dead = True
+        alive, process.is_dead = not process.is_dead, False
+        self.kills += not alive
+        return alive
 
-    def answer(self, message: QueueMessage) -> object:
-        """Handles a queue message as the function behind the queue does, if a worker is free."""
-        if self.busy and not isinstance(message, DeliveryMessage):
-            self.queue.enqueue(message, 1)
-            return "no worker is free"
-        return super().answer(message)
-
-    def due_times(self) -> list[int]:
-        return [at for at, _ in self.planned] + super().due_times()
-
-    def next_sweep(self, until: int) -> int:
+    def next_sweep(self, until: int, number: int = 0) -> int:
         """The time of the first sweep that finds something; there is one each minute."""
-        if until < self._sweep_at or not self._due(until):
+        del number
+        if until < self._sweep_at:
+            return until + 1
+        if isinstance(self.table, MemoryTable):
+            late_ms = max(0, next_due(self.table.items) - self._sweep_at)
+            return self._sweep_at + -(-late_ms // MINUTE_MS) * MINUTE_MS
+        return self._search_sweep(until)
+
+    def _search_sweep(self, until: int) -> int:
+        if not self._due(until):
             return until + 1
         low, high = 0, (until - self._sweep_at) // MINUTE_MS + 1
-        while low < high and not self._due(self._sweep_at + low * MINUTE_MS):
+        while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self._due(self._sweep_at + middle * MINUTE_MS) else (middle + 1, high)
         return self._sweep_at + low * MINUTE_MS
@@ -278,12 +297,10 @@ class World(SimulatedDeployment):
     def _due(self, until: int) -> bool:
         return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
 
-    def sweep_due(self) -> bool:
-        if self.now < self._sweep_at:
-            return False
+    def sweep_due(self, number: int = 0) -> bool:
+        del number
         self._sweep_at = self.now + MINUTE_MS
-        self.survives(lambda: sweep(self.sweeper))
-        return True
+        return self.survives(lambda: sweep(self.sweeper))
 
     # ---- The client
 

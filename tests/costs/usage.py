@@ -84,8 +84,7 @@ class Counted(World):
 
     def work_off(self) -> None:
         """Does what is due now."""
-        while self.step():
-            pass
+        self.wait(0)
 
     def answer(self, message: Any) -> Any:
         """What the function behind the queue does, through its handler, so that it logs what it would log."""
@@ -106,8 +105,8 @@ class Counted(World):
     def relay_changes(self) -> bool:
         return bool(self.noted.within("relay", super().relay_changes))
 
-    def sweep_due(self) -> bool:
-        return bool(self.noted.within("sweeper", super().sweep_due))
+    def sweep_due(self, number: int = 0) -> bool:
+        return bool(self.noted.within("sweeper", lambda: super(Counted, self).sweep_due(number)))
 
 
 class Noted(Count):

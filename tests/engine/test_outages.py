@@ -18,7 +18,8 @@ from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
 from tests.echo import Writer, agent_of
-from tests.faults.plans import Broken, Frail, Killed
+from tests.faults.plans import Broken, Frail
+from tests.simulated import Killed
 from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
 
@@ -175,7 +176,7 @@ def test_a_cancel_is_heard_while_a_run_waits_for_a_store() -> None:
     task_id = world.send("hello", push=False).id
     outage.of(world)
     world.plan(2 * MINUTE_MS, lambda: world.cancel(task_id))
-    world.wait(1)
+    world.wait(2 * MINUTE_MS + 30_000)
     assert world.state(task_id) is TaskState.CANCELED
     assert RunOutcome.LEASE_LOST in world.answered
     assert world.now - outage.began < 3 * MINUTE_MS

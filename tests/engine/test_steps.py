@@ -260,7 +260,7 @@ def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_r
     faults = kill_at(1, late=True, only="table.store_step")
     world = World([agent_of(work)], faults=faults)
     key = ME.key(world.send("hello", push=False).id)
-    world.wait(1)
+    world.wait(100)
     assert (faults.met, list(world.table.read_steps(key))) == (["table.store_step"], ["think"])
     assert [part.value for artifact in world.get(key.task).artifacts for part in artifact.parts] == ["aside"]
 

@@ -12,9 +12,10 @@ from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import POST_DEADLINE_MS
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from tests.faults.plans import Broken, Killed
+from tests.faults.plans import Broken
 from tests.faults.trial import STEP_MS, Dice, Trial
 from tests.faults.wire import HEARD, PHASES, Wire
+from tests.simulated import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

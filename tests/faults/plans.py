@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tests.simulated import Killed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
 HARMLESS: Final = frozenset({"table.list_due"})
 STORES: Final = frozenset({"table", "queue", "sealer", "signer"})
 OUTSIDE: Final = frozenset({"table", "queue", "receiver"})
-
-
-class Killed(BaseException):
-    """The process ends here, as a function does at the platform's will."""
 
 
 class Broken(Exception):

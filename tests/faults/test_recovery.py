@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.faults.journeys import Journey, Story, assert_whole, handed_on, quiet, stubborn
-from tests.faults.plans import Faults, Killed, NoFaults, kill_at
+from tests.faults.plans import Faults, NoFaults, kill_at
 from tests.faults.run_report import calls_of
+from tests.simulated import Killed
 from tests.world import HOUR_MS, MINUTE_MS, World
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.url_policy import EgressPolicy
-from tests.faults.plans import Killed
+from tests.simulated import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import TaskState
 from a2a_serverless.domain.model import TaskKey
-from tests.faults.plans import At, Count, Killed
+from tests.faults.plans import At, Count
+from tests.simulated import Killed
 from tests.world import ME, World
 
 if TYPE_CHECKING:

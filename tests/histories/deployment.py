@@ -21,6 +21,7 @@ from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.engine.loop import play
 from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.errors import code_of
@@ -32,10 +33,11 @@ from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.testing import START, Counter, OwnAgents
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
 from tests.echo import agent_of
-from tests.faults.plans import Broken, Frail, Killed
+from tests.faults.plans import Broken, Frail
 from tests.histories.clients import UNKNOWN, Board, Client, Program, look_at_the_end
 from tests.histories.history import History, Lost, Recorder, Refused, log_of
 from tests.histories.virtual_time import VirtualTime
+from tests.simulated import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.testing import SimulatedLoop
 
 T = TypeVar("T")
 Wrap: TypeAlias = "Callable[[Any, str], Any]"
@@ -138,11 +141,11 @@ class RacingDeployment(InProcessDeployment):
 
     def play(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in virtual time."""
-        loop = self.time.loop()
-        try:
-            return loop.run_until_complete(work)
-        finally:
-            loop.close()
+        return play(work, self.make_loop())
+
+    def make_loop(self) -> SimulatedLoop:
+        """An event loop in virtual time."""
+        return self.time.loop()
 
     def survives(self, work: Callable[[], object]) -> bool:
         """Does ``work``; False if it has to be done again."""
@@ -219,7 +222,7 @@ class Racing(Protocol):
     death: type[BaseException]
     sleep: Callable[[float], None]
 
-    def play(self, work: Coroutine[Any, Any, T]) -> T: ...
+    def make_loop(self) -> SimulatedLoop: ...
 
     def note(self, error: BaseException) -> None: ...
 
@@ -251,9 +254,16 @@ class InProcess:
             opened = open_stream(
                 one.service, RequestContext(ME, AGENT, "1.0"), agent, request, after, until, V1.subscription_ends
             )
+        loop = one.make_loop()
+        try:
+            yield from self._shown(loop, opened)
+        finally:
+            loop.leave()
+
+    def _shown(self, loop: SimulatedLoop, opened: Any) -> Iterator[tuple[int, Any]]:
         while True:
-            with _as_client(one):
-                item: Any = one.play(anext(opened.items, OVER))
+            with _as_client(self.deployment):
+                item: Any = loop.run_until_complete(anext(opened.items, OVER))
             if item is OVER:
                 return
             if item is not None:

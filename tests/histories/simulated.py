@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.echo import agent_of
 from tests.histories.deployment import Wrap, count_aloud
 from tests.histories.history import Recorder, log_of
+from tests.simulated import Killed
 from tests.simulation.deployment import HOUR_MS, MINUTE_MS, Receivers, Simulation
-from tests.simulation.scheduler import Killed
 from tests.simulation.store import SimulatedItems, SimulatedTable
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class SimulatedHistory(Simulation):
         """Runs until nothing is left to do, and looks at what is there then."""
         self.start()
         self.scheduler.spawn("last", lambda: self._end(look), after_ms=CALM_MS)
-        self.scheduler.run()
-        waiting = self.queues.work.waiting + self.queues.deliveries.waiting
+        self.run_all()
+        waiting = self.queue.waiting
         self.recorder.history.settled = not waiting and self.items.next_due() > self.scheduler.now + HOUR_MS
         self.recorder.history.errors += self.seen.wrong
 

@@ -25,7 +25,8 @@ from a2a_serverless.services.key_rotation import (
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.testing import START
 from tests.echo import Writer
-from tests.faults.plans import At, Count, Faults, Frail, Killed, NoFaults, die, kill_at
+from tests.faults.plans import At, Count, Faults, Frail, NoFaults, die, kill_at
+from tests.simulated import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -25,7 +25,8 @@ from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.testing import START
 from a2a_serverless.wiring.in_process import LIFE
 from tests.echo import Asker, Writer
-from tests.faults.plans import Count, Killed
+from tests.faults.plans import Count
+from tests.simulated import Killed
 from tests.world import HOOK, ME, MINUTE_MS, World, configured
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
+from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.ports.keys import Signed
@@ -28,18 +29,18 @@ from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.testing import START, OwnAgents
 from a2a_serverless.testing import Counter as Ids
-from a2a_serverless.wiring.in_process import Adapters, InProcessDeployment
-from tests.simulation.scheduler import NEVER, InstanceClock, Killed, Scheduler
+from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters
+from tests.simulated import NEVER, InstanceClock, Instances, Killed, Over, Scheduler
 from tests.simulation.store import Faults, SimulatedKeyRingStore, SimulatedQueues, SimulatedTable, StoreDown, Weather
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
+    from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
     from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
 
 ME: Final = Principal("tenant", "me")
@@ -48,9 +49,6 @@ HOUR_MS: Final = 3_600_000
 RUN_MS: Final = 180_000
 NOTIFY_MS: Final = 60_000
 RECEIVES: Final = 5
-VISIBILITY_S: Final = 90
-WORKERS: Final = 3
-NOTIFIERS: Final = 3
 STREAM_BATCH: Final = 10
 SWEEPS: Final = 4
 SWEEP_SLACK_MS: Final = 10_000  # clocks, and the lag of the index
@@ -91,28 +89,34 @@ class Seen:
     last_work_at: int = 0
 
 
-class Simulation(InProcessDeployment):
-    """Workers, notifiers, a relay, sweepers, and clients, until ``hours`` after the start; ``storm_ms`` of faults."""
+class Simulation(Instances):
+    """Instances and clients until ``hours`` after the start; ``storm_ms`` of faults. Each instance has its clock."""
+
+    workers = notifiers = 3
+    sweepers = 2
+    run_ms = RUN_MS
+    queue: SimulatedQueues
 
     def __init__(
         self, seed: int, agents: Sequence[Agent], hours: int, storm_ms: int, trace: Callable[[str], None] | None
     ) -> None:
-        self.scheduler = Scheduler(seed, START + hours * HOUR_MS, trace)
+        self.scheduler, self.until = Scheduler(seed, trace), START + hours * HOUR_MS
         self.random = self.scheduler.random
         self.faults = Faults(self.scheduler, Weather.of(self.random, START + storm_ms))
-        self.queues = SimulatedQueues(self.faults, self.scheduler)
         self.rings = SimulatedKeyRingStore(self.faults)
         self.seen = Seen()
         self.published = False
         self.revoked: set[str] = set()
         self.keys = NamedKeys()
         self._received: Counter[QueueMessage] = Counter()
+        self._swept: list[list[int]] = [[] for _ in range(self.sweepers)]
         adapters = Adapters(
             clock=InstanceClock(self.scheduler),
             ids=Ids(),
             sender=self.make_receivers(),
             remote_agents=Peers(self),
             table=lambda _: self.make_table(),
+            queues=lambda _: SimulatedQueues(self.faults, self.scheduler),
             chance=self.random.random,
             signer=RingSigner(self),
             wrap=self.wrap,
@@ -121,6 +125,8 @@ class Simulation(InProcessDeployment):
         super().__init__(agents, adapters, BASE_URL, policy)
         self.items = self.table.items
         self.engine = replace(self.engine, on_error=self._note_error)
+        names = [f"notifier-{number}" for number in range(self.notifiers)]
+        self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
 
     def check_key(self, kid: str) -> None:
         """A key that signs is in the published key set."""
@@ -145,65 +151,67 @@ class Simulation(InProcessDeployment):
 
     def wrap(self, port: Any, name: str) -> Any:
         """What the deployment uses in place of a port."""
-        return self.queues if name == "queue" else port
+        del name
+        return port
 
-    def start(self) -> None:
-        """Adds the instances of the functions."""
-        self.spawn("relay", self._relay)
-        for number in range(WORKERS):
-            self.spawn(f"worker-{number}", partial(self._consume, self.queues.work, self._work))
-        for number in range(NOTIFIERS):
-            notify = partial(self._notify, replace(self.post, hosts=CircuitBreakers(self.table)))
-            self.spawn(f"notifier-{number}", partial(self._consume, self.queues.deliveries, notify))
-        for number in range(2):
-            self.spawn(f"sweeper-{number}", partial(self._sweep, number * 100))
+    def run_all(self) -> None:
+        """Runs until nothing is left to do, or the time is over."""
+        try:
+            self.scheduler.rest(self.until)
+        finally:
+            self.scheduler.end()
+
+    def offset_ms(self) -> int:
+        """Two clocks differ by at most ``CLOCK_SKEW_MS``."""
+        return self.random.randint(0, CLOCK_SKEW_MS)
 
     def spawn(self, name: str, work: Callable[[], object], after_ms: int = 0) -> None:
-        """Adds a process; two clocks differ by at most ``CLOCK_SKEW_MS``."""
-        self.scheduler.spawn(name, work, self.random.randint(0, CLOCK_SKEW_MS), after_ms)
+        """Adds a client, with a clock of its own."""
+        self.scheduler.spawn(name, work, self.offset_ms(), after_ms)
 
     def survives(self, work: Callable[[], object]) -> bool:
         process = self.scheduler.current
         try:
             work()
-        except (Killed, Exception) as error:  # noqa: BLE001 - the platform invokes again
+        except Over:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the platform invokes again
             self._note_crash(error)
             return False
+        else:
+            return not process.is_dead
         finally:
             process.is_dead = False
-        return True
 
     def _note_crash(self, error: BaseException) -> None:
         self.scheduler.trace(f"fails: {type(error).__name__}")
         if not isinstance(error, (Killed, StoreDown, A2AError, NoKeyRing)):
             self.seen.wrong.append(f"{self.scheduler.current.name} raised {error!r}")
 
-    def play(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.scheduler.play(work)
-
-    def _time_left(self, ms: int) -> Callable[[], int]:
-        until = self.scheduler.now + ms
-        return lambda: until - self.scheduler.now
-
     # ---- The functions
 
-    def _consume(self, queue: Any, handle: Callable[[Any], object]) -> None:
-        """Handles messages as SQS and Lambda do: one that fails comes again, ``RECEIVES`` times in all."""
-        while True:
-            self.scheduler.wait_for(queue.soonest)
-            sent = queue.pop()
-            if sent is None:
-                continue
-            message, self.scheduler.current.hops = sent
-            self.seen.handled[type(message).__name__, message.key.task] += 1
-            self.seen.hops[type(message).__name__] = max(self.seen.hops[type(message).__name__], sent.hops)
-            self.seen.last_work_at = self.scheduler.now
-            if self.survives(partial(handle, message)):
-                self._received.pop(message, None)
-                continue
-            self._received[message] += 1
-            if self._received[message] < RECEIVES:
-                self.queues.put_again(sent, VISIBILITY_S)
+    def consume(self, kind: type[QueueMessage]) -> None:
+        """As SQS and Lambda do: a message that fails comes again, ``RECEIVES`` times in all."""
+        taken = self.queue.take(kind)
+        if taken is None:
+            return
+        number, message = taken
+        hops = self.scheduler.current.hops = self.queue.hops.pop(number)
+        self.seen.handled[type(message).__name__, message.key.task] += 1
+        self.seen.hops[type(message).__name__] = max(self.seen.hops[type(message).__name__], hops)
+        self.seen.last_work_at = self.scheduler.now
+        if self.survives(partial(self.answer, message)):
+            self._received.pop(message, None)
+            return
+        self._received[message] += 1
+        if self._received[message] < RECEIVES:
+            self.queue.put(message, VISIBILITY_S, hops)
+
+    def answer(self, message: QueueMessage) -> None:
+        if isinstance(message, DeliveryMessage):
+            self._notify(message)
+        else:
+            self._work(message)
 
     def _work(self, message: WorkMessage) -> None:
         self.scheduler.trace(f"takes {message.key.task}")
@@ -211,49 +219,42 @@ class Simulation(InProcessDeployment):
         self.scheduler.current.looks = 0
         began = self.scheduler.now
         try:
-            ending = InProcessDeployment.run(self, message.key)
+            ending = self.run(message.key)
         finally:
             self.seen.worked_ms[message.key.task] += self.scheduler.now - began
         if ending in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.seen.runs[message.key.task] -= 1
         self.scheduler.trace(f"{message.key.task}: {ending}")
 
-    run_ms = RUN_MS
-
-    def _notify(self, context: Any, message: DeliveryMessage) -> None:
-        ending = deliver(context, message, self._time_left(NOTIFY_MS))
+    def _notify(self, message: DeliveryMessage) -> None:
+        ending = deliver(self._posts[self.scheduler.current.name], message, self._time_left(NOTIFY_MS))
         self.seen.deliveries[message.key.task] += 1
         self.scheduler.trace(f"delivers {message.key.task} {message.config_id}: {ending.value}")
 
-    def _relay(self) -> None:
-        """Relays the table's stream in batches; one that fails comes again."""
-        while True:
-            self.scheduler.wait_for(lambda: self.scheduler.now if len(self.table.feed) > self._relayed else NEVER)
-            batch = [key for key, _ in self.table.feed[self._relayed : self._relayed + STREAM_BATCH]]
-            if self.survives(partial(self._relay_batch, batch)):
-                self._relayed += len(batch)
-            else:
-                self.scheduler.sleep(1000)
+    def relay_changes(self) -> bool:
+        """Relays a batch of the table's stream; one that fails comes again."""
+        batch = [key for key, _ in self.table.feed[self._relayed : self._relayed + STREAM_BATCH]]
+        if self.survives(lambda: relay(self.table, self.queue, batch, self.clock.now())):
+            self._relayed += len(batch)
+        else:
+            self.scheduler.sleep(1000)
+        return bool(batch)
 
-    def _relay_batch(self, batch: list[TaskKey]) -> int:
-        return relay(self.table, self.queues, batch, self.clock.now())
-
-    def _sweep(self, after_ms: int) -> None:
+    def sweep_due(self, number: int = 0) -> bool:
         """Sweeps every minute, while something is due."""
-        starts = list[int]()
-        while True:
-            self.scheduler.wait_for(lambda: self._next_sweep(after_ms))
-            began = self.scheduler.now
-            swept = self.survives(lambda: sweep(self.sweeper, self._time_left(MINUTE_MS)))
-            self._check_lateness([began, *starts] if swept else [])
-            starts[:] = [began, *starts[: SWEEPS - 1]] if swept else []
-            self.scheduler.sleep(1)
+        began, starts = self.scheduler.now, self._swept[number]
+        swept = self.survives(lambda: sweep(self.sweeper, self._time_left(MINUTE_MS)))
+        self._check_lateness([began, *starts] if swept else [])
+        starts[:] = [began, *starts[: SWEEPS - 1]] if swept else []
+        self.scheduler.sleep(1)
+        return swept
 
-    def _next_sweep(self, after_ms: int) -> int:
+    def next_sweep(self, until: int, number: int = 0) -> int:
+        del until
         due: int = self.items.next_due()
         if due == NEVER:
             return NEVER
-        at = max(due + CLOCK_SKEW_MS, self.scheduler.now)
+        at, after_ms = max(due + CLOCK_SKEW_MS, self.scheduler.now), number * 100
         return START + -(-(at - START - after_ms) // MINUTE_MS) * MINUTE_MS + after_ms
 
     def _check_lateness(self, starts: list[int]) -> None:

@@ -12,8 +12,8 @@ from a2a_serverless.domain.head import LOST_LIMIT, RUN_RENEWAL_MS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
+from tests.simulated import NEVER
 from tests.simulation.deployment import ME
-from tests.simulation.scheduler import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +217,7 @@ def _may_end(other: Webhook, one: Webhook) -> bool:
 
 def _quiet(play: Play) -> Iterator[str]:
     simulation = play.simulation
-    waiting = simulation.queues.work.waiting + simulation.queues.deliveries.waiting
+    waiting = simulation.queue.waiting
     if waiting:
         yield f"messages for ever: {waiting[0][1]}"
     due = simulation.items.next_due()

@@ -33,9 +33,9 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
+from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
-from tests.simulation.scheduler import Killed
-from tests.simulation.store import NEWER, StoreDown
+from tests.simulation.store import StoreDown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ class Play:
         for number, name in enumerate(self.names):
             scenario = partial(SCENARIOS[name], self)
             simulation.spawn(f"{name}-{number}", scenario, self.random.choice((0, 10, 1_000, 60_000)))
-        simulation.scheduler.run()
+        simulation.run_all()
 
     # ---- Agents
 

@@ -8,15 +8,14 @@ Messages are lost, doubled and late.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryQueues, MemoryTable
+from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
-from a2a_serverless.domain.queue_messages import DeliveryMessage
-from tests.simulation.scheduler import NEVER, Killed
+from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from tests.simulation.scheduler import Process, Scheduler
+    from tests.simulated import Process, Scheduler
 
 
 OUTAGES: Final = 0.15  # how many seeds have a store that fails often
@@ -207,16 +206,8 @@ class SimulatedItems(MemoryItems):
     def next_due(self) -> int:
         """When the next item is due for the sweeper (ms)."""
         if self._soonest is None:
-            due = (int(item["due_at"]["S"]) for item in self._indexed.values() if _is_swept(item))
-            self._soonest = min(due, default=NEVER)
+            self._soonest = next_due(self)
         return self._soonest
-
-
-NEWER: Final = 99  # the version of items that this release cannot read
-
-
-def _is_swept(item: Item) -> bool:
-    return "due_at" in item and item["v"]["N"] != str(NEWER) and item.get("due_shard", {"S": ""})["S"].isdigit()
 
 
 class SimulatedTable(MemoryTable):
@@ -240,53 +231,32 @@ class SimulatedTable(MemoryTable):
         return super().read_head(key)
 
 
-class Sent(NamedTuple):
-    """A queue message, and how many functions have sent it on: Lambda counts them in its trace header."""
+class SimulatedQueues(SharedQueues):
+    """Queues that lose and double messages. ``hops`` has how many functions have sent a message on, by its number.
 
-    message: QueueMessage
-    hops: int
-
-
-class _Queue(MemoryQueues):
-    def soonest(self) -> int:
-        """When the next message is due (ms)."""
-        return self._waiting[0][0] if self._waiting else NEVER
-
-
-class SimulatedQueues:
-    """The queue of work and that of deliveries."""
+    Lambda counts them in its trace header.
+    """
 
     def __init__(self, faults: Faults, scheduler: Scheduler) -> None:
-        self._faults = faults
-        self._scheduler = scheduler
-        self.work = _Queue(lambda: scheduler.now)
-        self.deliveries = _Queue(lambda: scheduler.now)
+        super().__init__(lambda: scheduler.now)
+        self._faults, self._random = faults, scheduler.random
+        self.hops: dict[int, int] = {}
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         self._faults.call()
-        weather, random = self._faults.weather, self._scheduler.random
+        weather = self._faults.weather
         if self._faults.happens(weather.lose_message):
             return
         self.put(message, delay_s)
         if self._faults.happens(weather.double_message):
-            self.put(message, min(900, delay_s + random.randint(0, 30)))
+            self.put(message, min(900, delay_s + self._random.randint(0, 30)))
         self._faults.call()
 
-    def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
-        for message in messages:
-            self.enqueue(message)
-
-    def put(self, message: QueueMessage, delay_s: int = 0) -> None:
-        """Puts a message into its queue, whatever the weather: one hop more than the message that is being handled."""
-        self.put_again(Sent(message, self._faults.process.hops + 1), delay_s)
-
-    def put_again(self, sent: Sent, delay_s: int) -> None:
-        """Puts a message that was received into its queue again, as SQS does: without a hop."""
-        self.of(sent.message).enqueue(cast("QueueMessage", sent), delay_s)
-
-    def of(self, message: QueueMessage) -> _Queue:
-        """The queue of a message."""
-        return self.deliveries if isinstance(message, DeliveryMessage) else self.work
+    def put(self, message: QueueMessage, delay_s: int = 0, hops: int | None = None) -> None:
+        """Enqueues whatever the weather: one hop more than the message that is being handled, or with ``hops``."""
+        super().enqueue(message, delay_s)
+        number = max(row[1] for row in self._waiting)
+        self.hops[number] = self._faults.process.hops + 1 if hops is None else hops
 
 
 class SimulatedKeyRingStore(MemoryKeyRingStore):

@@ -6,11 +6,10 @@ from threading import Event
 
 import pytest
 
-from a2a_serverless.testing import START
 from tests.removed_guards import REMOVED_GUARDS
+from tests.simulated import Scheduler
 from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
-from tests.simulation.scheduler import Scheduler
 
 SEEDS = 6
 GUARD_SEEDS = 60
@@ -43,8 +42,8 @@ def test_a_few_hundred_seeds_play_every_scenario() -> None:
 
 def test_a_process_that_blocks_its_thread_ends_the_simulation_with_its_name() -> None:
     blocked = Event()
-    scheduler = Scheduler(1, START + 1_000, limit_s=0.01)
+    scheduler = Scheduler(1, limit_s=0.01)
     scheduler.spawn("blocked", blocked.wait)
     with pytest.raises(TimeoutError, match="blocked runs since 0 ms"):
-        scheduler.run()
+        scheduler.rest()
     blocked.set()

@@ -207,6 +207,11 @@ async def relays_a_question(task: TaskContext) -> str:
     return text_of(await task.call("paint", "asks", "go"))
 
 
+async def calls_too_long(task: TaskContext) -> str:
+    late = await task.call("wait", "slow", "go", timeout_s=5)
+    return f"the call is {late.status.state}" if isinstance(late, Task) else "never"
+
+
 async def calls_nobody(task: TaskContext) -> str:
     try:
         await task.call("nobody", "nobody", "go")
@@ -325,11 +330,12 @@ PLAYS: Final[dict[str, Play]] = dict(
         _play(calls, stream, steps),
         _play(calls_many, stream, steps, chunks),
         _play(relays_a_question, answered("red", "large"), asks),
+        _play(calls_too_long, stream, slow),
         _play(slow, canceled),
         _play(remembers, waited),
     ]
 ) | {
-    "handed over": Play((agent_of(writes_long, "slow"),), stream, run_ms=25_000),
+    "handed over": Play((agent_of(writes_long, "slow"),), stream, run_ms=25_500),
     "followed up": Play((agent_of(steps, "steps"),), followed_up),
     "inline message": _inline(answers),
     "inline task": _inline(steps),

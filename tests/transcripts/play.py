@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.client import ClientRequest
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from tests.baseline.bindings import BINDINGS, Hook, Message
 from tests.baseline.talk import Answer
@@ -80,6 +81,7 @@ class Client:
         self._deployment = deployment = Deployment(*agents)
         world = deployment.world
         world.run_ms = run_ms
+        world.add_consumer("worker-1", WorkMessage)
         inline_runner = EngineInlineRunner(world.engine, world.play)
         deployment.edge = replace(deployment.edge, service=world.service._replace(inline_runner=inline_runner))
 

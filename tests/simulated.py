@@ -1,0 +1,355 @@
+"""One deployment of instances that run at the same time, in simulated time: for the world of the tests and all plans.
+
+An instance is a process, a thread of which one runs at a time. A process runs until it waits; then the one that is due
+first goes on. The test's own thread is a process, too, and the last of those that are due at one time. With a seed,
+chance decides among those that are due at one time; the same seed does the same again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from random import Random
+from threading import Semaphore, Thread, current_thread
+from threading import enumerate as all_threads
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from a2a_serverless.adapters.memory import MemoryItems, MemoryQueues
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.engine.loop import play
+from a2a_serverless.testing import START, SimulatedLoop
+from a2a_serverless.wiring.in_process import VISIBILITY_S, InProcessDeployment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Self
+
+    from a2a_serverless.adapters.dynamodb.items import Item
+    from a2a_serverless.domain.queue_messages import QueueMessage
+
+T = TypeVar("T")
+
+NEVER: Final = 1 << 62
+LIMIT_S: Final = 600.0  # of real time, for one test or seed, which takes seconds
+
+
+class Killed(BaseException):
+    """The process is dead: each of its further calls raises this again."""
+
+
+class Over(BaseException):
+    """The simulation has ended."""
+
+
+@dataclass(eq=False)
+class Process:
+    """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call.
+
+    ``looks`` counts the heads that it has read since its suspension was refused. ``hops`` is how many functions sent
+    the message that it handles, one after the other.
+    """
+
+    name: str
+    offset_ms: int = 0
+    gate: Semaphore = field(default_factory=lambda: Semaphore(0))
+    thread: Thread | None = None
+    is_busy: bool = False
+    is_dead: bool = False
+    is_slow: bool = False
+    looks: int = 0
+    hops: int = 0
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a process does whenever it is due. ``when`` returns the time, or any later than its argument (ms)."""
+
+    process: Process
+    when: Callable[[int], int]
+    work: Callable[[], object]
+
+
+class Scheduler:
+    """Runs processes. ``trace`` gets what happens.
+
+    ``limit_s`` bounds the real time of a wait: a process that blocks its thread would stop all others for ever.
+    """
+
+    def __init__(
+        self, seed: int | None = None, trace: Callable[[str], None] | None = None, limit_s: float = LIMIT_S
+    ) -> None:
+        self.random = Random(seed)  # noqa: S311 - a seed, not a secret
+        self.now = START
+        self.main = self.current = Process("main")
+        self.services: list[Service] = []
+        self.failures: list[BaseException] = []
+        self._is_by_chance, self._limit_s, self._trace = seed is not None, limit_s, trace
+        self._order = count()
+        self._asleep: list[tuple[int, bool, int, Process]] = []
+        self._threads = set(all_threads())
+        self._until = NEVER
+        self._is_over = False
+
+    def trace(self, text: str) -> None:
+        """Writes a line of the trace, if somebody wants it."""
+        if self._trace:
+            self._trace(f"{(self.now - START) / 1000:10.3f} {self.current.name:12} {text}")
+
+    def spawn(self, name: str, work: Callable[[], object], offset_ms: int = 0, after_ms: int = 0) -> None:
+        """Adds a process that does ``work`` in ``after_ms``."""
+        process = Process(name, offset_ms)
+        self._start(process, work)
+        self._push(process, after_ms)
+
+    def serve(self, name: str, when: Callable[[int], int], work: Callable[[], object], offset_ms: int = 0) -> Service:
+        """Adds a process that does ``work`` whenever it is idle and it is time to."""
+        self.services.append(service := Service(Process(name, offset_ms), when, work))
+        return service
+
+    def sleep(self, ms: int) -> None:
+        """Suspends the running process for ``ms``."""
+        if self._is_over:
+            raise Over
+        process = self.current
+        self._push(process, ms)
+        self._switch(process)
+
+    def rest(self, until: int = NEVER) -> None:
+        """Suspends the test's thread until nothing is due any more up to that time, which time does not move to."""
+        self._until = until
+        try:
+            self._switch(self.main)
+        finally:
+            self._until = NEVER
+
+    def end(self) -> None:
+        """Ends every process that waits: its call raises ``Over``."""
+        self._is_over = True
+        for _, _, _, process in self._asleep:
+            self.current = process
+            process.gate.release()
+            if process.thread:
+                process.thread.join(self._limit_s)
+
+    def make_loop(self, kind: type[SimulatedLoop] = SimulatedLoop) -> SimulatedLoop:
+        """An event loop of the running process, in simulated time. For a dead one no time passes."""
+        process, skipped = self.current, [0]
+
+        def wait(ms: int) -> None:
+            if process.is_dead or self._is_over:
+                skipped[0] += ms
+            else:
+                self.sleep(ms)
+
+        return kind(lambda: self.now + skipped[0], wait, _Known(self._threads))
+
+    def _start(self, process: Process, work: Callable[[], object]) -> None:
+        def live() -> None:
+            process.gate.acquire()
+            try:
+                if not self._is_over:
+                    work()
+            except Over:
+                pass
+            except BaseException as error:  # noqa: BLE001 - raised in the test's thread
+                self.failures.append(error)
+            process.is_busy = False
+            self._threads.discard(current_thread())
+            if not self._is_over:
+                self._pass_on()
+
+        process.is_busy = True
+        process.thread = thread = Thread(target=live, name=process.name, daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _pass_on(self) -> None:
+        try:
+            following = self._next()
+        except Exception as error:  # noqa: BLE001 - raised in the test's thread
+            self.failures.append(error)
+            following = self._next()
+        self._resume(following)
+
+    def _push(self, process: Process, ms: int) -> None:
+        row = self.now + max(0, ms), process is self.main, next(self._order), process
+        heapq.heappush(self._asleep, row)
+
+    def _switch(self, process: Process) -> None:
+        following = self._next()
+        if following is not process:
+            self._resume(following)
+            self._await(process)
+        if self._is_over:
+            raise Over
+        if process is self.main and self.failures:
+            raise self.failures.pop()
+
+    def _await(self, process: Process) -> None:
+        limit_s = self._limit_s if process is self.main else None
+        if not process.gate.acquire(timeout=limit_s):
+            raise TimeoutError(f"{self.current.name} runs since {self.now - START} ms; {limit_s} s have passed")
+
+    def _resume(self, process: Process) -> None:
+        self.current = process
+        process.gate.release()
+
+    def _next(self) -> Process:
+        """The process that is due first, and the time moves there; the test's, if none is until it wants to go on."""
+        if self.failures:
+            self._asleep = [row for row in self._asleep if row[3] is not self.main]
+            heapq.heapify(self._asleep)
+            return self.main
+        timed, is_main = self._asleep[0][:2] if self._asleep else (NEVER, False)
+        soonest, due = self._due_services(min(timed, self._until))
+        at = max(self.now, min(timed, soonest))
+        if at > self._until or at == NEVER:
+            return self.main
+        self.now = at
+        if due and (soonest < timed or (is_main and soonest <= timed)):
+            service = self.random.choice(due) if self._is_by_chance else due[0]
+            self._start(service.process, service.work)
+            return service.process
+        return heapq.heappop(self._asleep)[3]
+
+    def _due_services(self, until: int) -> tuple[int, list[Service]]:
+        soonest, due = NEVER, list[Service]()
+        for service in self.services:
+            if service.process.is_busy or (at := max(self.now, service.when(until))) > until:
+                continue
+            if at < soonest:
+                soonest, due = at, []
+            due += [service] if at == soonest else []
+            until = min(until, at)
+        return soonest, due
+
+
+class _Known(frozenset[Thread]):
+    """The threads of a scheduler, also of processes that begin later: no event loop waits for them."""
+
+    def __new__(cls, threads: set[Thread]) -> Self:
+        known = super().__new__(cls)
+        known.threads = threads  # type: ignore[attr-defined]
+        return known
+
+    def __contains__(self, thread: object) -> bool:
+        return thread in self.threads  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class InstanceClock:
+    """The clock of whichever instance runs."""
+
+    scheduler: Scheduler
+
+    def now(self) -> int:
+        return self.scheduler.now + self.scheduler.current.offset_ms
+
+    def sleep(self, seconds: float) -> None:
+        self.scheduler.sleep(int(seconds * 1000))
+
+
+class SharedQueues(MemoryQueues):
+    """Both queues, of work and of deliveries."""
+
+    def soonest(self, kind: type[QueueMessage]) -> int:
+        """When the next message of this kind is due (ms)."""
+        return min((due for due, _, message in self._waiting if isinstance(message, kind)), default=NEVER)
+
+    def take(self, kind: type[QueueMessage]) -> tuple[int, QueueMessage] | None:
+        """Takes the soonest message of this kind, with its number; None if none is due."""
+        with self._lock:
+            rows = [row for row in self._waiting if isinstance(row[2], kind) and row[0] <= self._now()]
+            if not rows:
+                return None
+            self._waiting.remove(row := min(rows, key=lambda one: one[:2]))
+            heapq.heapify(self._waiting)
+            return row[1:]
+
+
+NEWER: Final = 99  # the version of items that this release cannot read
+
+
+def next_due(items: MemoryItems) -> int:
+    """When the next item is due for the sweeper (ms), of those that it can read."""
+    indexed = items._indexed.values()  # noqa: SLF001 - the index, without a call
+    return min((int(item["due_at"]["S"]) for item in indexed if _is_swept(item)), default=NEVER)
+
+
+def _is_swept(item: Item) -> bool:
+    return "due_at" in item and item["v"]["N"] != str(NEWER) and item.get("due_shard", {"S": ""})["S"].isdigit()
+
+
+class Instances(InProcessDeployment):
+    """A deployment whose functions are instances of a scheduler: a relay, workers, notifiers and a sweeper.
+
+    ``busy``: no worker takes a message. A subclass makes ``scheduler`` before it calls ``__init__``, and says when the
+    sweeper is due.
+    """
+
+    scheduler: Scheduler
+    queue: SharedQueues
+    loop = SimulatedLoop
+    workers = notifiers = sweepers = 1
+    busy = False
+
+    def start(self) -> None:
+        """Adds the instances of the functions."""
+        self._serve("relay", lambda _: self.scheduler.now if self._is_behind() else NEVER, self.relay_changes)
+        for number in range(self.workers):
+            self.add_consumer(f"worker-{number}", WorkMessage)
+        for number in range(self.notifiers):
+            self.add_consumer(f"notifier-{number}", DeliveryMessage)
+        for number in range(self.sweepers):
+            self._serve(
+                f"sweeper-{number}", partial(self.next_sweep, number=number), partial(self.sweep_due, number=number)
+            )
+
+    def _is_behind(self) -> bool:
+        return len(self.table.feed) > self._relayed
+
+    def add_consumer(self, name: str, kind: type[QueueMessage]) -> Service:
+        """Adds an instance that handles messages of this kind, one after the other."""
+
+        def when(_: int) -> int:
+            return NEVER if self.busy and kind is WorkMessage else self.queue.soonest(kind)
+
+        return self._serve(name, when, lambda: self.consume(kind))
+
+    def _serve(self, name: str, when: Callable[[int], int], work: Callable[[], object]) -> Service:
+        return self.scheduler.serve(name, when, work, self.offset_ms())
+
+    def offset_ms(self) -> int:
+        """By how much the clock of a new instance differs."""
+        return 0
+
+    def consume(self, kind: type[QueueMessage]) -> None:
+        """Handles a message as SQS and Lambda do: one that fails comes again."""
+        if taken := self.queue.take(kind):
+            message = taken[1]
+            if not self.survives(lambda: self.answer(message)):
+                self.queue.enqueue(message, VISIBILITY_S)
+
+    def next_sweep(self, until: int, number: int = 0) -> int:
+        """When the sweeper of this number is due; after ``until`` if it is not until then."""
+        raise NotImplementedError
+
+    def sweep_due(self, number: int = 0) -> bool:
+        """Sweeps, in the instance of this number."""
+        raise NotImplementedError
+
+    def elsewhere(self, ms: int) -> None:
+        """Suspends the running process for ``ms`` while the deployment goes on, with one more worker."""
+        spare = self.add_consumer("spare", WorkMessage)
+        self.scheduler.sleep(ms)
+        self.scheduler.services.remove(spare)
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine as an instance does."""
+        return play(work, self.make_loop())
+
+    def make_loop(self) -> SimulatedLoop:
+        """An event loop of the running process."""
+        return self.scheduler.make_loop(self.loop)
