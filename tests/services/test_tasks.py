@@ -33,7 +33,8 @@ from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing import START
 from tests.echo import Asker, Writer, agent_of
-from tests.faults.plans import Killed, NoFaults
+from tests.faults.plans import NoFaults
+from tests.simulated import Killed
 from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
