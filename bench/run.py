@@ -36,6 +36,7 @@ SCRIPTS = (
     "saving",
     "frameworks",
     "sweeping",
+    "called",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -1,0 +1,46 @@
+"""An agent of a2a-sdk 1.x that takes ``SECONDS``, with the SDK's default card: neither webhooks nor streams."""
+
+import asyncio
+import os
+import time
+
+from a2a.helpers.proto_helpers import new_task_from_user_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, Part
+from starlette.applications import Starlette
+
+
+class Slow(AgentExecutor):
+    """A task whose artifact is the time at which it ended."""
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Submitted, working, the artifact, completed."""
+        task = new_task_from_user_message(context.message)
+        await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await updater.start_work()
+        await asyncio.sleep(float(os.environ["SECONDS"]))
+        await updater.add_artifact([Part(text=repr(time.time()))], name="ended")
+        await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Nobody cancels it."""
+        raise NotImplementedError
+
+
+interface = AgentInterface(url=os.environ["URL"], protocol_binding="JSONRPC", protocol_version="1.0")
+card = AgentCard(
+    name="Slow",
+    description="Takes its time",
+    version="1",
+    capabilities=AgentCapabilities(),
+    supported_interfaces=[interface],
+    default_input_modes=["text/plain"],
+    default_output_modes=["text/plain"],
+)
+asked = DefaultRequestHandler(Slow(), InMemoryTaskStore(), card)
+app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(asked, "/")])
