@@ -51,7 +51,7 @@ def _late_s(environment: str, module: str) -> float:
     done = threading.Event()
 
     @agent(
-        id="caller", name="Caller", description="Calls", skills=[Skill(id="s", name="S", description="D", tags=["s"])]
+        id="caller", name="Caller", description="Calls", skills=[Skill(id="s", name="S", description="D", tags=("s",))]
     )
     async def caller(task: TaskContext) -> None:
         answer = await task.call("write", "far", "hello")
