@@ -1,7 +1,8 @@
-"""Plays a program: undisturbed, killed before and after store calls, and handed over at seconds."""
+"""Plays a conversation: undisturbed, killed before and after store calls, and handed over at seconds."""
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,33 @@ from tests.replay.programs import Effects, Operation, Player, answer_to, in_orde
 from tests.world import ME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from random import Random
 
-    from a2a_serverless import TaskContext
+    from a2a_serverless import Agent, TaskContext
     from tests.faults.plans import Faults
 
 MOST_ANSWERS = 60
 HAND_OVER_MS = 1000
+
+
+def is_step_of(name: str, label: str) -> bool:
+    """Whether this is the name of the step of an operation."""
+    return name.rpartition(" > ")[2] == f"step {label}"
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """An agent with its client, and what they must come to.
+
+    ``make`` returns the agent; it calls an agent ``child``. ``answer`` is the client's answer to a question, its n-th.
+    ``stores`` is whether the step of a name stores the work with a label; steps whose names repeat have none.
+    """
+
+    make: Callable[[Effects], Agent]
+    expected: Mapping[str, Any]
+    answer: Callable[[str, int], str] = answer_to
+    stores: Callable[[str, str], bool] = is_step_of
 
 
 @dataclass(frozen=True)
@@ -36,17 +56,27 @@ class Played:
     lasted_ms: int
 
 
-def play(operations: Sequence[Operation], faults: Faults, hand_over_at: int | None = None) -> Played:
-    """Plays the program to its end. A run hands over ``hand_over_at`` ms after the beginning."""
+def conversation_of(operations: Sequence[Operation]) -> Conversation:
+    """The conversation with an agent whose own function plays the program."""
+
+    def make(effects: Effects) -> Agent:
+        async def work(task: TaskContext) -> str:
+            return str(await Player(task, effects).play(operations))
+
+        return agent_of(work)
+
+    return Conversation(make, outcome_of(list(operations)))
+
+
+async def _child(task: TaskContext) -> str:
+    return f"child of {task.text()}"
+
+
+def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = None) -> Played:
+    """Plays the conversation to its end. A run hands over ``hand_over_at`` ms after the beginning."""
     effects = Effects()
-
-    async def work(task: TaskContext) -> str:
-        return str(await Player(task, effects).play(operations))
-
-    async def child(task: TaskContext) -> str:
-        return f"child of {task.text()}"
-
-    world = MortalWorld([agent_of(work), agent_of(child, "child")], faults)
+    agent = conversation.make(effects)
+    world = MortalWorld([agent, agent_of(_child, "child")], faults)
     began, replaced = world.now, list[int]()
 
     def is_replaced() -> bool:
@@ -55,59 +85,66 @@ def play(operations: Sequence[Operation], faults: Faults, hand_over_at: int | No
         replaced.append(1)
         return True
 
-    world.engine = replace(world.engine, is_replaced=is_replaced)
-    task = world.send("go", push=False)
+    errors = list[str]()
+
+    def note(key: TaskKey, error: BaseException, reference: str) -> None:
+        del key, reference
+        errors.extend(traceback.format_exception(error))
+
+    world.engine = replace(world.engine, is_replaced=is_replaced, on_error=note)
+    task = world.send("go", push=False, agent=agent.id)
     key = TaskKey(ME.tenant, ME.owner, task.id)
-    effects.is_stored = lambda label: any(_is_of(name, label) for name in world.table.read_steps(key))
+
+    effects.is_stored = lambda label: any(conversation.stores(name, label) for name in world.table.read_steps(key))
     world.settle()
     asked = 0
-    while (now := world.client(lambda: world.get(task.id))).status.state is TaskState.INPUT_REQUIRED:
+    while (now := world.client(lambda: world.get(task.id, agent.id))).status.state is TaskState.INPUT_REQUIRED:
         asked += 1
+        assert asked < MOST_ANSWERS
         question = now.status.message.text() if now.status.message else ""
-        assert asked < MOST_ANSWERS, question
-        world.send(answer_to(question, asked), push=False, task_id=task.id, context_id=task.context_id)
+        answer = conversation.answer(question, asked)
+        world.send(answer, push=False, agent=agent.id, task_id=task.id, context_id=task.context_id)
         world.settle()
     states = [event for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
     said = [(event.state, event.message.text()) for event in states if event.message]
-    assert now.status.state is TaskState.COMPLETED, now.status
+    if now.status.state is not TaskState.COMPLETED:
+        effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     usage: Any = (now.metadata or {}).get("a2a-serverless/usage", {})
     outcome = {
         "answer": now.status.message.text() if now.status.message else "",
         "asked": in_order([text for state, text in said if state is TaskState.INPUT_REQUIRED]),
         "progress": Counter(text for state, text in said if state is TaskState.WORKING),
         "artifacts": {artifact.name: artifact.text() for artifact in now.artifacts},
-        "usage": {model: amounts["tokens"] for model, amounts in usage.items()},
+        "usage": {model: amounts.get("tokens", amounts.get("requests")) for model, amounts in usage.items()},
         "winners": effects.winners,
     }
     return Played(outcome, effects.wrong, Counter(effects.done), world.now - began)
 
 
-def _is_of(name: str, label: str) -> bool:
-    """Whether the step of this name is that of the label; steps with names that repeat have no label."""
-    return name.rpartition(" > ")[2] == f"step {label}"
-
-
-def differences(operations: Sequence[Operation], chance: Random, most: int) -> Iterator[str]:
-    """How plays of a program differ from the oracle: the undisturbed one, and at most ``most`` interrupted ones."""
-    expected = outcome_of(list(operations))
+def differences(conversation: Conversation, chance: Random, most: int) -> Iterator[str]:
+    """How the undisturbed play differs from what it must come to, or else at most ``most`` interrupted ones."""
     calls = Count(PORTS)
-    first = play(operations, calls)
-    yield from (f"undisturbed: {label} was done {times} times" for label, times in first.done.items() if times > 1)
-    yield from _difference("undisturbed", expected, first)
-    deaths = [(number, late) for number in range(1, len(calls.calls) + 1) for late in (False, True)]
-    hand_overs = range(HAND_OVER_MS // 2, min(first.lasted_ms, 60 * HAND_OVER_MS), HAND_OVER_MS)
-    places: list[tuple[int, bool] | int] = [*deaths, *hand_overs]
-    for place in places if len(places) <= most else chance.sample(places, most):
-        if isinstance(place, int):
-            where, played = f"handed over at {place} ms", play(operations, NoFaults(), place)
-        else:
-            number, late = place
-            where = f"killed {'after' if late else 'before'} call {number}, {calls.calls[number - 1]}"
-            played = play(operations, Death(number, late=late))
-        yield from _difference(where, expected, played)
+    first = play(conversation, calls)
+    wrong = [f"undisturbed: {label} was done {times} times" for label, times in first.done.items() if times > 1]
+    wrong += _difference("undisturbed", conversation.expected, first)
+    yield from wrong
+    plays = [] if wrong else [*_kills(calls.calls), *_hand_overs(first.lasted_ms)]
+    for where, faults, at in plays if len(plays) <= most else chance.sample(plays, most):
+        yield from _difference(where, conversation.expected, play(conversation, faults, at))
 
 
-def _difference(where: str, expected: dict[str, Any], played: Played) -> Iterator[str]:
+def _kills(calls: Sequence[str]) -> Iterator[tuple[str, Faults, int | None]]:
+    for number, call in enumerate(calls, 1):
+        for late in (False, True):
+            yield f"killed {'after' if late else 'before'} call {number}, {call}", Death(number, late=late), None
+
+
+def _hand_overs(lasted_ms: int) -> Iterator[tuple[str, Faults, int | None]]:
+    for at in range(HAND_OVER_MS // 2, min(lasted_ms, 60 * HAND_OVER_MS), HAND_OVER_MS):
+        yield f"handed over at {at} ms", NoFaults(), at
+
+
+def _difference(where: str, expected: Mapping[str, Any], played: Played) -> Iterator[str]:
     for member, value in expected.items():
         if played.outcome[member] != value:
             yield f"{where}: {member} is {played.outcome[member]}, not {value}"

@@ -57,11 +57,12 @@ def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[s
             kind = "say"
         if depth > 1 and kind in {"emit", "flaky", "cancel"}:
             kind = "repeat"
-        operations.append(_operation(chance, kind, own, depth, kinds))
+        operations.append(make_operation(chance, kind, own, depth, kinds))
     return operations
 
 
-def _operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[str, ...]) -> Operation:
+def make_operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[str, ...]) -> Operation:
+    """A random operation of a kind. ``kinds`` are those of the operations in it."""
     repeats = kind not in {"step", "stream", "cancel", "call", "race", "first", "branches", "questions", "timeout"}
     name = chance.choice(NAMES) if repeats else label
     inner: tuple[tuple[Operation, ...], ...] = ()

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.replay.plays import differences
+from tests.replay.plays import conversation_of, differences
 from tests.replay.programs import make_program
 
 FIRST = int(os.environ.get("FIRST_SEED", "1"))
@@ -45,5 +45,5 @@ def test_rule_07_an_interruption_anywhere_changes_nothing_for_an_agent_of_a_few_
 def _check(seed: int, *kinds: tuple[str, ...]) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     operations = make_program(chance, 0, "", *kinds)
-    wrong = list(differences(operations, chance, PLAYS))
+    wrong = list(differences(conversation_of(operations), chance, PLAYS))
     assert not wrong, f"seed {seed}, {len(wrong)} of {' '.join(map(str, operations))}: " + "\n".join(wrong[:5])

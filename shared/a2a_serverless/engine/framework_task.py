@@ -30,8 +30,8 @@ class FrameworkTask(TaskContext, Protocol):
         It is for a framework that continues from a checkpoint: it does not execute these steps in this run.
         """
 
-    def number(self, act: str) -> int:
-        """The number of an act among its equals in this execution of the current scope, from 1."""
+    def make_id(self, act: str) -> str:
+        """An id for an act, by its scope and its number among its equals there: in each run of the task the same."""
 
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""

@@ -301,6 +301,7 @@ class DurableTaskContext:
         message_id = scope.message_id(self.id, "progress", _content_of(message))
         if message_id in self._sent:
             return
+        self._sent.add(message_id)
         self._session.report_status(TaskState.WORKING, message.model_copy(update={"message_id": message_id}))
         await asyncio.sleep(0)
 
@@ -383,9 +384,10 @@ class DurableTaskContext:
         self.endings.pass_over(found)
         return found
 
-    def number(self, act: str) -> int:
-        """See ``FrameworkTask.number``."""
-        return self._open_scope().next(act)
+    def make_id(self, act: str) -> str:
+        """See ``FrameworkTask.make_id``."""
+        scope = self._open_scope()
+        return sha256(f"{self.id}\n{scope.path}\n{act}\n{scope.next(act)}".encode()).hexdigest()[:32]
 
     def set_unit(self, unit: Callable[[], str]) -> None:
         """See ``FrameworkTask.set_unit``."""

@@ -66,6 +66,8 @@ PREFIX: Final = "langgraph/"
 SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
 PAGE: Final = 100
+NODE_TAG: Final = "graph:step:"
+"""Begins the tag that the run of a node has, and no run within it."""
 _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
 
@@ -179,15 +181,20 @@ class _Run:
 
     async def _advance(self, given: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
-        if given is None and (pending := self._saver.pending_interrupts()):
+        if given is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
             return pending
-        self._task.begin_units(PREFIX)
         stream = self._graph.astream(
             given, self._config, context=context, stream_mode="messages", subgraphs=True, durability="sync"
         )
         async for _ in stream:  # the mode makes chat models stream; _Listener gets what they say
             pass
         return self._saver.pending_interrupts()
+
+    def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
+        """Whether an earlier run has asked for all of them: then no other node had work left."""
+        questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(f"{PREFIX}question/"))
+        asked = {identity for question in questions.values() for identity, _ in question}
+        return {one.id for one in interrupts} <= asked
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
         """The answers to all pending interrupts, by their ids. Asks the client for those that have none."""
@@ -578,10 +585,17 @@ class _Listener(AsyncCallbackHandler):
         self._counts: Counter[tuple[str, str]] = Counter()
         self._loop = asyncio.get_running_loop()
 
-    async def on_chain_start(self, *_: object, metadata: dict[str, Any] | None = None, **__: object) -> None:
-        """Notes the names of nodes: those of a subgraph are named after its node."""
-        if metadata and "langgraph_checkpoint_ns" in metadata:
-            self._label(metadata)
+    async def on_chain_start(
+        self, *_: object, tags: Sequence[str] | None = None, metadata: dict[str, Any] | None = None, **__: object
+    ) -> None:
+        """Notes the names of nodes: those of a subgraph are named after its node. A node begins anew at each try."""
+        if not (metadata and "langgraph_checkpoint_ns" in metadata):
+            return
+        self._label(metadata)
+        if any(tag.startswith(NODE_TAG) for tag in tags or ()) and asyncio.get_running_loop() is self._loop:
+            namespace = metadata["langgraph_checkpoint_ns"]
+            self._streams.task.begin_units(f"{PREFIX}{namespace}")
+            self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
 
     async def on_chat_model_start(
         self,

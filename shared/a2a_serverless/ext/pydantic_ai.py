@@ -184,9 +184,7 @@ class _Durability(BaseDurabilityCapability[Any]):
         return _Steps(namer=JournalOperationNamer(self.name), config=config)
 
     def get_default_run_id(self) -> str:
-        task = cast("FrameworkTask", current_task())
-        number = task.number("run")
-        return task.id if number == 1 else f"{task.id}-{number}"
+        return cast("FrameworkTask", current_task()).make_id("run")
 
     def get_default_conversation_id(self, run_id: str) -> str:
         del run_id

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
 from strands import ToolContext, tool
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from strands.types.content import Message
 
     from a2a_serverless import TaskContext
+    from a2a_serverless.engine.framework_task import FrameworkTask
 
 _OUTSIDE: Final[WeakSet[Any]] = WeakSet()
 """The tools that run outside of steps."""
@@ -79,12 +80,12 @@ async def run(made: strands.Agent, prompt: AgentInput, *, stream: bool = True, *
 
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
     """
-    task = current_task()
+    task, held = cast("FrameworkTask", current_task()), dict[str, str]()
     made.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
-    made.add_middleware(ExecuteToolStage, _call_tool)
+    made.add_middleware(ExecuteToolStage, partial(_call_tool, held=held))
     result = await made.invoke_async(prompt, **options)
     while result.stop_reason == "interrupt":
-        answers = [await _ask(task, interrupt) for interrupt in result.interrupts or ()]
+        answers = [await _ask(task, one, held.pop(one.id, "")) for one in result.interrupts or ()]
         result = await made.invoke_async(answers, **options)
     return result
 
@@ -179,26 +180,33 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
     return stop
 
 
-async def _call_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> AsyncIterator[TypedEvent]:
-    """Middleware that makes each tool call a step; not of tools that only hand over a value in this process."""
+async def _call_tool(
+    context: ExecuteToolContext, next_fn: MiddlewareNext, *, held: dict[str, str]
+) -> AsyncIterator[TypedEvent]:
+    """Middleware that makes each tool call a step; not of tools that only hand over a value in this process.
+
+    ``held`` gets an id of the step for each interrupt in it: a later run that reads the step back does not ask again.
+    """
     if context.tool and (context.tool in _OUTSIDE or context.tool.tool_type == "structured_output"):
         async for event in next_fn(context):
             yield event
         return
-    task, use = current_task(), context.tool_use
+    task, use = cast("FrameworkTask", current_task()), context.tool_use
 
     async def work() -> Any:  # noqa: ANN401 - the framework's
         async for event in next_fn(context):
             if isinstance(event, ToolResultEvent):
                 return event.tool_result
             if "tool_interrupt_event" in event:
+                interrupts = event["tool_interrupt_event"]["interrupts"]
+                held.update({one.id: task.make_id("interrupt") for one in interrupts})
                 raise _Held(event)
         raise RuntimeError(f"the tool {use['name']} has no result")
 
     try:
         result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
-    except _Held as held:
-        yield held.event
+    except _Held as asking:
+        yield asking.event
     else:
         yield ToolResultEvent(result)
 
@@ -230,12 +238,12 @@ def _text_of(message: dict[str, Any]) -> str:
     return "".join(block.get("text", "") for block in message["content"])
 
 
-async def _ask(task: TaskContext, interrupt: Interrupt) -> dict[str, Any]:
-    """The client's answer to an interrupt: its data, or else its text."""
+async def _ask(task: TaskContext, interrupt: Interrupt, step: str) -> dict[str, Any]:
+    """The client's answer to an interrupt: its data, or else its text. ``step`` is an id of the step that asks."""
     data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
     said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
     text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
-    with task.scope(fit_name(f"interrupt {interrupt.id}")):
+    with task.scope(fit_name(f"interrupt {step} {interrupt.id}")):
         answer = await task.ask([Part(text=text), Part(data=data)])
     return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
 
