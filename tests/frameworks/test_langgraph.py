@@ -374,6 +374,145 @@ def test_a_model_that_breaks_off_and_is_tried_again_leaves_only_what_it_said_at_
     assert {name: artifact.text() for name, artifact in reply.artifacts.items()} == {"talk@1": "I think so"}
 
 
+# ---- What a node does again
+
+
+def drafter(drafts: list[str]) -> Any:
+    async def draft() -> str:
+        drafts.append(f"draft {len(drafts) + 1}")
+        await current_task().record_usage("m", tokens=1)
+        return drafts[-1]
+
+    return draft
+
+
+def progress_of(task: Task) -> list[str]:
+    return [message.text() for message in task.history if message.text() == "written"]
+
+
+def test_a_node_that_the_graph_comes_to_again_makes_a_new_draft_and_asks_again() -> None:
+    drafts: list[str] = []
+
+    async def write(state: CrewState) -> CrewState:
+        task = current_task()
+        text = await task.step("draft", drafter(drafts))
+        await task.emit("drafts", f"<{text}>", append=True)
+        await task.report_progress("written")
+        await task.record_usage("n", tokens=1)
+        verdict = (await task.ask("Good?")).text()
+        return {"notes": [f"{text} is {verdict}"], "part": state.get("part", 0) + 1}
+
+    graph = StateGraph(CrewState)
+    graph.add_node("write", write)
+    graph.add_edge(START, "write")
+    graph.add_conditional_edges("write", lambda state: "write" if state["part"] < 2 else END, ["write", END])
+    writer = agent(graph, id="writer", read_input=no_input, write_answer=lambda values: ", ".join(values["notes"]))
+    harness = AgentTestHarness(writer)
+    reply = harness.send("go")
+    for verdict in ("bad", "good"):
+        assert reply.said == "Good?"
+        reply = harness.send(verdict, task_id=reply.task.id)
+    assert (reply.said, reply.text("drafts")) == ("draft 1 is bad, draft 2 is good", "<draft 1><draft 2>")
+    assert progress_of(reply.task) == ["written", "written"]
+    assert reply.task.metadata == {"a2a-serverless/usage": {"m": {"tokens": 2}, "n": {"tokens": 2}}}
+
+
+def test_a_node_that_its_retry_policy_starts_again_reads_its_steps_back_and_says_nothing_twice() -> None:
+    drafts: list[str] = []
+    failed: list[str] = []
+
+    async def write(state: CrewState) -> CrewState:
+        del state
+        task = current_task()
+        text = await task.step("draft", drafter(drafts))
+        said = str((await model_of(f"try {len(failed)}").ainvoke("go")).text)
+        await task.emit("drafts", f"<{text}>", append=True)
+        await task.report_progress("written")
+        answer = (await task.ask("Good?")).text()
+        if not failed:
+            failed.append("broken")
+            raise ConnectionError("broken")
+        return {"notes": [f"{text} {said} {answer}"]}
+
+    graph = StateGraph(CrewState)
+    graph.add_node("write", write, retry_policy=RetryPolicy(initial_interval=1, jitter=False))
+    graph.add_edge(START, "write")
+    writer = agent(graph, id="writer", read_input=no_input, write_answer=lambda values: values["notes"][0])
+    harness = AgentTestHarness(writer)
+    asked = harness.send("go")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.said) == (None, "draft 1 try 1 yes")
+    assert progress_of(reply.task) == ["written"]
+    assert {name: one.text() for name, one in reply.artifacts.items()} == {"write@1": "try 1", "drafts": "<draft 1>"}
+
+
+def test_graphs_that_a_node_calls_at_once_have_steps_artifacts_and_questions_of_their_own() -> None:
+    drafts: list[str] = []
+
+    async def write(state: CrewState) -> CrewState:
+        task = current_task()
+        await asyncio.sleep(state["part"])
+        text = await task.step("draft", drafter(drafts))
+        await task.report_progress("written")
+        return {"notes": [f"{text} {(await task.ask('Good?')).text()}"]}
+
+    def graph_of(node: Any) -> Any:
+        graph = StateGraph(CrewState)
+        graph.add_node("write", node)
+        graph.add_edge(START, "write")
+        return graph
+
+    called = [graph_of(write).compile() for _ in range(2)]
+
+    async def both(state: CrewState) -> CrewState:
+        del state
+        done = await asyncio.gather(*(one.ainvoke({"part": place}) for place, one in enumerate(called)))
+        return {"notes": [note for one in done for note in one["notes"]]}
+
+    made = agent(graph_of(both), id="both", read_input=no_input, write_answer=lambda values: ", ".join(values["notes"]))
+    harness = AgentTestHarness(made)
+    reply = harness.send("go")
+    for answer in ("first", "second"):
+        assert (reply.error, reply.said) == (None, "Good?")
+        reply = harness.send(answer, task_id=reply.task.id)
+    assert (reply.said, drafts) == ("draft 1 first, draft 2 second", ["draft 1", "draft 2"])
+    assert progress_of(reply.task) == ["written", "written"]
+
+
+def test_equal_questions_of_several_sends_get_an_answer_each() -> None:
+    graph = StateGraph(CrewState)
+    graph.add_node("ask", lambda state: {"notes": [f"{state['part']} {interrupt('Which?')}"]})
+    graph.add_conditional_edges(START, lambda _: [Send("ask", {"part": part}) for part in range(2)], ["ask"])
+    made = agent(graph, id="sends", read_input=no_input, write_answer=lambda values: ", ".join(values["notes"]))
+    harness = AgentTestHarness(made)
+    task_id = harness.send("go").task.id
+    assert harness.send("red", task_id=task_id).state == "input-required"
+    assert harness.send("green", task_id=task_id).said == "0 red, 1 green"
+
+
+def test_a_graph_in_a_thread_is_not_executed_again_after_a_question() -> None:
+    paid: list[str] = []
+
+    def think(state: CrewState) -> CrewState:
+        paid.append("thought")
+        return {"notes": [str(model_of("a thought").invoke("x").text), *state.get("notes", [])]}
+
+    inner = StateGraph(CrewState)
+    inner.add_node("think", think)
+    inner.add_edge(START, "think")
+    called = inner.compile()
+    outer = StateGraph(CrewState)
+    outer.add_node("in thread", lambda _: {"notes": called.invoke({"notes": []})["notes"]})
+    outer.add_node("ask", lambda _: {"notes": [interrupt("Good?")]})
+    outer.add_edge(START, "in thread")
+    outer.add_edge("in thread", "ask")
+    made = agent(outer, id="threads", read_input=no_input, write_answer=lambda values: ", ".join(values["notes"]))
+    harness = AgentTestHarness(made)
+    asked = harness.send("go")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.said, paid) == (None, "a thought, yes", ["thought"])
+
+
 # ---- Questions
 
 

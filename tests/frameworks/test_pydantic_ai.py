@@ -415,6 +415,88 @@ def test_two_other_agents_are_called_at_once_as_tools() -> None:
     assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
 
 
+def test_runs_of_one_task_go_on_with_the_messages_of_the_run_before() -> None:
+    worker = Agent(talker(["not said"], [("delegate", "{}", "c1")], ["one"]), name="worker")
+    helper = Agent(TestModel(custom_output_text="two"), name="helper")
+    before: list[Any] = []
+
+    @worker.tool_plain
+    async def delegate() -> str:
+        return (await run(helper, "help", stream=False, message_history=before)).output
+
+    @plain(id="runs", name="Runs", description="Runs agents.", skills=[])
+    async def runs(task: TaskContext) -> str:
+        first = await run(helper, task.text())
+        before[:] = first.all_messages()
+        second = await run(worker, "delegate", message_history=before)
+        answer = await task.ask("Go on?")
+        third = await run(helper, answer.text(), message_history=second.all_messages())
+
+        async def later() -> int:
+            fourth = await run(helper, "again", stream=False, message_history=third.all_messages())
+            return len(fourth.all_messages())
+
+        return f"{[len(one.new_messages()) for one in (first, second, third)]} {await task.step('later', later)}"
+
+    harness = AgentTestHarness(runs)
+    asked = harness.send("go")
+    assert (asked.error, asked.said) == (None, "Go on?")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.said) == (None, "[2, 4, 2] 10")
+
+
+def test_a_denied_call_is_not_executed_though_ids_and_arguments_repeat() -> None:
+    done: list[str] = []
+    twice = [("delete", "{}", "c1"), ("look", "{}", "c3"), ("delete", "{}", "c2")]
+    guard = Agent(talker(twice, [("delete", "{}", "c1")], ["Done."]), name="guard")
+
+    @guard.tool_plain
+    async def look() -> str:
+        await asyncio.sleep(5)
+        return "seen"
+
+    @guard.tool_plain(requires_approval=True)
+    def delete(ctx: str = "") -> str:
+        done.append("deleted")
+        return ctx
+
+    harness = AgentTestHarness(agent(guard, history=0))
+    reply = harness.send("delete")
+    for answer, deleted in (("yes", 0), ("no", 0), ("no", 1)):
+        assert len(done) == deleted
+        reply = harness.send(answer, task_id=reply.task.id)
+    assert (reply.state, len(done)) == ("completed", 1)
+
+
+def test_tools_that_are_no_steps_run_at_once_and_use_the_same_names() -> None:
+    calls = [("paint", "{}", "c1"), ("paint", "{}", "c2")]
+    painter = Agent(talker(calls, calls, ["Done."]), name="painter")
+    painted: list[str] = []
+
+    async def mix() -> int:
+        await asyncio.sleep(3)
+        return len(painted)
+
+    @painter.tool_plain(metadata={"a2a_serverless": False})
+    async def paint() -> str:
+        task = current_task()
+        await task.step("mix", mix)
+        colour = (await task.ask("Which colour?")).text()
+
+        async def use() -> str:
+            painted.append(colour)
+            return colour
+
+        return await task.step("use", use)
+
+    harness = AgentTestHarness(agent(painter, history=0))
+    reply = harness.send("go")
+    for colour in ("red", "green", "blue", "white"):
+        assert reply.said == "Which colour?", reply.error
+        reply = harness.send(colour, task_id=reply.task.id)
+    assert (reply.text("answer"), painted) == ("Done.", ["red", "green", "blue", "white"])
+
+
 def test_a_called_agent_that_fails_or_is_absent_is_a_retry_for_the_model() -> None:
     calls = [("call_broken", '{"message": "a"}', "c1"), ("call_absent", '{"message": "b"}', "c2")]
     tools = [call_agent(name, description="Fails.") for name in ("broken", "absent")]

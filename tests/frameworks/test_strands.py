@@ -15,13 +15,14 @@ pytest.importorskip("strands", reason="Strands is not installed here: make frame
 
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
+from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
 from strands.types.exceptions import ModelThrottledException
 
 from a2a_serverless import Part, Task, TaskContext
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
-from a2a_serverless.ext.strands import agent, call_agent
+from a2a_serverless.ext.strands import agent, call_agent, run
 from a2a_serverless.testing import AgentTestHarness
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests
@@ -203,6 +204,107 @@ def example(thing: str, says: str = "Ordered.") -> A2AAgent:
     model = FakeModel(lambda turn: [("order", "c1", {"thing": thing})] if turn == 1 else [says])
     made = run_path("examples/strands_agent.py")
     return agent(lambda: made["make_shop"](model), id="shop", description=made["shop_agent"].description)
+
+
+def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None:
+    bought: list[str] = []
+
+    @tool(context=True)
+    async def buy(tool_context: ToolContext) -> str:
+        """Buys."""
+        if tool_context.interrupt("buy", reason="May I?") != "yes":
+            return "not bought"
+        bought.append(tool_context.tool_use["toolUseId"])
+        return "bought"
+
+    harness = harness_of([("buy", "c1", {}), ("buy", "c2", {})], [("buy", "c1", {})], ["Done."], tools=[buy])
+    reply = harness.send("buy")
+    for answer in ("yes", "no", "no"):
+        assert reply.said == "buy: May I?"
+        reply = harness.send(answer, task_id=reply.task.id)
+    assert (reply.text("answer"), bought) == ("Done.", ["c1"])
+
+
+def test_a_hook_that_is_denied_cancels_the_tool_though_ids_and_questions_repeat() -> None:
+    bought: list[str] = []
+
+    @tool
+    def buy() -> str:
+        """Buys."""
+        bought.append("bought")
+        return "bought"
+
+    def approve(event: BeforeToolCallEvent) -> None:
+        if event.interrupt("approval", reason="May I?") != "yes":
+            event.cancel_tool = "denied"
+
+    def make() -> Agent:
+        model = FakeModel(lambda turn: [("buy", "c1", {})] if turn < 3 else ["Done."])
+        made = Agent(model, tools=[buy], callback_handler=None)
+        made.add_hook(approve, BeforeToolCallEvent)
+        return made
+
+    harness = AgentTestHarness(agent(make, id="gated", description="Buys."))
+    reply = harness.send("buy")
+    for answer in ("yes", "no"):
+        reply = harness.send(answer, task_id=reply.task.id)
+    assert (reply.text("answer"), bought) == ("Done.", ["bought"])
+
+
+def test_what_a_sub_agent_of_the_same_name_says_is_not_the_answer() -> None:
+    paid: list[str] = []
+
+    def said(name: str, text: str) -> Iterable[Any]:
+        paid.append(name)
+        return [text]
+
+    @tool
+    async def delegate() -> str:
+        """Delegates."""
+        sub = Agent(FakeModel(lambda _: said("sub", "from the sub-agent")), callback_handler=None)
+        return str(await run(sub, "go", stream=False))
+
+    @tool(context=True)
+    async def check(tool_context: ToolContext) -> str:
+        """Checks."""
+        return str(tool_context.interrupt("check"))
+
+    harness = harness_of(
+        [("delegate", "c1", {}), ("delegate", "c2", {})],
+        [("check", "c1", {})],
+        ["The answer."],
+        tools=[delegate, check],
+    )
+    asked = harness.send("go")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer"), paid) == (None, "The answer.", ["sub", "sub"])
+
+
+def test_an_interrupt_of_a_sub_agent_as_a_tool_is_a_question_and_the_tool_goes_on_after_it() -> None:
+    bought: list[str] = []
+
+    @tool(context=True)
+    async def buy(tool_context: ToolContext) -> str:
+        """Buys."""
+        if tool_context.interrupt("buy", reason="May I?") == "yes":
+            bought.append("bought")
+        return "bought"
+
+    def make() -> Agent:
+        sub = Agent(
+            FakeModel(lambda turn: [("buy", "c1", {})] if turn == 1 else ["It is bought."]),
+            name="buyer",
+            tools=[buy],
+            callback_handler=None,
+        )
+        model = FakeModel(lambda turn: [("buyer", "c1", {"input": "buy"})] if turn == 1 else ["Done."])
+        return Agent(model, tools=[sub.as_tool()], callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="chief", description="Delegates."))
+    asked = harness.send("buy")
+    assert (asked.error, asked.said) == (None, "buy: May I?")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer"), bought) == (None, "Done.", ["bought"])
 
 
 def test_a_tool_that_raises_tells_the_model() -> None:

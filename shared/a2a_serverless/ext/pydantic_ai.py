@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, UserContent
     from pydantic_ai.models import Model
     from pydantic_ai.run import AgentRunResult
-    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
+    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
     from a2a_serverless import Message, TaskContext
     from a2a_serverless.engine.framework_task import FrameworkTask
@@ -196,6 +196,22 @@ class _Durability(BaseDurabilityCapability[Any]):
         """Passes the events on. The base class would make a step of each."""
         del ctx
         return stream
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:  # noqa: ANN401 - what the tool returns
+        """Gives each call of a tool that is no step a scope, so that calls at once may use the same names."""
+        del ctx
+        if (tool_def.metadata or {}).get(IN_STEP) is not False:
+            return await handler(args)
+        with current_task().scope(fit_name(f"{call.tool_name}:{call.tool_call_id}")):
+            return await handler(args)
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
