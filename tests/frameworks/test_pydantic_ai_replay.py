@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FIRST = int(os.environ.get("FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "1"))
+PLAYS = int(os.environ.get("PLAYS", "24"))
 MODEL = "model"
 APPROVAL = "May I call guarded({})? Answer yes, or no and why."
 
@@ -106,6 +107,7 @@ def conversation_of(operations: list[Operation]) -> Conversation:
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_rule_07_an_interruption_anywhere_changes_nothing_of_what_agents_with_tools_come_to(seed: int) -> None:
-    operations = make_tool_program(Random(seed))  # noqa: S311 - a seed, not a secret
-    found = list(differences(conversation_of(operations), Random(seed)))  # noqa: S311 - as above
-    assert not found, f"{len(found)} of {' '.join(map(str, operations))}: " + "\n".join(found[:5])
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    operations = make_tool_program(chance)
+    wrong = list(differences(conversation_of(operations), chance, PLAYS))
+    assert not wrong, f"{len(wrong)} of {' '.join(map(str, operations))}: " + "\n".join(wrong[:5])

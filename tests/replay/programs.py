@@ -308,6 +308,10 @@ class Oracle:
     async def emit(self, name: str, content: str, *, append: bool = False) -> None:
         self.texts[name] = (self.texts.get(name, "") if append else "") + content
 
+    def forget(self, name: str) -> None:
+        """Removes an artifact: another try begins it."""
+        self.texts.pop(name, None)
+
     async def report_progress(self, content: str) -> None:
         self.progress[content] += 1
 
@@ -343,7 +347,7 @@ def outcome_of(operations: list[Operation]) -> dict[str, Any]:
         clock[0] += ms
 
     oracle = Oracle()
-    effects = Effects(begin_try=lambda artifact: oracle.texts.pop(artifact, None))
+    effects = Effects(begin_try=oracle.forget)
     loop = SimulatedLoop(lambda: clock[0], wait)
     try:
         answer = loop.run_until_complete(Player(oracle, effects).play(operations))

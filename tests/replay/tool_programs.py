@@ -70,7 +70,7 @@ def _tool(chance: Random, label: str, use_id: str, *, in_step: bool, beside: boo
     return Operation(kind, label, use_id, inner=(tuple(make_program(chance, 1, f"{label}.", kinds)),))
 
 
-def answer_to(number: int, question: str) -> str:
+def answer_to(question: str, number: int) -> str:
     """The client's answers: it approves every second time."""
     if "May I" not in question:
         return f"answer {number}"
@@ -149,7 +149,7 @@ class _OraclePlayer(ToolPlayer):
         answers = []
         for question in questions:
             asked.append(question)
-            answers.append(answer_to(len(asked), question))
+            answers.append(answer_to(question, len(asked)))
         return answers
 
 
