@@ -8,18 +8,19 @@ chance decides among those that are due at one time; the same seed does the same
 from __future__ import annotations
 
 import heapq
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from random import Random
 from threading import Semaphore, Thread, current_thread
 from threading import enumerate as all_threads
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.adapters.memory import MemoryItems, MemoryQueues
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.loop import play
-from a2a_serverless.testing import START, SimulatedLoop
+from a2a_serverless.testing import START, SimulatedLoop, _AtOnce
 from a2a_serverless.wiring.in_process import VISIBILITY_S, InProcessDeployment
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.queue_messages import QueueMessage
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 NEVER: Final = 1 << 62
+LOOK_S, LOOKS = 0.01, 50  # how long a thread may do neither: it waits for its event loop
 LIMIT_S: Final = 600.0  # of real time, for one test or seed, which takes seconds
 
 
@@ -56,6 +59,7 @@ class Process:
     gate: Semaphore = field(default_factory=lambda: Semaphore(0))
     thread: Thread | None = None
     is_busy: bool = False
+    is_waiting: bool = False
     is_dead: bool = False
     is_slow: bool = False
     looks: int = 0
@@ -137,13 +141,15 @@ class Scheduler:
         """An event loop of the running process, in simulated time. For a dead one no time passes."""
         process, skipped = self.current, [0]
 
-        def wait(ms: int) -> None:
+        def pass_time(ms: int) -> None:
             if process.is_dead or self._is_over:
                 skipped[0] += ms
             else:
                 self.sleep(ms)
 
-        return kind(lambda: self.now + skipped[0], wait, _Known(self._threads))
+        loop = kind(lambda: self.now + skipped[0], pass_time, _Known(self._threads))
+        loop.set_default_executor(_Threads(process))
+        return loop
 
     def _start(self, process: Process, work: Callable[[], object]) -> None:
         def live() -> None:
@@ -178,10 +184,12 @@ class Scheduler:
         heapq.heappush(self._asleep, row)
 
     def _switch(self, process: Process) -> None:
+        process.is_waiting = True
         following = self._next()
         if following is not process:
             self._resume(following)
             self._await(process)
+        process.is_waiting = False
         if self._is_over:
             raise Over
         if process is self.main and self.failures:
@@ -224,6 +232,20 @@ class Scheduler:
             due += [service] if at == soonest else []
             until = min(until, at)
         return soonest, due
+
+
+class _Threads(_AtOnce):
+    """Threads whose calls belong to a process: also one that waits for the scheduler is at work."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__()
+        self._process = process
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future, looks = super().submit(fn, *args, **kwargs), 0
+        while not wait([future], timeout=LOOK_S).done and looks < LOOKS:
+            looks = 0 if self._process.is_waiting else looks + 1
+        return future
 
 
 class _Known(frozenset[Thread]):
