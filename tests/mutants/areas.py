@@ -52,7 +52,12 @@ AREAS: Final = {
         ),
         (
             *("engine/test_answers.py", "engine/test_chunks.py", "engine/test_emits_in_steps.py"),
-            *("engine/test_errors.py", "engine/test_same_in_each_run.py", "engine/test_scopes.py"),
+            *(
+                "engine/test_errors.py",
+                "engine/test_same_in_each_run.py",
+                "engine/test_loop.py",
+                "engine/test_scopes.py",
+            ),
             *("engine/test_signals.py", "engine/test_step_options.py", "engine/test_steps.py", "replay/test_*.py"),
         ),
     ),
