@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
-from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
@@ -22,6 +22,7 @@ from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.ports.keys import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
@@ -295,13 +296,15 @@ class Peers(OwnAgents):
         try:
             answer = call()
             self.deployment.faults.call()
-        except (StoreDown, A2AError) as error:
+        except (StoreDown, Overloaded) as error:
+            raise AgentUnavailable(str(error)) from error
+        except A2AError as error:
             raise AgentCallFailed(str(error)) from error
         except Killed:
             if was_dead or self.deployment.random.random() < 0.5:
                 raise
             process.is_dead = False
-            raise AgentCallFailed("the api has died") from None
+            raise AgentUnavailable("the api has died") from None
         return answer
 
 
