@@ -106,7 +106,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
         world.send(answer, push=False, agent=agent.id, task_id=task.id, context_id=task.context_id)
         world.settle()
     states = [event for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
-    said = [(event.state, event.message.text()) for event in states if event.message]
+    said = [(event.state, str(part.value)) for event in states if event.message for part in event.message.parts]
     if now.status.state is not TaskState.COMPLETED:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     usage: Any = (now.metadata or {}).get("a2a-serverless/usage", {})

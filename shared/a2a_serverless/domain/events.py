@@ -52,7 +52,8 @@ class Incoming:
 class StatusEvent(NamedTuple):
     """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message.
 
-    ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``).
+    ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``). ``joined`` are the ids of
+    earlier progress messages whose parts ``message`` has, too.
     """
 
     n: int
@@ -63,6 +64,7 @@ class StatusEvent(NamedTuple):
     incoming: Incoming | None = None
     fence: int = 0
     usage: JsonObject | None = None
+    joined: tuple[str, ...] = ()
 
 
 class ArtifactEvent(NamedTuple):

@@ -267,10 +267,11 @@ def report_status(  # noqa: PLR0913 - the facts of a status
     now: int,
     by: str,
     usage: JsonObject | None = None,
+    joined: tuple[str, ...] = (),
 ) -> Change:
     """A status of a run: progress (``working``), or the end. Raises LeaseLost for a stale fence."""
     head = check_fence(snapshot.head, fence)
-    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence, usage=usage)
+    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence, usage=usage, joined=joined)
     if state in TERMINAL:
         return _ended(head, event)
     return _change(head, event)

@@ -35,7 +35,7 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
-from a2a_serverless.engine.chunks import ChunkBuffer
+from a2a_serverless.engine.chunks import ChunkBuffer, ProgressBuffer, join_messages
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
@@ -43,7 +43,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject, TaskKey
@@ -179,6 +179,7 @@ class RunSession:
         self.metrics = metrics
         self._renewed_at = now()
         self.chunks = ChunkBuffer()
+        self.progress = ProgressBuffer(now)
         self.has_written = False
         self._lost: BaseException | None = None
         self._read_until = snapshot.last
@@ -209,6 +210,13 @@ class RunSession:
     def make_message(self, content: MessageContent, metadata: JsonObject | None = None) -> Message:
         """A message from the agent; raises ValueError when ``content`` is none."""
         return make_message(content, self._ids.new, self.head.context_id, self.key.task, metadata)
+
+    def report_progress(self, message: Message) -> None:
+        """Queues a progress message. It is written soon and before any other write, except that of waiting chunks."""
+        if self.progress.add(message):
+            self.flush()
+        else:
+            self.chunks.some.set()
 
     def report_status(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
@@ -273,17 +281,37 @@ class RunSession:
         return chunk
 
     def flush(self) -> None:
-        """Appends the waiting chunks; they are in the log when this returns. Once it has raised, every call raises."""
+        """Appends the waiting chunks and progress; they are in the log when this returns.
+
+        Once it has raised, every call raises.
+        """
         if self._lost:
             raise self._lost
         try:
             for chunk in self.chunks.take():
                 self._append_chunk(chunk)
+            if messages := self.progress.take():
+                self._append_progress(messages)
             if self._bytes_since_snapshot >= SNAPSHOT_BYTES:
                 self._store_snapshot()
         except BaseException as lost:
             self._lost = lost
             raise
+
+    def _append_progress(self, messages: Sequence[Message]) -> None:
+        message, ids = join_messages(messages), tuple(earlier.message_id for earlier in messages[:-1])
+        self._append(
+            lambda by, usage: report_status(
+                self._snapshot,
+                self.fence,
+                TaskState.WORKING,
+                message,
+                now=self.now(),
+                by=by,
+                usage=usage,
+                joined=ids,
+            )
+        )
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
         self._begin_work()

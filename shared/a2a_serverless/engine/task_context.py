@@ -132,6 +132,7 @@ class DurableTaskContext:
         self._scopes = Scopes()
         statuses = [event for event in events if isinstance(event, StatusEvent)]
         self._sent = {event.message.message_id for event in statuses if event.message and event.fence}
+        self._sent.update(message_id for event in statuses for message_id in event.joined)
         self._incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self._incoming
         self._answers = _Answers()
@@ -302,7 +303,7 @@ class DurableTaskContext:
         if message_id in self._sent:
             return
         self._sent.add(message_id)
-        self._session.report_status(TaskState.WORKING, message.model_copy(update={"message_id": message_id}))
+        self._session.report_progress(message.model_copy(update={"message_id": message_id}))
         await asyncio.sleep(0)
 
     @_remember_signals

@@ -179,6 +179,7 @@ class StoredStatus(ProtoModel):
     incoming: Incoming | None = None
     fence: int = 0
     usage: Metadata = None
+    joined: tuple[str, ...] = ()
 
 
 class StoredChunk(ProtoModel):
