@@ -55,6 +55,7 @@ AREAS: Final = {
             *(
                 "engine/test_errors.py",
                 "engine/test_same_in_each_run.py",
+                "engine/test_endings.py",
                 "engine/test_loop.py",
                 "engine/test_scopes.py",
             ),

@@ -1,0 +1,84 @@
+"""The order in which waits and steps end: by the time at which they were due, and the same in each run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from a2a_serverless.testing import AgentTestHarness
+from tests.echo import agent_of
+from tests.world import World
+
+if TYPE_CHECKING:
+    from a2a_serverless import TaskContext
+
+
+def test_rule_07_sleeps_that_were_over_before_the_run_began_end_in_the_order_in_which_they_were_due() -> None:
+    async def work(task: TaskContext) -> str:
+        order = list[int]()
+
+        async def nap(seconds: int) -> None:
+            await task.sleep(f"nap {seconds}", seconds)
+            order.append(seconds)
+
+        naps = [asyncio.create_task(nap(seconds)) for seconds in (30, 10, 20)]
+        await asyncio.sleep(0)
+        answer = (await task.ask("Go on?")).text()
+        await asyncio.gather(*naps)
+        return f"{answer} {order}"
+
+    world = World([agent_of(work)])
+    task = world.send("go")
+    world.wait(1_000)
+    world.busy = True  # no worker is free until all three are over
+    world.wait(60_000)
+    world.busy = False
+    world.send("yes", task_id=task.id)
+    world.settle()
+    said = world.get(task.id).status.message
+    assert said
+    assert said.text() == "yes [10, 20, 30]"
+
+
+def test_a_sleep_beside_a_step_that_works_is_over_when_it_is_due() -> None:
+    seen = list[int]()
+
+    async def work(task: TaskContext) -> None:
+        async def nap() -> None:
+            began = harness.now
+            await task.sleep("nap", 0.3)
+            seen.append(harness.now - began)
+
+        async with asyncio.TaskGroup() as both:
+            both.create_task(task.step("work", asyncio.sleep, 20))
+            both.create_task(nap())
+
+    harness = AgentTestHarness(agent_of(work))
+    harness.send("go")
+    assert 300 <= seen[0] < 310
+
+
+def test_rule_07_new_code_that_comes_no_more_to_what_ended_first_goes_on_with_what_ended_later() -> None:
+    async def first(task: TaskContext) -> str:
+        async with asyncio.TaskGroup() as both:
+            for name, seconds in (("quick", 1), ("slow", 2)):
+                both.create_task(task.step(name, wait, name, seconds))
+        return (await task.ask("Go on?")).text()
+
+    async def second(task: TaskContext) -> str:
+        slow = await task.step("slow", wait, "slow", 2)
+        new = await task.step("new", wait, "new", 1)
+        return f"{slow} {new} {(await task.ask('Go on?')).text()}"
+
+    done = list[str]()
+
+    async def wait(name: str, seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        done.append(name)
+        return name
+
+    harness = AgentTestHarness(agent_of(first))
+    task = harness.send("go").task
+    harness.deploy(agent_of(second))
+    assert harness.send("yes", task_id=task.id).said == "slow new yes"
+    assert done == ["quick", "slow", "new"]
