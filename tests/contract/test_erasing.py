@@ -224,6 +224,7 @@ def test_counting_a_context_or_an_owner_counts_what_they_share(store: Store) -> 
     shared = store.erasure_store.count_owner_items(ALICE)
     assert count(erasure(store), wanted(ALICE)).items == of_tasks + shared
     assert shared == store.erasure_store.erase_owner(ALICE) > 1
+    assert of_tasks == store.erasure_store.erase_task(KEY) > 1
 
 
 @NEARBY

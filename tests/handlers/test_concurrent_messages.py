@@ -31,6 +31,14 @@ def test_messages_of_a_batch_are_answered_at_the_same_time() -> None:
     assert make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b", "c"), Context()) == {"batchItemFailures": []}
 
 
+def test_when_all_messages_of_a_batch_fail_each_is_reported_back_and_the_function_has_not_failed() -> None:
+    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+        raise ConnectionError
+
+    failures = make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b"), Context())
+    assert failures == {"batchItemFailures": [{"itemIdentifier": "a"}, {"itemIdentifier": "b"}]}
+
+
 def test_only_the_message_that_failed_is_reported_back() -> None:
     def answer(message: DeliveryMessage, _: Callable[[], int]) -> DeliveryOutcome:
         if message.key.task == "b":

@@ -180,7 +180,7 @@ def run_area(area: str, seed: int, count: int, match: str, *, control: bool) -> 
     trial = Trial(chosen, folder, AREAS[area].paths, control=control)
     options = ["-q", "-s", "-p", "no:cacheprovider"]
     if AREAS[area].framework:
-        options.append("--confcutdir=tests/frameworks")
+        options += ["--confcutdir=tests/frameworks", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     began = time.monotonic()
     if status := pytest.main([*options, *map(str, AREAS[area].suites)], plugins=[trial]):
         return int(status)
