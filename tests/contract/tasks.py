@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tasks import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
-LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=60_000)
-EXPIRES = (NOW + 120_000) // 1000
+LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=240_000)
+EXPIRES = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
 LONG = Part(text="x" * 70_000)
 _authors = (f"author-{number}" for number in count())
 
