@@ -114,7 +114,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
         "answer": now.status.message.text() if now.status.message else "",
         "asked": in_order([text for state, text in said if state is TaskState.INPUT_REQUIRED]),
         "progress": Counter(text for state, text in said if state is TaskState.WORKING),
-        "artifacts": {artifact.name: artifact.text() for artifact in now.artifacts},
+        "artifacts": {artifact.name: artifact.text() for artifact in now.artifacts if artifact.text()},
         "usage": {model: amounts.get("tokens", amounts.get("requests")) for model, amounts in usage.items()},
         "winners": effects.winners,
     }

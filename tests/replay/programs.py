@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 NAMES: Final = ("a", "b")
 KINDS: Final = (
-    *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel"),
+    *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout"),
 )
-OUTERMOST: Final = {"stream", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope"}
+OUTERMOST: Final = {"stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope"}
 """These stand in the agent's function itself."""
+REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope"}
+"""Their names are a few, which come again and again."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
 APART: Final = "#"
@@ -63,8 +65,7 @@ def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[s
 
 def make_operation(chance: Random, kind: str, label: str, depth: int, kinds: tuple[str, ...]) -> Operation:
     """A random operation of a kind. ``kinds`` are those of the operations in it."""
-    repeats = kind not in {"step", "stream", "cancel", "call", "race", "first", "branches", "questions", "timeout"}
-    name = chance.choice(NAMES) if repeats else label
+    name = chance.choice(NAMES) if kind in REPEATED else label
     inner: tuple[tuple[Operation, ...], ...] = ()
     if kind in {"step", "repeat", "flaky"} and depth < DEEPEST and chance.random() < 0.6:
         inner = (tuple(make_program(chance, depth + 1, f"{label}.", kinds)),)
@@ -117,6 +118,7 @@ class Effects:
     winners: dict[str, str] = field(default_factory=dict)
     is_stored: Callable[[str], bool] = bool
     begin_try: Callable[[str], None] = lambda _: None
+    tries: Counter[str] = field(default_factory=Counter)
 
     def begin(self, label: str) -> None:
         if label in self.lost:
@@ -157,9 +159,14 @@ class Player:
     async def _flaky(self, operation: Operation) -> Any:
         """Fails at its first try, in whatever run; the agent tries again."""
         name = Step(f"think {operation.name}", repeat=True)
+
+        async def work(*, fails: bool) -> list[Any]:
+            await self._say(operation)
+            return await self._body(operation, fails=fails)
+
         for number in range(2):
             try:
-                return await self._task.step(name, lambda fails=number == 0: self._body(operation, fails=fails))
+                return await self._task.step(name, lambda fails=number == 0: work(fails=fails))
             except OSError as error:
                 if str(error) != operation.label:
                     raise AssertionError(operation.label) from error
@@ -171,7 +178,9 @@ class Player:
 
         async def work() -> list[Any]:
             tries.append(1)
-            self._effects.begin_try(f"text {operation.label}")
+            self._effects.begin_try(operation.label)
+            if len(tries) == 1:
+                await self._task.emit(f"note {operation.label}", "only in the first try")
             for chunk in ("<", ">"):
                 await self._task.emit(f"text {operation.label}", chunk, append=True)
                 await asyncio.sleep(operation.seconds)
@@ -180,6 +189,24 @@ class Player:
             return await self._body(operation)
 
         return await self._task.step(f"step {operation.name}", with_retries(work, times=2, pause_s=1))
+
+    async def _plan(self, operation: Operation) -> str:
+        """A step that fails when it is done for the first time; then the agent does another one in its place."""
+        first = Operation("step", f"{operation.label}.a", f"{operation.label}.a")
+
+        async def work() -> list[Any]:
+            self._effects.begin(first.label)
+            self._effects.tries[first.label] += 1
+            if self._effects.tries[first.label] == 1:
+                raise OSError(operation.label)
+            return await self._body(first)
+
+        try:
+            await self._task.step(f"step {first.name}", work)
+        except OSError:
+            self._effects.lost.add(first.label)
+            await self._step(Operation("step", f"{operation.label}.b", f"{operation.label}.b"))
+        return ""
 
     async def _cancel(self, operation: Operation) -> Any:
         """The agent's own time limit cancels a step at its first try; then it is tried again without one."""
@@ -308,9 +335,10 @@ class Oracle:
     async def emit(self, name: str, content: str, *, append: bool = False) -> None:
         self.texts[name] = (self.texts.get(name, "") if append else "") + content
 
-    def forget(self, name: str) -> None:
-        """Removes an artifact: another try begins it."""
-        self.texts.pop(name, None)
+    def forget(self, label: str) -> None:
+        """A step's try begins: what another one has emitted does not count."""
+        self.texts.pop(f"text {label}", None)
+        self.texts.pop(f"note {label}", None)
 
     async def report_progress(self, content: str) -> None:
         self.progress[content] += 1

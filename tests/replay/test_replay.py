@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.replay.planted import PLANTED
 from tests.replay.plays import conversation_of, differences
 from tests.replay.programs import make_program
+
+if TYPE_CHECKING:
+    from tests.removed_guards import RemovedGuard
 
 FIRST = int(os.environ.get("FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "12"))
@@ -21,6 +26,7 @@ FEW: Final = {
     "repeated steps that raise": ("flaky", "repeat", "ask"),
     "progress and usage of branches": ("branches",),
     "steps that a time limit of the agent's cancels": ("cancel", "ask"),
+    "plans that an error decides": ("plan", "flaky", "ask"),
     "a streaming step that is tried again": ("stream", "ask"),
     "questions beside steps": ("questions",),
     "races whose winners decide names": ("first", "race", "ask"),
@@ -42,8 +48,22 @@ def test_rule_07_an_interruption_anywhere_changes_nothing_for_an_agent_of_a_few_
         _check(seed, kinds)
 
 
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_a_planted_count_or_order_is_found(bug: RemovedGuard) -> None:
+    with bug():
+        assert any(
+            _differences(seed, *kinds) for seed in range(1, 5) for kinds in ((), *((few,) for few in FEW.values()))
+        )
+
+
 def _check(seed: int, *kinds: tuple[str, ...]) -> None:
+    wrong = _differences(seed, *kinds)
+    assert not wrong, f"seed {seed}, {len(wrong)} differences: " + "\n".join(wrong[:5])
+
+
+def _differences(seed: int, *kinds: tuple[str, ...]) -> list[str]:
+    """The first differences of a random program, and the program."""
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     operations = make_program(chance, 0, "", *kinds)
-    wrong = list(differences(conversation_of(operations), chance, PLAYS))
-    assert not wrong, f"seed {seed}, {len(wrong)} of {' '.join(map(str, operations))}: " + "\n".join(wrong[:5])
+    wrong = [*islice(differences(conversation_of(operations), chance, PLAYS), 5)]
+    return [*wrong, " ".join(map(str, operations))] if wrong else []

@@ -1,0 +1,61 @@
+"""Bugs for the property test to find: counters that run through the whole task, and orders that are not kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.endings import Endings
+from a2a_serverless.engine.scopes import Scope
+from a2a_serverless.engine.task_context import DurableTaskContext
+from tests.removed_guards import RemovedGuard
+
+_inner = Scope.inner
+
+
+def _inner_that_counts_on(self: Scope, path: str, step: Any, attempt: int = 1) -> Scope:
+    """The scope inside counts on with the numbers of the scope around it."""
+    scope = _inner(self, path, step, attempt)
+    scope._equals = self._equals  # noqa: SLF001
+    return scope
+
+
+def _inner_of_any_try(self: Scope, path: str, step: Any, attempt: int = 1) -> Scope:
+    """Messages of a second try have the ids of those of the first."""
+    del attempt
+    return _inner(self, path, step)
+
+
+def _id_of_text(self: Scope, task_id: str, kind: str, content: Any) -> str:
+    """The id of a message, whatever scope it is in."""
+    scope = Scope("", "", None)
+    scope._equals = _ALL.setdefault(task_id, Counter())  # noqa: SLF001
+    return _message_id(scope, task_id, kind, content)
+
+
+_message_id = Scope.message_id
+_ALL: Final[dict[str, Counter[str]]] = {}
+
+
+async def _at_once(*_: Any) -> None:
+    return
+
+
+PLANTED: Final = tuple(
+    RemovedGuard(name, guard, swaps)
+    for name, guard, swaps in (
+        ("numbers run on in scopes", "A scope counts from its start.", ((Scope, "inner", _inner_that_counts_on),)),
+        ("tries share ids", "A second try's messages are others.", ((Scope, "inner", _inner_of_any_try),)),
+        ("one count of messages", "Messages are counted in their scope.", ((Scope, "message_id", _id_of_text),)),
+        ("endings in any order", "Stored endings come in their order.", ((Endings, "end", _at_once),)),
+        ("no gates", "No work begins before stored endings.", ((Endings, "start", _at_once),)),
+        ("no numbers of endings", "Endings have numbers.", ((Endings, "next_number", lambda _: 0),)),
+        (
+            "errors are not stored",
+            "A later run raises what a step has raised.",
+            ((DurableTaskContext, "_store_error", lambda *_: None),),
+        ),
+        ("attempts are not settled", "An artifact has what counts.", ((Emits, "settle", lambda *_: None),)),
+    )
+)
