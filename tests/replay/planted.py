@@ -27,7 +27,7 @@ def _inner_of_any_try(self: Scope, path: str, step: Any, attempt: int = 1) -> Sc
     return _inner(self, path, step)
 
 
-def _id_of_text(self: Scope, task_id: str, kind: str, content: Any) -> str:
+def _id_of_text(_: Scope, task_id: str, kind: str, content: Any) -> str:
     """The id of a message, whatever scope it is in."""
     scope = Scope("", "", None)
     scope._equals = _ALL.setdefault(task_id, Counter())  # noqa: SLF001

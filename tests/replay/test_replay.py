@@ -48,6 +48,7 @@ def test_rule_07_an_interruption_anywhere_changes_nothing_for_an_agent_of_a_few_
         _check(seed, kinds)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
 def test_a_planted_count_or_order_is_found(bug: RemovedGuard) -> None:
     with bug():
