@@ -102,10 +102,12 @@ def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Stor
 
 def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
-    snapshot = _run(store)
-    for n in range(5, 500):
+    assert store.log.create(_opening()) is None
+    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    assert store.log.append(taken)
+    for n in range(3, 500):
         event = chunk(n)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
-        store.log.append_chunk(snapshot.head, event)
+        assert store.log.append_chunk(taken.after, event)
     meter.reset()
     loaded = store.log.read_log(KEY)
     assert loaded is not None

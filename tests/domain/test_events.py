@@ -108,7 +108,11 @@ class Reference:
     def artifact(self, artifact_id: str) -> Artifact:
         chunks = [chunk for chunk in self.chunks() if chunk.artifact.artifact_id == artifact_id]
         start = max(index for index, chunk in enumerate(chunks) if not chunk.append)
-        parts = tuple(part for chunk in chunks[start:] for part in chunk.artifact.parts)
+        texts = [[str(part.value) for part in chunk.artifact.parts] for chunk in chunks[start:]]
+        whole = texts[0]
+        for first, *others in texts[1:]:
+            whole = [*whole[:-1], whole[-1] + first, *others]
+        parts = tuple(Part(text=text) for text in whole)
         return chunks[start].artifact.model_copy(update={"parts": parts})
 
 

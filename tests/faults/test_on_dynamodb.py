@@ -61,8 +61,8 @@ class MotoTable:
     def _fed(self, function: Callable[..., object], first: Any, *rest: object) -> object:
         """Calls, and puts the task into the feed: once too often does no harm."""
         result = function(first, *rest)
-        key = getattr(getattr(first, "head", None) or getattr(first, "before", None), "key", first)
-        self.feed.append((key, None))
+        head = getattr(first, "head", None) or getattr(first, "before", None) or first
+        self.feed.append((head.key, None))
         return result
 
 
