@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from contextlib import ExitStack
@@ -856,3 +857,4 @@ def test_a_backlog_is_read_once_a_page_and_not_once_an_event() -> None:
 async def chapters(task: TaskContext) -> None:
     for number in range(10):
         await task.report_progress(f"chapter {number}")
+        await asyncio.sleep(0.3)

@@ -142,7 +142,7 @@ def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
     def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
         try:
             return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
+        except (IllegalTransition, ContentNotFound, ProcessInterrupted, StoreFailed):
             raise
         except Exception as error:
             raise StoreFailed(partial(guarded, *args, **kwargs)) from error
