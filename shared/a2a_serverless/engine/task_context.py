@@ -451,6 +451,7 @@ class DurableTaskContext:
         seen = min([self._seen, *(wait.seen for wait in waits if wait.seen is not None)])
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
         ask = next((wait.ask for wait in waits if wait.ask), None)
+        self._session.flush()  # what it writes closes an open question, which is then asked again
         try:
             if ask and self._session.head.state not in INTERRUPTED:
                 ask(seen, wake_at)
