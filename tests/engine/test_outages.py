@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.run_session import RunSession, StoreFailed
+from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
+from a2a_serverless.testing import Counter
+from tests.contract.backends import NOW, memory
+from tests.contract.tasks import seen, taken
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Broken, Frail
 from tests.simulated import Killed
@@ -212,6 +218,33 @@ class Refusing:
     def append_chunk(self, *chunk: Any) -> Any:
         self.left -= 1
         return self.left < 0 and self.log.append_chunk(*chunk)
+
+
+class LostLook:
+    """A log whose looks at the head fail for a while."""
+
+    def __init__(self, log: Any, times: int) -> None:
+        self.log, self.left = log, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.log, name)
+
+    def read_head(self, key: Any) -> Any:
+        self.left -= 1
+        if self.left >= 0:
+            raise Broken
+        return self.log.read_head(key)
+
+
+def test_a_call_that_is_sent_after_its_tasks_end_is_marked_by_the_retry_of_a_failed_look() -> None:
+    log = memory().log
+    snapshot = taken(log)
+    assert log.append(heads.cancel(snapshot, now=NOW + 1, by="client"))
+    session = RunSession(LostLook(log, 1), Counter(), lambda: NOW, snapshot)
+    with pytest.raises(StoreFailed) as failed:
+        session.store_sent_call("@call/child/sent", StepResult("", {"task": "t-2"}))
+    failed.value.retry()
+    assert seen(log).head.children
 
 
 def test_a_chunk_that_is_refused_at_every_attempt_is_a_failure_of_the_store_and_not_of_the_agent() -> None:

@@ -142,7 +142,7 @@ def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
     def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
         try:
             return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound, ProcessInterrupted, StoreFailed):
+        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
             raise
         except Exception as error:
             raise StoreFailed(partial(guarded, *args, **kwargs)) from error
@@ -173,6 +173,7 @@ class RunSession:
         bytes_since_snapshot: int = 0,
     ) -> None:
         self._log = guard_store(log)
+        self._update_head = _guard_call(partial(update_head, log))
         self._ids = ids
         self._snapshot = snapshot
         self._bytes_since_snapshot = bytes_since_snapshot
@@ -380,7 +381,7 @@ class RunSession:
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None
 
-        return kept, _guard_call(update_head)(self._log, self.key, decide)
+        return kept, self._update_head(self.key, decide)
 
     def store_callback(self, callback: str, call: str) -> None:
         """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
