@@ -447,7 +447,7 @@ def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) ->
     few, many = costs(3), costs(98)
     assert many == few
     events, asked = many
-    assert events == {f"level-{level}": 5 for level in range(depth)}, "submitted, working, working, artifact, completed"
+    assert events == {f"level-{level}": 4 for level in range(depth)}, "submitted, working, artifact, completed"
     assert asked == {"send": depth, "get": 2 * depth}
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
-from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
@@ -131,14 +130,18 @@ def test_rule_05_each_message_of_a_run_arrives_when_the_lease_that_it_was_sent_w
 
 
 def test_rule_06_a_run_that_dies_is_found_by_its_own_message_when_its_lease_is_over() -> None:
-    world = Workers(ten_minutes, At(9, late=False, what=die, only="table.update_head"))
+    began: list[int] = []
+
+    async def work(task: TaskContext) -> None:
+        began.append(world.now)
+        await ten_minutes(task)
+
+    world = Workers(work, At(9, late=False, what=die, only="table.update_head"))
     task_id = world.send(push=False).id
     world.sweeper = replace(world.sweeper, log=_nothing_due(world))
     world.settle()
-    assert (world.kills, world.state(task_id)) == (1, TaskState.COMPLETED)
-    taken = [event.at for event in world.events(task_id) if event.state is TaskState.WORKING]
-    assert len(taken) == 2
-    assert taken[1] - taken[0] <= 100_000 + RUN_LEASE_MS + 1_000
+    assert (world.kills, world.state(task_id), len(began)) == (1, TaskState.COMPLETED, 2)
+    assert began[1] - began[0] <= 100_000 + RUN_LEASE_MS + 1_000
 
 
 def _nothing_due(world: World) -> Any:
@@ -157,23 +160,24 @@ def _nothing_due(world: World) -> Any:
 def found_after(number: int) -> tuple[int, int]:
     """How long a run had worked when it died at its call ``number``, and how long after that the next one began."""
     died: list[int] = []
+    began: list[int] = []
+    writer = Writer(seconds=20)
 
     def die_now() -> None:
         died.append(world.now)
         die()
 
-    world = Workers(Writer(seconds=20).work, At(number, late=number % 2 == 0, what=die_now))
+    async def work(task: TaskContext) -> None:
+        began.append(world.now)
+        await writer.work(task)
+
+    world = Workers(work, At(number, late=number % 2 == 0, what=die_now))
     task_id = world.send(push=False).id
     world.settle()
     task = world.get(task_id)
     assert task.status.state is TaskState.COMPLETED, f"call {number}"
     assert task.artifacts[0].text() == "one: hello. two: hello. three: hello. ", f"call {number}"
-    runs = [event.at for event in world.events(task_id) if isinstance(event, StatusEvent) and _begins_run(event)]
-    return (died[0] - runs[0], runs[1] - died[0]) if len(runs) > 1 else (0, 0)
-
-
-def _begins_run(event: StatusEvent) -> bool:
-    return event.state is TaskState.WORKING and event.message is None
+    return (died[0] - began[0], began[1] - died[0]) if len(began) > 1 else (0, 0)
 
 
 def test_rule_06_a_run_that_dies_at_any_call_is_found_within_45_seconds() -> None:

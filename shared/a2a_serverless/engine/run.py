@@ -57,11 +57,10 @@ from a2a_serverless.protocol.v1 import Message, TaskState
 from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues
@@ -168,7 +167,7 @@ def _record_spans(
     statuses = (event for event in events if isinstance(event, StatusEvent))
     for span in wait_spans(begun.head, statuses, session.fence):
         engine.tracer.record(span)
-    times = (begun.head.status_at, engine.now())
+    times = (session.began_at, engine.now())
     span = run_span(head._replace(trace=begun.head.trace), session.trace, *times, agent, ending.value)
     engine.tracer.record(span)
 
@@ -242,23 +241,32 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
     snapshot = engine.log.read_head(key)
     if snapshot is None:
         return None
-    change: Change | None = None
     try:
-        if snapshot.head.state in INTERRUPTED:  # a question stays open
-            taken = heads.resume_run(snapshot.head, now=engine.now())
-        else:
-            change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
-            taken = change.after
+        resumed = heads.resume_run(snapshot.head, now=engine.now())
     except heads.NotRunnable:
         return None
     loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
     if loaded is None:
         return None
-    check_written(loaded[1][-1].n == snapshot.last)
-    check_written(engine.log.append(change) if change else engine.log.update_head(snapshot.head, taken))
-    _count_start(engine, snapshot.head, taken)
-    events = [*loaded[1], *([change.event] if change else [])]
-    return HeadSnapshot(taken, events[-1].n), events
+    events = loaded[1]
+    check_written(events[-1].n == snapshot.last)
+    if _is_asked_to_work(snapshot.head, events):
+        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
+        check_written(engine.log.append(change))
+        resumed, events = change.after, [*events, change.event]
+    else:
+        check_written(engine.log.update_head(snapshot.head, resumed))
+    _count_start(engine, snapshot.head, resumed)
+    return HeadSnapshot(resumed, events[-1].n), events
+
+
+def _is_asked_to_work(head: Head, events: Sequence[Event]) -> bool:
+    """Whether the client's message is the newest status of a task without an open question: the run says ``working``.
+
+    Any other run, for example one whose timer is over, takes the task without an event.
+    """
+    status = next(event for event in reversed(events) if isinstance(event, StatusEvent))
+    return head.state not in INTERRUPTED and not status.fence
 
 
 def _give_up(engine: Engine, key: TaskKey) -> bool:

@@ -187,6 +187,7 @@ class RunSession:
         self._usage: Usage = {}
         self.now = now
         self.fence = snapshot.head.fence
+        self.began_at = now()
         self.trace = child_of(snapshot.head.trace, f"{snapshot.head.key.task} {self.fence}")
         self.tracer: Tracer = NULL_TRACER
         self._spans = 0
