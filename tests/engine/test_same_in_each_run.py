@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Step, TaskContext, TaskState
-from a2a_serverless.domain.agent import TaskEnded, with_retries
+from a2a_serverless.domain.agent import TaskEnded, TaskFailed, with_retries
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 
@@ -313,6 +313,21 @@ def test_rule_02_an_asyncio_task_that_is_left_behind_writes_nothing_behind_the_e
     reply = harness.send("go")
     assert (reply.state, errors) == (TaskState.COMPLETED, ["TaskEnded"])
     assert harness.table.read_log(_key(reply))[1][-1].state is TaskState.COMPLETED
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_rule_02_an_asyncio_task_that_is_started_at_the_end_writes_nothing(fails: bool) -> None:  # noqa: FBT001
+    left: list[asyncio.Task[Any]] = []
+
+    async def work(task: TaskContext) -> str:
+        left.append(asyncio.create_task(task.report_progress("late")))
+        if fails:
+            raise TaskFailed("no")
+        return "done"
+
+    reply = AgentTestHarness(agent_of(work)).send("go")
+    assert [message.text() for message in reply.task.history] == ["go"]
+    assert isinstance(left[0].exception(), TaskEnded)
 
 
 class _Own(BaseException):

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any
 from a2a_serverless import TaskState
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.values import ValueScope, load_value
 from tests.echo import agent_of
 from tests.faults.plans import Count, NoFaults
 from tests.frameworks.kills import PORTS, Death, MortalWorld
-from tests.replay.programs import Effects, Operation, Player, answer_to, in_order, outcome_of
+from tests.replay.programs import Effects, Operation, Player, answer_to, in_order, outcome_of, short
 from tests.world import ME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from random import Random
 
-    from a2a_serverless import Agent, TaskContext
+    from a2a_serverless import Agent, Task, TaskContext
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.ports.values import StoredText
     from tests.faults.plans import Faults
 
 MOST_ANSWERS = 60
+MOST_VALUES = 100
 HAND_OVER_MS = 1000
 
 
@@ -100,25 +104,35 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     asked = 0
     while (now := world.client(lambda: world.get(task.id, agent.id))).status.state is TaskState.INPUT_REQUIRED:
         asked += 1
-        assert asked < MOST_ANSWERS
+        if asked > MOST_ANSWERS:
+            effects.wrong.append(f"it asks more than {MOST_ANSWERS} times")
+            break
         question = now.status.message.text() if now.status.message else ""
         answer = conversation.answer(question, asked)
         world.send(answer, push=False, agent=agent.id, task_id=task.id, context_id=task.context_id)
         world.settle()
-    states = [event for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
-    said = [(event.state, str(part.value)) for event in states if event.message for part in event.message.parts]
     if now.status.state is not TaskState.COMPLETED:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
-    usage: Any = (now.metadata or {}).get("a2a-serverless/usage", {})
-    outcome = {
-        "answer": now.status.message.text() if now.status.message else "",
+    outcome = outcome_of_task(now, world.events(task.id), world.table.list_values(ValueScope(key), "", "", MOST_VALUES))
+    return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)
+
+
+def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[StoredText]) -> dict[str, Any]:
+    """What a task has come to, as the oracle says what it must. A question that was open and is asked again is one."""
+    statuses = [(event.state, event.message) for event in events if isinstance(event, StatusEvent)]
+    told = {message.message_id: (state, message) for state, message in statuses if message}
+    said = [(state, str(part.value)) for state, message in told.values() for part in message.parts]
+    progress = [text for state, text in said if state is TaskState.WORKING]
+    usage: Any = (task.metadata or {}).get("a2a-serverless/usage", {})
+    return {
+        "answer": task.status.message.text() if task.status.message else "",
         "asked": in_order([text for state, text in said if state is TaskState.INPUT_REQUIRED]),
-        "progress": Counter(text for state, text in said if state is TaskState.WORKING),
-        "artifacts": {artifact.name: artifact.text() for artifact in now.artifacts if artifact.text()},
+        "progress": Counter(progress),
+        "order": progress,
+        "artifacts": {artifact.name: short(artifact.text()) for artifact in task.artifacts if artifact.text()},
         "usage": {model: amounts.get("tokens", amounts.get("requests")) for model, amounts in usage.items()},
-        "winners": effects.winners,
+        "values": {one.key: load_value(one.text) for one in values},
     }
-    return Played(outcome, effects.wrong, Counter(effects.done), world.now - began)
 
 
 def differences(conversation: Conversation, chance: Random, most: int) -> Iterator[str]:

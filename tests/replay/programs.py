@@ -11,26 +11,38 @@ import asyncio
 from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import date
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from zlib import adler32
 
 from a2a_serverless import Step, with_retries
+from a2a_serverless.domain.agent import TaskEnded
 from a2a_serverless.testing import START, SimulatedLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
 NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
-    *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout"),
+    *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
 )
-OUTERMOST: Final = {"stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope"}
+OUTERMOST: Final = {
+    *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
+}
 """These stand in the agent's function itself."""
-REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope"}
+REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value"}
 """Their names are a few, which come again and again."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
+LINGERS: Final = 3
+LONGEST: Final = 10_000
+LEFT: Final = 0.3
+"""How many programs leave something running behind their end."""
+PIECES: Final = ("x" * 310_000, "y" * 210_000)
+"""The first is stored apart from its event, both together make a snapshot of the log."""
 APART: Final = "#"
 """It marks a question whose answer does not depend on how many came before it, because another branch asks, too."""
 
@@ -60,6 +72,8 @@ def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[s
         if depth > 1 and kind in {"emit", "flaky", "cancel"}:
             kind = "repeat"
         operations.append(make_operation(chance, kind, own, depth, kinds))
+    if not label and kinds is KINDS and chance.random() < LEFT:
+        operations.append(Operation("leave", "left", "left"))
     return operations
 
 
@@ -94,28 +108,44 @@ def _asking_branch(chance: Random, label: str) -> tuple[Operation, ...]:
     return pay, Operation("ask", f"{label}ask", f"{label}{APART}")
 
 
+@dataclass(frozen=True)
+class Paper:
+    """A result that only a codec can store."""
+
+    label: str
+    content: bytes
+    on: date
+
+
 class Task(Protocol):
     """The methods of a task that programs use; the oracle has them, too."""
 
-    async def step(self, name: Any, work: Any) -> Any: ...
+    async def step(self, name: Any, work: Any, *args: Any) -> Any: ...
     async def ask(self, question: str) -> Any: ...
     async def call(self, name: str, agent: str, content: str) -> Any: ...
     async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
     async def report_progress(self, content: str) -> None: ...
     async def record_usage(self, model: str, **amounts: float) -> None: ...
     async def sleep(self, name: str, seconds: float) -> None: ...
+    @property
+    def store(self) -> Any: ...
     def timeout(self, name: str, seconds: float) -> Any: ...
     def scope(self, name: str) -> Any: ...
 
 
 @dataclass
 class Effects:
-    """What happened outside. ``wrong`` are effects that must not happen: of stored steps, and of losers of a race."""
+    """What happened outside. ``wrong`` are effects that must not happen: of stored steps, and of losers of a race.
+
+    ``decided`` says which step of a race has to win.
+    """
 
     done: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     winners: dict[str, str] = field(default_factory=dict)
+    decided: Mapping[str, str] = field(default_factory=dict)
+    leftovers: set[asyncio.Task[None]] = field(default_factory=set)
     is_stored: Callable[[str], bool] = bool
     begin_try: Callable[[str], None] = lambda _: None
     tries: Counter[str] = field(default_factory=Counter)
@@ -258,10 +288,7 @@ class Player:
 
     async def _race(self, operation: Operation) -> list[Any]:
         """The first of two steps decides the name of a third; the other is cancelled."""
-        runners = [
-            Operation("step", f"{operation.label}.{number}", f"{operation.label}.{number}", seconds)
-            for number, seconds in enumerate([45, 20 + operation.seconds])
-        ]
+        runners = self._runners(operation)
         tasks = {asyncio.create_task(self._step(runner)): runner.label for runner in runners}
         done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for other in others:
@@ -275,15 +302,80 @@ class Player:
 
     async def _first(self, operation: Operation) -> list[Any]:
         """The first of two steps decides the name of a third, which goes on beside the second."""
-        runners = [
-            Operation("step", f"{operation.label}.{number}", f"{operation.label}.{number}", seconds)
-            for number, seconds in enumerate([45, 20 + operation.seconds])
-        ]
+        runners = self._runners(operation)
         results = asyncio.as_completed([asyncio.ensure_future(self._step(runner)) for runner in runners])
         winner = (await next(results))[0]
         self._effects.winners[operation.label] = winner
         pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
         return [winner, *await asyncio.gather(self._step(pay), *results)]
+
+    def _runners(self, operation: Operation) -> list[Operation]:
+        """The steps of a race. If it is decided which one wins, the others take far longer."""
+        labels = {f"{operation.label}.0": 45, f"{operation.label}.1": 20 + operation.seconds}
+        if decided := self._effects.decided.get(operation.label):
+            labels = {label: 1 if label == decided else 100 for label in labels}
+        return [Operation("step", label, label, seconds) for label, seconds in labels.items()]
+
+    async def _group(self, operation: Operation) -> Any:
+        """A step that raises cancels its sibling, which is then done by itself unless it had ended."""
+
+        async def fail() -> None:
+            await asyncio.sleep(operation.seconds)
+            raise OSError(operation.label)
+
+        slow = Operation("step", f"{operation.label}.slow", f"{operation.label}.slow", 10)
+        sibling = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                sibling = group.create_task(self._step(slow))
+                group.create_task(self._task.step(f"step {operation.label}.fails", fail))
+        except* OSError:
+            pass
+        return sibling.result() if sibling and not sibling.cancelled() else await self._step(slow)
+
+    async def _value(self, operation: Operation) -> str:
+        """Counts in a stored value: one step reads it, and another one replaces what that has read."""
+        store, key = self._task.store, f"value {operation.name}"
+
+        async def read() -> list[Any]:
+            found = await store.get(key)
+            return [found.value, found.version] if found else [0, ""]
+
+        async def write(count: int, version: str) -> None:
+            await store.put(key, count + 1, version=version)
+
+        count, version = await self._task.step(f"read {operation.label}", read)
+        await self._task.step(f"write {operation.label}", write, count, version)
+        return f"{key} is {count + 1}"
+
+    async def _typed(self, operation: Operation) -> str:
+        async def work() -> Paper:
+            label, _ = await self._body(operation)
+            return Paper(label, label.encode(), date(2026, 1, 2))
+
+        paper = await self._task.step(f"step {operation.label}", work)
+        return f"{paper.label} {paper.content!r} {paper.on:%d.%m.%Y}"
+
+    async def _big(self, operation: Operation) -> str:
+        for piece in PIECES:
+            await self._task.emit(f"big {operation.label}", piece, append=True)
+        return ""
+
+    async def _leave(self, operation: Operation) -> str:
+        """The agent's function ends while a part of it still works, which does not want to be cancelled."""
+
+        async def linger() -> None:
+            for _ in range(LINGERS):
+                with suppress(asyncio.CancelledError, TaskEnded):
+                    await self._task.report_progress(f"late {operation.label}")
+                    await self._task.emit(f"late {operation.label}", "late")
+                    await self._task.step(f"late {operation.label}", asyncio.sleep, 1)
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1)
+
+        self._effects.leftovers.add(left := asyncio.create_task(linger()))
+        left.add_done_callback(self._effects.leftovers.discard)
+        return ""
 
     async def _branches(self, operation: Operation) -> Any:
         return list(await asyncio.gather(*map(self.play, operation.inner)))
@@ -316,13 +408,25 @@ class Oracle:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.progress: Counter[str] = Counter()
+        self.progress: list[str] = []
         self.texts: dict[str, str] = {}
         self.usage: Counter[str] = Counter()
+        self.values: dict[str, Any] = {}
 
-    async def step(self, name: Any, work: Any) -> Any:
+    @property
+    def store(self) -> Oracle:
+        return self
+
+    async def get(self, key: str) -> Any:
+        return SimpleNamespace(value=self.values[key], version="") if key in self.values else None
+
+    async def put(self, key: str, value: Any, *, version: str) -> None:
+        del version
+        self.values[key] = value
+
+    async def step(self, name: Any, work: Any, *args: Any) -> Any:
         del name
-        return await work()
+        return await work(*args)
 
     async def ask(self, question: str) -> _Text:
         self.asked.append(question)
@@ -341,7 +445,7 @@ class Oracle:
         self.texts.pop(f"note {label}", None)
 
     async def report_progress(self, content: str) -> None:
-        self.progress[content] += 1
+        self.progress.append(content)
 
     async def record_usage(self, model: str, **amounts: float) -> None:
         for amount in amounts.values():
@@ -360,6 +464,17 @@ class Oracle:
         return nullcontext()
 
 
+class _OraclePlayer(Player):
+    async def _leave(self, operation: Operation) -> str:
+        del operation
+        return ""
+
+
+def short(text: str) -> str:
+    """The text, or how long it is."""
+    return text if len(text) < LONGEST else f"{text[:9]}, {len(text)} characters, {adler32(text.encode())}"
+
+
 def in_order(asked: list[str]) -> list[str]:
     """The questions; those of branches beside each other, which are asked in any order, by name."""
     return [question for question in asked if APART not in question] + sorted(
@@ -367,25 +482,27 @@ def in_order(asked: list[str]) -> list[str]:
     )
 
 
-def outcome_of(operations: list[Operation]) -> dict[str, Any]:
-    """What a task that plays the operations must come to."""
+def outcome_of(operations: Sequence[Operation], decided: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a task that plays the operations must come to, if races are ``decided`` like that."""
     clock = [START]
 
     def wait(ms: int) -> None:
         clock[0] += ms
 
     oracle = Oracle()
-    effects = Effects(begin_try=oracle.forget)
+    effects = Effects(begin_try=oracle.forget, decided=decided or {})
     loop = SimulatedLoop(lambda: clock[0], wait)
     try:
-        answer = loop.run_until_complete(Player(oracle, effects).play(operations))
+        answer = loop.run_until_complete(_OraclePlayer(oracle, effects).play(operations))
     finally:
         loop.close()
     return {
         "answer": str(answer),
         "asked": in_order(oracle.asked),
-        "progress": oracle.progress,
-        "artifacts": oracle.texts,
+        "progress": Counter(oracle.progress),
+        **({} if any(one.kind == "branches" for one in operations) else {"order": oracle.progress}),
+        "artifacts": {name: short(text) for name, text in oracle.texts.items()},
         "usage": dict(oracle.usage),
+        "values": oracle.values,
         "winners": effects.winners,
     }

@@ -9,6 +9,7 @@ of agents. A model ends with what it heard, so that a result that is read back i
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -213,7 +214,7 @@ def tool_outcome_of(operations: list[Operation], model: str, approval: str) -> t
     outcome = {
         "answer": " ".join(leaves(answer)),
         "asked": oracle.asked,
-        "progress": oracle.progress,
+        "progress": Counter(oracle.progress),
         "artifacts": oracle.texts,
         "usage": dict(oracle.usage),
     }

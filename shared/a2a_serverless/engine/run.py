@@ -340,7 +340,6 @@ async def _outcome(
 ) -> tuple[TaskState, Message | None]:
     """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
     done = await _run_watched(agent, context, session, engine, remaining_ms)
-    context.close()
     try:
         answer = context.outcome(done)
         return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
@@ -424,9 +423,13 @@ async def _run_watched(
 
 
 async def _work_on(agent: Agent, context: DurableTaskContext) -> Answer:
-    """Runs the agent's function; the loop knows its timers from the engine's."""
+    """Runs the agent's function; the loop knows its timers from the engine's. No other code of it acts afterwards."""
     OUTSIDE_STEPS.set(True)
-    return await work_on(agent, context)
+    try:
+        return await work_on(agent, context)
+    finally:
+        if context.cancellation is None:
+            context.close()
 
 
 def _cancel_reason(reason: BaseException | None) -> CancelReason:
