@@ -59,3 +59,15 @@ PLANTED: Final = tuple(
         ("attempts are not settled", "An artifact has what counts.", ((Emits, "settle", lambda *_: None),)),
     )
 )
+
+SHOWN_BY: Final = {
+    "numbers run on in scopes": "repeated steps that raise",
+    "tries share ids": "repeated steps that raise",
+    "one count of messages": "a question in repeated steps",
+    "endings in any order": "races whose winners decide names",
+    "no gates": "durable time limits",
+    "no numbers of endings": "races whose winners decide names",
+    "errors are not stored": "plans that an error decides",
+    "attempts are not settled": "a streaming step that is tried again",
+}
+"""By bug, the programs that show it (``FEW`` of the test)."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.values import StoredText
     from tests.faults.plans import Faults
 
-MOST_ANSWERS = 60
+MOST_ANSWERS = 30
 MOST_VALUES = 100
 HAND_OVER_MS = 1000
 
