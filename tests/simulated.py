@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import heapq
 from concurrent.futures import Future, wait
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from queue import SimpleQueue
 from random import Random
-from threading import Semaphore, Thread, current_thread
+from threading import Lock, Thread
 from threading import enumerate as all_threads
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
 from a2a_serverless.adapters.memory import MemoryItems, MemoryQueues
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
@@ -25,7 +27,6 @@ from a2a_serverless.wiring.in_process import VISIBILITY_S, InProcessDeployment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Self
 
     from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.queue_messages import QueueMessage
@@ -46,24 +47,51 @@ class Over(BaseException):
     """The simulation has ended."""
 
 
+def _closed_gate() -> Lock:
+    gate = Lock()
+    gate.acquire()
+    return gate
+
+
 @dataclass(eq=False)
 class Process:
     """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call.
 
     ``looks`` counts the heads that it has read since its suspension was refused. ``hops`` is how many functions sent
-    the message that it handles, one after the other.
+    the message that it handles, one after the other. ``gate`` opens when it may go on, ``exit`` when it has ended.
     """
 
     name: str
     offset_ms: int = 0
-    gate: Semaphore = field(default_factory=lambda: Semaphore(0))
-    thread: Thread | None = None
+    gate: Lock = field(default_factory=_closed_gate)
+    exit: Lock | None = None
     is_busy: bool = False
     is_waiting: bool = False
     is_dead: bool = False
     is_slow: bool = False
     looks: int = 0
     hops: int = 0
+
+
+class _ProcessThread(Thread):
+    """A thread in which one process after another lives: the start of a thread takes longer than most of them."""
+
+    idle: ClassVar[list[_ProcessThread]] = []
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.lives: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            Context().run(self.lives.get())
+
+    @classmethod
+    def live(cls, life: Callable[[_ProcessThread], None]) -> None:
+        """Lives a life, in a thread of its own. It says itself when its thread may take the next one."""
+        thread = cls.idle.pop() if cls.idle else cls()
+        thread.lives.put(partial(life, thread))
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,7 @@ class Scheduler:
         self._is_by_chance, self._limit_s, self._trace = seed is not None, limit_s, trace
         self._order = count()
         self._asleep: list[tuple[int, bool, int, Process]] = []
-        self._threads = set(all_threads())
+        self._threads = _Known(all_threads())
         self._until = NEVER
         self._is_over = False
 
@@ -134,8 +162,8 @@ class Scheduler:
         for _, _, _, process in self._asleep:
             self.current = process
             process.gate.release()
-            if process.thread:
-                process.thread.join(self._limit_s)
+            if process.exit:
+                process.exit.acquire(timeout=self._limit_s)
 
     def make_loop(self, kind: type[SimulatedLoop] = SimulatedLoop) -> SimulatedLoop:
         """An event loop of the running process, in simulated time. For a dead one no time passes."""
@@ -147,12 +175,14 @@ class Scheduler:
             else:
                 self.sleep(ms)
 
-        loop = kind(lambda: self.now + skipped[0], pass_time, _Known(self._threads))
+        loop = kind(lambda: self.now + skipped[0], pass_time, self._threads)
         loop.set_default_executor(_Threads(process))
         return loop
 
     def _start(self, process: Process, work: Callable[[], object]) -> None:
-        def live() -> None:
+        way_out = _closed_gate()
+
+        def live(thread: _ProcessThread) -> None:
             process.gate.acquire()
             try:
                 if not self._is_over:
@@ -162,14 +192,13 @@ class Scheduler:
             except BaseException as error:  # noqa: BLE001 - raised in the test's thread
                 self.failures.append(error)
             process.is_busy = False
-            self._threads.discard(current_thread())
+            thread.idle.append(thread)
             if not self._is_over:
                 self._pass_on()
+            way_out.release()
 
-        process.is_busy = True
-        process.thread = thread = Thread(target=live, name=process.name, daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        process.is_busy, process.exit = True, way_out
+        _ProcessThread.live(live)
 
     def _pass_on(self) -> None:
         try:
@@ -196,7 +225,7 @@ class Scheduler:
             raise self.failures.pop()
 
     def _await(self, process: Process) -> None:
-        limit_s = self._limit_s if process is self.main else None
+        limit_s = self._limit_s if process is self.main else -1
         if not process.gate.acquire(timeout=limit_s):
             raise TimeoutError(f"{self.current.name} runs since {self.now - START} ms; {limit_s} s have passed")
 
@@ -249,15 +278,10 @@ class _Threads(_AtOnce):
 
 
 class _Known(frozenset[Thread]):
-    """The threads of a scheduler, also of processes that begin later: no event loop waits for them."""
-
-    def __new__(cls, threads: set[Thread]) -> Self:
-        known = super().__new__(cls)
-        known.threads = threads  # type: ignore[attr-defined]
-        return known
+    """The threads of before a scheduler, and those of all processes: no event loop waits for them."""
 
     def __contains__(self, thread: object) -> bool:
-        return thread in self.threads  # type: ignore[attr-defined]
+        return isinstance(thread, _ProcessThread) or super().__contains__(thread)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
@@ -181,10 +182,10 @@ class Player:
         return [operation.label, inner]
 
     async def _step(self, operation: Operation) -> Any:
-        return await self._task.step(f"step {operation.name}", lambda: self._body(operation))
+        return await self._task.step(f"step {operation.name}", partial(self._body, operation))
 
     async def _repeat(self, operation: Operation) -> Any:
-        return await self._task.step(Step(f"think {operation.name}", repeat=True), lambda: self._body(operation))
+        return await self._task.step(Step(f"think {operation.name}", repeat=True), partial(self._body, operation))
 
     async def _flaky(self, operation: Operation) -> Any:
         """Fails at its first try, in whatever run; the agent tries again."""
@@ -196,7 +197,7 @@ class Player:
 
         for number in range(2):
             try:
-                return await self._task.step(name, lambda fails=number == 0: work(fails=fails))
+                return await self._task.step(name, partial(work, fails=number == 0))
             except OSError as error:
                 if str(error) != operation.label:
                     raise AssertionError(operation.label) from error
