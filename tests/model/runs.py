@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import UnsupportedOperation
-from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as engine_run
@@ -83,19 +83,25 @@ def _worker(work: Callable[[Ports, RunSession], object]) -> Callable[[Ports], No
     return working
 
 
+def _note_lease(ports: Ports, session: RunSession) -> None:
+    until = session.head.lease_until
+    ports.note("begins", lambda notes: notes.update(leases=tuple(sorted((*notes.get("leases", ()), until)))))
+
+
 def _do_step(ports: Ports, session: RunSession) -> None:
     kept = session.store_step("step", StepResult("", ports.name)).value
     ports.note("uses the step", lambda notes: notes.update(used=tuple(sorted({*notes.get("used", ()), str(kept)}))))
 
 
 def _complete(ports: Ports, session: RunSession) -> None:
+    _note_lease(ports, session)
     _do_step(ports, session)
     session.renew_when_due()
     session.report_status(TaskState.COMPLETED)
 
 
 def _emit(ports: Ports, session: RunSession) -> None:
-    del ports
+    _note_lease(ports, session)
     session.emit(chunk("a"), session.fence, append=False, last=True)
     session.report_status(TaskState.COMPLETED)
 
@@ -104,6 +110,7 @@ def _hand_over(ports: Ports, session: RunSession) -> None:
     if session.fence > 1:
         _complete(ports, session)
         return
+    _note_lease(ports, session)
     session.hand_over()
     ports.note("has handed over", lambda notes: notes.update(released=True))
     ports.queues.enqueue(WORK)
@@ -111,12 +118,9 @@ def _hand_over(ports: Ports, session: RunSession) -> None:
 
 def _check_lease(world: World) -> None:
     check_log(world)
-    head, events = read(world)
-    assert head
     require(len(world.notes.get("used", ())) <= 1, "two runs use different results of one step")
-    starts = [one for one in events if isinstance(one, StatusEvent) and one.fence and one.state is TaskState.WORKING]
-    for before, after in pairwise(starts):
-        early = after.at < before.at + RUN_LEASE_MS
+    for before, after in pairwise(world.notes.get("leases", ())):
+        early = after < before + RUN_LEASE_MS
         require(not early or world.notes.get("released"), "a run began while another had the lease")
 
 
