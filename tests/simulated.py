@@ -15,7 +15,7 @@ from functools import partial
 from itertools import count
 from queue import SimpleQueue
 from random import Random
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
@@ -120,7 +120,7 @@ class Scheduler:
         self._is_by_chance, self._limit_s, self._trace = seed is not None, limit_s, trace
         self._order = count()
         self._asleep: list[tuple[int, bool, int, Process]] = []
-        self._threads = _Known(all_threads())
+        self._threads = _Known()
         self._until = NEVER
         self._is_over = False
 
@@ -226,8 +226,12 @@ class Scheduler:
 
     def _await(self, process: Process) -> None:
         limit_s = self._limit_s if process is self.main else -1
-        if not process.gate.acquire(timeout=limit_s):
-            raise TimeoutError(f"{self.current.name} runs since {self.now - START} ms; {limit_s} s have passed")
+        self._threads.waiting.add(thread := current_thread())
+        try:
+            if not process.gate.acquire(timeout=limit_s):
+                raise TimeoutError(f"{self.current.name} runs since {self.now - START} ms; {limit_s} s have passed")
+        finally:
+            self._threads.waiting.discard(thread)
 
     def _resume(self, process: Process) -> None:
         self.current = process
@@ -277,11 +281,14 @@ class _Threads(_AtOnce):
         return future
 
 
-class _Known(frozenset[Thread]):
-    """The threads of before a scheduler, and those of all processes: no event loop waits for them."""
+class _Known:
+    """The threads that no event loop waits for: those of before, those of processes, and those that wait for one."""
+
+    def __init__(self) -> None:
+        self.before, self.waiting = frozenset(all_threads()), set[Thread]()
 
     def __contains__(self, thread: object) -> bool:
-        return isinstance(thread, _ProcessThread) or super().__contains__(thread)
+        return isinstance(thread, _ProcessThread) or thread in self.before or thread in self.waiting
 
 
 @dataclass(frozen=True)

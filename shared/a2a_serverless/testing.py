@@ -60,7 +60,7 @@ from a2a_serverless.wiring.in_process import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
     from types import FrameType
     from typing import Self
 
@@ -90,7 +90,7 @@ class SimulatedLoop(RunLoop):
     """
 
     def __init__(
-        self, now: Callable[[], int], wait: Callable[[int], None], known: frozenset[threading.Thread] | None = None
+        self, now: Callable[[], int], wait: Callable[[int], None], known: Container[threading.Thread] | None = None
     ) -> None:
         self._now = now
         super().__init__(_SimulatedSelector(wait, frozenset(threading.enumerate()) if known is None else known))
@@ -103,7 +103,7 @@ class SimulatedLoop(RunLoop):
 class _SimulatedSelector(selectors.SelectSelector):
     """A selector that moves simulated time instead of waiting, once no other thread is running."""
 
-    def __init__(self, wait: Callable[[int], None], known: frozenset[threading.Thread]) -> None:
+    def __init__(self, wait: Callable[[int], None], known: Container[threading.Thread]) -> None:
         super().__init__()
         self._wait = wait
         self._known = known
