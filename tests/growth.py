@@ -22,7 +22,6 @@ NOISE_S: Final = 0.2
 
 def cpu_s(work: Callable[[Any], object], given: object) -> float:
     """Returns the processor time (s) of ``work(given)``, without garbage collection."""
-    gc.collect()
     gc.disable()
     try:
         begun = time.process_time()
