@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote, urlencode
 
@@ -62,7 +63,7 @@ class HttpResponse:
 class Edge(Api):
     """The dependencies of the application, and the application itself, which checks its answers."""
 
-    @property
+    @cached_property
     def app(self) -> ASGIApp:
         return Checked(make_asgi_app(self), tuple(self.agents), proto=self.rest_binding == "proto")
 
