@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from a2a_serverless import Step, TaskContext, TaskState
 from a2a_serverless.domain.agent import TaskEnded, TaskFailed, with_retries
+from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 
@@ -164,6 +166,31 @@ def test_rule_07_a_try_that_is_repeated_within_a_step_replaces_what_it_has_emitt
         await task.step("write", with_retries(partial(stream, task)))
 
     assert AgentTestHarness(agent_of(work)).send("go").text("text") == "try 2 whole"
+
+
+@pytest.mark.parametrize("first", ["", "draft"])
+@pytest.mark.parametrize("second", ["", "text"])
+def test_rule_07_what_the_second_try_of_a_step_has_emitted_stays_in_later_runs(first: str, second: str) -> None:
+    async def write(task: TaskContext, text: str, *, fails: bool) -> None:
+        if text:
+            await task.emit("art", text)
+        if fails:
+            raise OSError("no")
+
+    async def work(task: TaskContext) -> None:
+        with suppress(OSError):
+            await task.step("write", partial(write, task, first, fails=True))
+        await task.step("write", partial(write, task, second, fails=False))
+        for number in range(2):
+            await task.ask(f"{number}?")
+
+    harness = AgentTestHarness(agent_of(work))
+    reply = harness.send("go")
+    assert [artifact.text() for artifact in reply.task.artifacts] == [second] * bool(first or second)
+    chunks = _chunks(harness, reply)
+    for _ in range(2):
+        reply = harness.send("yes", task_id=reply.task.id)
+    assert _chunks(harness, reply) == chunks
 
 
 def test_rule_07_an_asyncio_task_that_outlives_its_scope_is_refused_there() -> None:
@@ -366,6 +393,10 @@ def test_code_outside_of_steps_that_never_ends_fails_after_three_runs_and_says_w
 def _key(reply: Reply) -> Any:
 
     return CLIENT.key(reply.task.id)
+
+
+def _chunks(harness: AgentTestHarness, reply: Reply) -> list[Any]:
+    return [event for event in harness.table.read_log(_key(reply))[1] if isinstance(event, ArtifactEvent)]
 
 
 def _is_progress(event: Any) -> bool:

@@ -138,7 +138,7 @@ class Task(Protocol):
 class Effects:
     """What happened outside. ``wrong`` are effects that must not happen: of stored steps, and of losers of a race.
 
-    ``decided`` says which step of a race has to win.
+    ``decided`` says which step of a race has to win. A run that another one has overtaken is not current.
     """
 
     done: list[str] = field(default_factory=list)
@@ -148,17 +148,22 @@ class Effects:
     decided: Mapping[str, str] = field(default_factory=dict)
     leftovers: set[asyncio.Task[None]] = field(default_factory=set)
     is_stored: Callable[[str], bool] = bool
+    is_current: Callable[[], bool] = lambda: True
     begin_try: Callable[[str], None] = lambda _: None
     tries: Counter[str] = field(default_factory=Counter)
 
     def begin(self, label: str) -> None:
-        if label in self.lost:
+        if label in self.lost and self.is_current():
             self.wrong.append(f"{label} began again after it had lost")
 
     def end(self, label: str) -> None:
-        if self.is_stored(label):
+        if self.is_stored(label) and self.is_current():
             self.wrong.append(f"{label} was done again after its result was stored")
         self.done.append(label)
+
+    def decide(self, label: str, winner: str) -> None:
+        if self.winners.setdefault(label, winner) != winner:
+            self.wrong.append(f"the race {label} was won by {self.winners[label]}, and now by {winner}")
 
 
 class Player:
@@ -284,7 +289,7 @@ class Player:
                 return str(await self._step(slow))
         except TimeoutError:
             self._effects.lost.add(slow.label)
-            self._effects.winners[operation.label] = "timeout"
+            self._effects.decide(operation.label, "timeout")
             return "timeout"
 
     async def _race(self, operation: Operation) -> list[Any]:
@@ -296,7 +301,7 @@ class Player:
             other.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         winner = min((one.result(), tasks[one])[1] for one in done)  # no winner if the process has ended there
-        self._effects.winners[operation.label] = winner
+        self._effects.decide(operation.label, winner)
         self._effects.lost |= {tasks[one] for one in others}
         pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
         return [winner, await self._step(pay)]
@@ -306,7 +311,7 @@ class Player:
         runners = self._runners(operation)
         results = asyncio.as_completed([asyncio.ensure_future(self._step(runner)) for runner in runners])
         winner = (await next(results))[0]
-        self._effects.winners[operation.label] = winner
+        self._effects.decide(operation.label, winner)
         pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
         return [winner, *await asyncio.gather(self._step(pay), *results)]
 

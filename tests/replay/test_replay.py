@@ -23,7 +23,7 @@ PLAYS = int(os.environ.get("PLAYS", "24"))
 FEW: Final = {
     "a question in repeated steps": ("repeat", "repeat", "ask", "ask"),
     "repeats inside of steps": ("step", "repeat", "repeat"),
-    "repeated steps that raise": ("flaky", "repeat", "ask"),
+    "repeated steps that raise": ("flaky", "repeat", "ask", "emit"),
     "progress and usage of branches": ("branches",),
     "steps that a time limit of the agent's cancels": ("cancel", "ask"),
     "plans that an error decides": ("plan", "flaky", "ask"),

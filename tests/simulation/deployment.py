@@ -21,6 +21,7 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.ports.keys import Signed
@@ -126,6 +127,7 @@ class Simulation(Instances):
         super().__init__(agents, adapters, BASE_URL, policy)
         self.items = self.table.items
         self.engine = replace(self.engine, on_error=self._note_error)
+        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play))
         names = [f"notifier-{number}" for number in range(self.notifiers)]
         self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.head import LOST_LIMIT, RUN_RENEWAL_MS
+from a2a_serverless.domain.head import RUN_RENEWAL_MS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
+from tests.faults.journeys import may_be_left_out
 from tests.simulated import NEVER
 from tests.simulation.deployment import ME
+from tests.simulation.players import OLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +40,14 @@ def broken(play: Play) -> list[str]:
     found = [*play.simulation.seen.wrong, *play.story.wrong]
     for check in (_tasks, _parents, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
         found += check(play)
-    return found
+    return [*found, *play.players.broken()]
 
 
 class _Raw:
     """The table as it is, without the calls of a simulation."""
 
     def __init__(self, play: Play) -> None:
-        self._table = play.simulation.table
+        self._table = play.simulation.table.calm()
         self.partitions = play.simulation.items.partitions
 
     @property
@@ -58,6 +60,13 @@ class _Raw:
     def events(self, task: str) -> list[Event]:
         rows = self.partitions[keys.task(ME.key(task))]
         return list(self._table._events(rows[sk] for sk in sorted(rows) if sk.startswith(keys.EVENTS)))  # noqa: SLF001
+
+    def calls(self, task: str) -> Iterator[dict[str, Any]]:
+        """What is known of the task's calls: of all that is stored by steps, what may be that."""
+        for sk, row in self.partitions[keys.task(ME.key(task))].items():
+            known = self._table._step(row).value if sk.startswith(keys.STEPS) else None  # noqa: SLF001
+            if isinstance(known, dict):
+                yield known
 
     def cursors(self, task: str) -> list[Cursor]:
         from a2a_serverless.domain.push import Cursor
@@ -78,9 +87,7 @@ def _tasks(play: Play) -> Iterator[str]:
     for one in play.story.expected:
         head = raw.head(one.task)
         if head.state is not one.state and not (one.state is TaskState.CANCELED and head.is_terminal):
-            refused = one.agent == "parent" and play.simulation.faults.is_outage  # its call failed three times
-            lost = (refused or play.simulation.faults.deaths >= LOST_LIMIT) and head.state is TaskState.FAILED
-            if not lost:
+            if head.state is not TaskState.FAILED or not play.may_fail(calls=one.agent == "parent"):
                 yield f"{one.task} of {one.agent} is {head.state}, not {one.state}"
             continue
         wanted = raw.text(one.task, "said") if one.text == "=said" else one.text
@@ -98,9 +105,8 @@ def _parents(play: Play) -> Iterator[str]:
         if one.agent != "parent":
             continue
         head = raw.head(one.task)
-        for row in raw.partitions[keys.task(ME.key(one.task))].values():
-            call = play.simulation.table._step(row).value if row["sk"]["S"].startswith(keys.STEPS) else None  # noqa: SLF001
-            at = told.get(str(call.get("url"))) if isinstance(call, dict) else None
+        for call in raw.calls(one.task):
+            at = told.get(str(call.get("url")))
             if at and head.status_at > at + 40 * 60_000:
                 yield f"{one.task} went on {(head.status_at - at) // 1000} s after its call had ended"
 
@@ -123,13 +129,11 @@ def _children(play: Play) -> Iterator[str]:
     raw = _Raw(play)
     for task in raw.tasks:
         head = raw.head(task)
-        rows = raw.partitions[keys.task(ME.key(task))]
         if head.state is not TaskState.CANCELED:
             continue
-        for sk, row in rows.items():
-            known = play.simulation.table._step(row).value if sk.startswith(keys.STEPS) else None  # noqa: SLF001
-            if isinstance(known, dict) and isinstance(known.get("task"), str):
-                child = raw.head(str(known["task"]))
+        for call in raw.calls(task):
+            if isinstance(call.get("task"), str):
+                child = raw.head(call["task"])
                 if child.state is TaskState.COMPLETED and child.status_at > head.status_at + 5 * 60_000:
                     yield f"{child.key.task} worked on after its caller {task} was canceled"
 
@@ -162,12 +166,8 @@ def _heard(task: str, cursor: Cursor, events: list[Event], heard: list[int]) -> 
         return
     if heard != sorted(heard):
         yield f"{name} heard {heard}"
-    plain = {
-        event.n
-        for event in events
-        if isinstance(event, StatusEvent) and event.state is TaskState.WORKING and event.message is None
-    }
-    missing = {event.n for event in events if event.n >= cursor.start} - plain - {*heard}
+    skipped = may_be_left_out(events, "0.3" if cursor.config_id == OLD else "1.0")
+    missing = {event.n for event in events if event.n >= cursor.start} - skipped - {*heard}
     if missing:
         yield f"{name} missed {sorted(missing)}"
     if cursor.position != len(events):
@@ -205,6 +205,8 @@ def _kept_webhooks(play: Play) -> Iterator[str]:
             if other is not one and (other.task, other.config_id) == (one.task, one.config_id)
         ]
         if one.deletes or not one.done or any(_may_end(other, one) for other in rivals):
+            continue
+        if one.task in play.players.erased_tasks:
             continue
         if one.config_id not in {cursor.config_id for cursor in raw.cursors(one.task)}:
             yield f"webhook {one.config_id} ({one.url}) of {one.task} is gone"

@@ -12,6 +12,7 @@ from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
 from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
@@ -35,12 +36,14 @@ from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
+from tests.simulation.players import Players
 from tests.simulation.store import StoreDown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.push import ProtocolVersion
 
 T = TypeVar("T")
 
@@ -95,7 +98,8 @@ class Play:
     def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.story = Story()
         names = ("writer", "emitter", "asker", "parent", "quick", "chatter", "hasty", "slow", "endless", "poison")
-        agents = [agent_of(getattr(self, f"_be_{name}"), name) for name in names]
+        self.players = Players(self)
+        agents = [*(agent_of(getattr(self, f"_be_{name}"), name) for name in names), *self.players.agents()]
         chance = Random(-seed)  # noqa: S311 - a seed, not a secret
         self.names = [chance.choice([*SCENARIOS]) for _ in range(chance.choice((1, 2, 3)))]
         hours = 2 if "endless" in self.names else 12
@@ -204,13 +208,13 @@ class Play:
             else:
                 return answer
 
-    def send(self, agent: str, text: str, url: str = "", task_id: str | None = None) -> str:
-        """Sends a message and returns the id of its task."""
+    def send(self, agent: str, text: str, url: str = "", task_id: str | None = None, *, waits: bool = False) -> str:
+        """Sends a message and returns the id of its task; ``waits`` for its end, too, for a while."""
         message = Message(
             message_id=self.simulation.ids.new(), role=Role.USER, parts=(Part(text=text),), task_id=task_id
         )
         push = TaskPushNotificationConfig(url=url, id="first", token="t") if url else None
-        configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=push)
+        configuration = SendMessageConfiguration(return_immediately=not waits, task_push_notification_config=push)
         request = SendMessageRequest(message=message, configuration=configuration)
         asked = self.simulation.scheduler.now
         task = self.ask(lambda: tasks.send(self.simulation.service, RequestContext(ME, agent, "1.0"), request))
@@ -234,18 +238,23 @@ class Play:
             pause_ms = min(pause_ms * 2, MINUTE_MS)
         return None
 
+    def may_fail(self, *, calls: bool) -> bool:
+        """Whether a task may have failed: its workers died too often, or each try of a call failed."""
+        faults = self.simulation.faults
+        return (calls and faults.is_outage) or faults.deaths >= LOST_LIMIT
+
     def expect(self, task: str, agent: str, state: TaskState, text: str | None = None) -> None:
         """Says what must come of a task."""
         self.story.expected.append(Expected(task, agent, state, text))
 
-    def register(self, agent: str, task_id: str, config_id: str, url: str) -> bool:
+    def register(self, agent: str, task_id: str, config_id: str, url: str, wire: ProtocolVersion = "1.0") -> bool:
         """Registers a webhook once; a client that gets no answer does not know whether that is done."""
         simulation = self.simulation
         note = Webhook(task_id, config_id, url, simulation.scheduler.now)
         self.story.webhooks.append(note)
         wanted = TaskPushNotificationConfig(url=url, id=config_id)
         return self._change(
-            note, lambda: webhooks.add(simulation.service.webhooks(), ME.key(task_id), agent, wanted, "1.0")
+            note, lambda: webhooks.add(simulation.service.webhooks(), ME.key(task_id), agent, wanted, wire)
         )
 
     def delete(self, agent: str, task_id: str, config_id: str) -> bool:
@@ -473,4 +482,7 @@ SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "unreadable": Play._unreadable,  # noqa: SLF001
     "rotated": Play._rotated,  # noqa: SLF001
     "streamed": Play._streamed,  # noqa: SLF001
+    "played": lambda play: play.players.played(),
+    "inline": lambda play: play.players.inline(),
+    "erased": lambda play: play.players.erased(),
 }

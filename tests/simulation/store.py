@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryItems, MemoryKeyRingStore, MemoryTable
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems, MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
 from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from random import Random
 
     from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
@@ -162,6 +162,17 @@ class SimulatedItems(MemoryItems):
         self._faults.call()
         return super().query_due(shard, until, limit, since)
 
+    def list_keys(self, pk: str, prefix: str = "") -> list[Item]:
+        self._faults.call()
+        return super().list_keys(pk, prefix)
+
+    def erase(self, places: Iterable[Item]) -> int:
+        erased = 0
+        for place in [*places]:
+            self._faults.call()
+            erased += super().erase([place])
+        return erased
+
     def write(self, *actions: Any) -> WriteConflict | None:
         self._faults.call()
         before = [(*action.place, self._find(*action.place)) for action in actions if action.writes]
@@ -191,6 +202,10 @@ class SimulatedItems(MemoryItems):
         self._soonest = None
         super()._store(place, item)
 
+    def _remove(self, pk: str, sk: str) -> int:
+        self._soonest = None
+        return super()._remove(pk, sk)
+
     def _query_index(self, held: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
         now, current = self._clock(), dict(self._indexed)
         for place, (until, old) in [*self._lagging.items()]:
@@ -210,14 +225,50 @@ class SimulatedItems(MemoryItems):
         return self._soonest
 
 
+class SimulatedBlobs(MemoryBlobStore):
+    """The bucket."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__()
+        self._faults = faults
+
+    def put(self, name: str, content: bytes) -> None:
+        self._faults.call()
+        super().put(name, content)
+        self._faults.call()
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        self._faults.call()
+        return super().get(name, size)
+
+    def list_names(self, prefix: str) -> Iterator[str]:
+        self._faults.call()
+        return super().list_names(prefix)
+
+    def delete(self, name: str) -> None:
+        self._faults.call()
+        super().delete(name)
+
+
 class SimulatedTable(MemoryTable):
     """The stores over ``SimulatedItems``. Counts the heads that a process reads after its suspension was refused."""
 
     def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
+        self._faults = faults
         super().__init__(now)
         self.items: SimulatedItems = SimulatedItems(faults, now, self._add_to_feed)
         self._table = self.items.as_table()
-        self._faults = faults
+
+    def make_blobs(self) -> SimulatedBlobs:
+        return SimulatedBlobs(self._faults)
+
+    def calm(self) -> MemoryTable:
+        """What is stored, read without time and faults."""
+        table = MemoryTable(self.items.now)
+        table.blobs.content = self.blobs.content
+        for name in ("partitions", "_sort_keys", "_indexed"):
+            setattr(table.items, name, getattr(self.items, name))
+        return table
 
     def update_head(self, before: Head, after: Head) -> bool:
         written = super().update_head(before, after)

@@ -213,7 +213,12 @@ class MemoryTable(
         self.feed: list[tuple[TaskKey, int]] = []
         self._on_feed = on_feed
         self.items = self.make_items(now, self._add_to_feed)
-        super().__init__(self.items.as_table(), PayloadStore(MemoryBlobStore()))
+        self.blobs = self.make_blobs()
+        super().__init__(self.items.as_table(), PayloadStore(self.blobs))
+
+    def make_blobs(self) -> MemoryBlobStore:
+        """The bucket."""
+        return MemoryBlobStore()
 
     def _add_to_feed(self, item: Item) -> None:
         if (sk := item["sk"]["S"]).startswith(keys.EVENTS):

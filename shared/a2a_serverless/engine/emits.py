@@ -104,6 +104,14 @@ class Emits:
                 self._write_anew(path, attempt, (counting or log)[-1].artifact, counting, last=last)
         self._come_to([event for event in self._ahead.values() if event.step == path])
 
+    def read_back(self, path: str, attempt: int) -> None:
+        """An ending of the step is stored, with this attempt (0: it emitted nothing): the log was settled before.
+
+        It counts until code tries the step again, which an earlier run may have done: then a later attempt counts.
+        """
+        if attempt and attempt == max((one for made in self._attempts[path].values() for one in made), default=0):
+            self.settle(path, attempt)
+
     def _hold(self, event: ArtifactEvent) -> None:
         if not event.attempt:
             held = _StoredEmits(event, event.emits[1] - event.emits[0] + 1)

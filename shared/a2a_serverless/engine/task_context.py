@@ -540,14 +540,14 @@ class DurableTaskContext:
         number = scope.next(f"try {path}")
         raised = self._steps.get(raised_name(path, number))
         if raised and (error := load_error(raised.value, self.packages)):
-            self.emits.settle(path, raised.attempt)
+            self.emits.read_back(path, raised.attempt)
             await self.endings.end(raised.sequence, scope)
             raise error
         stored = self._steps.get(path)
         if stored is None:
             stored = await self._run_step(scope, path, options, arguments, number, work)
         else:
-            self.emits.settle(path, stored.attempt)
+            self.emits.read_back(path, stored.attempt)
         await self.endings.end(stored.sequence, scope)
         if stored.arguments != arguments:
             raise StepConflict(f"The step {path!r} was stored with other arguments.")

@@ -1,0 +1,183 @@
+"""Agents that play the random programs of ``tests.replay`` in a simulation, their clients, and what must come of them.
+
+A message names a program by its seed. What a task came to is compared with the oracle, which is no run of the engine.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.protocol.additions import EraseRequest
+from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.services import tasks
+from a2a_serverless.services.erasure import ErasureService, erase_all, run_request
+from a2a_serverless.services.tasks import RequestContext
+from tests.echo import agent_of
+from tests.replay.plays import MOST_VALUES, is_step_of, outcome_of_task
+from tests.replay.programs import Effects, Operation, Player, answer_to, make_program, outcome_of
+from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.domain.agent import Agent, TaskContext
+    from tests.simulation.scenarios import Play
+
+QUEUED: Final = "player"
+INLINE: Final = "inline-player"
+PROGRAMS: Final = 1 << 30
+GIVE_UP_MS: Final = 10 * HOUR_MS
+OLD: Final = "old"
+"""The webhook whose receiver speaks 0.3."""
+
+
+@dataclass
+class Program:
+    """A program that a task plays, and what happened outside meanwhile."""
+
+    operations: list[Operation]
+    effects: Effects = field(default_factory=Effects)
+    task: str = ""
+    agent: str = QUEUED
+
+
+class Players:
+    """The agents of a simulation that play programs, and their clients."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+        self.programs: dict[str, Program] = {}
+        self.erased_tasks: list[str] = []
+
+    def agents(self) -> list[Agent]:
+        inline = replace(agent_of(self._work, INLINE), runs="inline")
+        return [agent_of(self._work, QUEUED), inline, agent_of(_child, "child")]
+
+    async def _work(self, task: TaskContext) -> str:
+        program, fence = self.programs[task.text()], self._fence(task.id)
+        effects = replace(
+            program.effects,
+            is_stored=partial(self._is_stored, task.id),
+            is_current=lambda: self._fence(task.id) == fence,
+        )
+        return str(await Player(task, effects).play(program.operations))
+
+    def _fence(self, task_id: str) -> int:
+        row = self._rows(task_id).get(keys.HEAD)
+        return items.head_of(row).fence if row else 0
+
+    def _rows(self, task_id: str) -> dict[str, Any]:
+        rows: dict[str, Any] = self._play.simulation.items.partitions.get(keys.task(ME.key(task_id)), {})
+        return rows
+
+    def _is_stored(self, task_id: str, label: str) -> bool:
+        names = (unquote(sk.removeprefix(keys.STEPS)) for sk in self._rows(task_id) if sk.startswith(keys.STEPS))
+        return any(is_step_of(name, label) for name in names)
+
+    # ---- Scenarios
+
+    def played(self) -> None:
+        """A random program, with a webhook or two, of which one speaks 0.3."""
+        program = self._start(QUEUED, "https://trusted.example.com/a")
+        if self._play.random.random() < 1 / 2:
+            self._play.register(QUEUED, program.task, OLD, "https://trusted.example.com/old", "0.3")
+        self._talk(program)
+
+    def inline(self) -> None:
+        """A random program of an agent that runs in its client's request."""
+        self._talk(self._start(INLINE, ""))
+
+    def erased(self) -> None:
+        """A task that an operator erases at any moment, while its client goes on to talk with it."""
+        play, program = self._play, self._start(QUEUED, "https://trusted.example.com/a")
+        play.simulation.spawn("operator", partial(self._erase, program.task), play.random.choice((50, 5_000, 120_000)))
+        self._talk(program)
+
+    def _erase(self, task_id: str) -> None:
+        play, wanted = self._play, EraseRequest(tenant=ME.tenant, owner=ME.owner, task=task_id)
+        erasure = self._erasure()
+        play.ask(lambda: erase_all(lambda: run_request(erasure, wanted), play.simulation.clock.sleep))
+        self.erased_tasks.append(task_id)
+
+    def _erasure(self) -> ErasureService:
+        simulation = self._play.simulation
+        table, log = simulation.items.as_table(), simulation.table
+        return ErasureService(
+            log=log,
+            store=log,
+            erasure_store=DynamoErasureStore(table),
+            blobs=log.blobs,
+            api_keys=DynamoApiKeyStore(table),
+            clock=simulation.clock,
+            ids=simulation.ids,
+            place=lambda *names: f"{keys.path(*names)}/",
+        )
+
+    def _start(self, agent: str, url: str) -> Program:
+        play, seed = self._play, self._play.random.randrange(PROGRAMS)
+        program = self.programs[str(seed)] = Program(make_program(Random(seed)), agent=agent)  # noqa: S311 - a seed
+        program.task = play.send(agent, str(seed), url, waits=agent == INLINE)
+        return program
+
+    def _talk(self, program: Program) -> None:
+        """Answers each question once, and notes what the task has come to."""
+        play, answered = self._play, set[str]()
+        until = play.simulation.scheduler.now + GIVE_UP_MS
+        while play.simulation.scheduler.now < until:
+            task = play.ask(lambda: tasks.get(play.simulation.service, self._context(program), program.task))
+            if task is None or task.status.state in TERMINAL:
+                break
+            question = task.status.message
+            if task.status.state in INTERRUPTED and question and question.message_id not in answered:
+                answered.add(question.message_id)
+                play.send(program.agent, answer_to(question.text(), len(answered)), task_id=program.task)
+            play.simulation.scheduler.sleep(play.random.choice((500, 5_000, MINUTE_MS)))
+
+    def _context(self, program: Program) -> RequestContext:
+        return RequestContext(ME, program.agent, "1.0")
+
+    # ---- What must hold at the end
+
+    def broken(self) -> Iterator[str]:
+        """What is wrong with the tasks that played programs."""
+        for program in self.programs.values():
+            if program.task and program.task not in self.erased_tasks:
+                yield from (f"{program.task} {text}" for text in self._differences(program))
+            yield from (f"{program.task}: {text}" for text in program.effects.wrong)
+        for task_id in self.erased_tasks:
+            yield from (f"{task_id} was erased, and there is {name}" for name in self._left_of(task_id))
+
+    def _differences(self, program: Program) -> Iterator[str]:
+        play, key = self._play, ME.key(program.task)
+        table = play.simulation.table.calm()
+        task = tasks.get(play.simulation.service._replace(log=table), self._context(program), program.task)
+        if task.status.state is not TaskState.COMPLETED:
+            if not play.may_fail(calls=any(one.kind == "call" for one in program.operations)):
+                yield f"is {task.status.state}: {task.status.message and task.status.message.text()}"
+            return
+        loaded = table.read_log(key)
+        values = table.list_values(ValueScope(key), "", "", MOST_VALUES)
+        outcome = outcome_of_task(task, loaded[1] if loaded else (), values) | {"winners": program.effects.winners}
+        for member, wanted in outcome_of(program.operations, program.effects.winners).items():
+            if outcome[member] != wanted:
+                yield f"{member} is {outcome[member]}, not {wanted}: {' '.join(map(str, program.operations))}"
+
+    def _left_of(self, task_id: str) -> Iterator[str]:
+        items_ = self._play.simulation.items
+        for pk, rows in items_.partitions.items():
+            yield from (f"{pk} {sk}" for sk, row in rows.items() if task_id in pk or task_id in json.dumps(row))
+        yield from (name for name in self._play.simulation.table.blobs.content if task_id in name)
+
+
+async def _child(task: TaskContext) -> str:
+    return f"child of {task.text()}"
