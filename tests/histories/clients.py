@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 CONFIGS: Final = ("a", "b")
 RETRIED: Final = 0.7
+PLAY: Final = "play"
+PLAYED: Final = 0.3
+"""The message that makes the agent play a random program, and how often a client sends one."""
+ANY: Final = -1  # chunks
 LARGEST: Final = 16 * 1024 * 1024
 UNKNOWN: Final = frozenset({-32603, -32000, -31429})
 
@@ -217,6 +221,9 @@ class Program:
         yield self.client.webhooks, 1
 
     def _start(self) -> None:
+        if self.random.random() < PLAYED:
+            self._send(self._params(f"{PLAY} {self.random.randrange(1 << 30)}"), ANY)
+            return
         chunks = self.random.randrange(6)
         ask = self.random.choice(["", " ask"])
         self._send(self._params(f"{chunks}{ask}"), chunks)

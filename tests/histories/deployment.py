@@ -34,9 +34,11 @@ from a2a_serverless.testing import START, Counter, OwnAgents
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
 from tests.echo import agent_of
 from tests.faults.plans import Broken, Frail
-from tests.histories.clients import UNKNOWN, Board, Client, Program, look_at_the_end
+from tests.histories.clients import PLAY, UNKNOWN, Board, Client, Program, look_at_the_end
 from tests.histories.history import History, Lost, Recorder, Refused, log_of
 from tests.histories.virtual_time import VirtualTime
+from tests.replay import programs
+from tests.replay.programs import Effects, Player, make_program
 from tests.simulated import Killed
 
 if TYPE_CHECKING:
@@ -61,9 +63,16 @@ STORM_MS: Final = 30_000
 SLOW, FAILS, LOSES = 0.33, 0.85, 0.95
 
 
+KINDS: Final = tuple(kind for kind in programs.KINDS if kind != "call")
+"""What programs do here: the history has no tasks but those of its clients."""
+
+
 async def count_aloud(task: TaskContext) -> str:
-    """Emits as many numbers as the message says, and asks after the first one if it says so."""
+    """Emits as many numbers as the message says, and asks after the first one if it says so; or plays a program."""
     number, _, ask = task.text().partition(" ")
+    if number == PLAY:
+        program = make_program(Random(int(ask)), kinds=KINDS)  # noqa: S311 - a seed, not a secret
+        return str(await Player(task, Effects()).play(program))
     for at in range(1, int(number) + 1):
         await task.step(f"step {at}", asyncio.sleep, 0.4)
         await task.emit("out", f"{at} ", append=True, last=at == int(number))

@@ -18,6 +18,8 @@ from a2a_serverless.domain.events import ArtifactEvent, Event
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from a2a_serverless.protocol.v1 import Part
+
 CLIENT = "ROLE_USER"
 
 
@@ -194,10 +196,14 @@ def log_of(events: Iterable[Event]) -> list[LogEvent]:
 
 def _logged(event: Event) -> LogEvent:
     if isinstance(event, ArtifactEvent):
-        text = "".join(part.readable or "" for part in event.artifact.parts)
+        text = _joined(event.artifact.parts)
         return LogEvent(event.n, artifact=event.artifact.artifact_id, text=text, append=event.append)
     message = event.incoming.message.message_id if event.incoming else ""
-    return LogEvent(event.n, _state(event.state), event.message.text() if event.message else "", message)
+    return LogEvent(event.n, _state(event.state), _joined(event.message.parts) if event.message else "", message)
+
+
+def _joined(parts: Iterable[Part]) -> str:
+    return "".join(part.readable or "" for part in parts)
 
 
 def texts_of(history: History) -> Iterator[str]:

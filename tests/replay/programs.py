@@ -73,7 +73,7 @@ def make_program(chance: Random, depth: int = 0, label: str = "", kinds: tuple[s
         if depth > 1 and kind in {"emit", "flaky", "cancel"}:
             kind = "repeat"
         operations.append(make_operation(chance, kind, own, depth, kinds))
-    if not label and kinds is KINDS and chance.random() < LEFT:
+    if not label and chance.random() < LEFT:
         operations.append(Operation("leave", "left", "left"))
     return operations
 
