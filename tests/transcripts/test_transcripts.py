@@ -1,7 +1,7 @@
 """What clients, webhooks and the store see of each kind of act is what was recorded, but for what is meant to differ.
 
-``differences.toml`` lists by row, with its reason, what differs since the recording. ``make transcripts`` records anew: then
-the table is empty.
+``differences.toml`` lists by row, with its reason, what differs since the recording. ``make transcripts`` records anew:
+then the table is empty.
 """
 
 from __future__ import annotations
