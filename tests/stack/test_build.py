@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.library import FILES
 from a2a_serverless.stack.paths import Paths, find
 from a2a_serverless.stack.targets import Build, Target
-from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, make_project, with_agent, write_program
+from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, TEMPLATE, make_project, with_agent, write_program
 
 ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)
 SLEEP = "import time\ntime.sleep(600)\n"
@@ -25,6 +27,23 @@ INLINE = ("@agent(", '@agent(\n    runs="inline",')
 @pytest.fixture
 def project(tmp_path: Path) -> Paths:
     return make_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Paths:
+    paths = make_project(tmp_path_factory.mktemp("original"))
+    build(paths, HERE)
+    paths.log("sam-build").unlink()
+    return paths
+
+
+@pytest.fixture
+def built(original: Paths, tmp_path: Path) -> Paths:
+    """A project that was built before."""
+    copy = tmp_path / "built"
+    shutil.copytree(original.root, copy, ignore=shutil.ignore_patterns(".a2a", "packages"))
+    shutil.copytree(original.home, copy / ".a2a", symlinks=True, copy_function=os.link)
+    return find(copy)
 
 
 def edit(paths: Paths, file: str, before: str, after: str) -> None:
@@ -49,64 +68,60 @@ def test_an_unchanged_project_is_not_built_again(project: Paths) -> None:
     assert (sorted(first.made), again.made, again.path) == (ALL, [], first.path)
 
 
-def test_an_edited_agent_costs_one_zip_and_no_installation(project: Paths) -> None:
-    build(project, HERE)
-    project.log("sam-build").unlink()
-    edit(project, "my_agents/mine.py", 'f"Hello', 'f"Good morning')
-    again = build(project, HERE)
-    assert (again.made, project.log("sam-build").exists()) == (["WorkerFunction"], False)
+def test_an_edited_agent_costs_one_zip_and_no_installation(built: Paths) -> None:
+    edit(built, "my_agents/mine.py", 'f"Hello', 'f"Good morning')
+    again = build(built, HERE)
+    assert (again.made, built.log("sam-build").exists()) == (["WorkerFunction"], False)
     with zipfile.ZipFile(again.path / "WorkerFunction.zip") as archive:
         assert "Good morning" in archive.read("my_agents/mine.py").decode()
 
 
-def test_a_new_description_goes_to_those_who_make_cards(project: Paths) -> None:
-    build(project, HERE)
-    edit(project, "my_agents/mine.py", 'description="', 'description="Most politely. ')
-    assert sorted(build(project, HERE).made) == ["ApiFunction", "RotatorFunction", "WorkerFunction"]
+def test_a_new_description_goes_to_those_who_make_cards(built: Paths) -> None:
+    edit(built, "my_agents/mine.py", 'description="', 'description="Most politely. ')
+    assert sorted(build(built, HERE).made) == ["ApiFunction", "RotatorFunction", "WorkerFunction"]
 
 
-def test_a_changed_function_is_built_alone(project: Paths) -> None:
-    build(project, HERE)
-    edit(project, "functions/relay/app.py", "print", "repr")
-    assert build(project, HERE).made == ["RelayFunction"]
+def test_a_changed_function_is_built_alone(built: Paths) -> None:
+    edit(built, "functions/relay/app.py", "print", "repr")
+    assert build(built, HERE).made == ["RelayFunction"]
 
 
-def test_a_changed_template_needs_no_new_zip(project: Paths) -> None:
-    first = build(project, HERE)
-    edit(project, "template.yaml", '"Resources"', '"Description": "Mine.", "Resources"')
-    again = build(project, HERE)
+def test_a_changed_template_needs_no_new_zip(built: Paths) -> None:
+    first = build(built, HERE)
+    edit(built, "template.yaml", '"Resources"', '"Description": "Mine.", "Resources"')
+    again = build(built, HERE)
     assert (again.made, again.template["Description"]) == ([], "Mine.")
     assert again.path != first.path
 
 
-def test_a_projects_dependencies_go_where_agents_run_and_nowhere_else(project: Paths) -> None:
-    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pydantic>=2", "six==1.17.0"]')
-    build(project, HERE)
-    installed = {line.split()[1] for line in said(project).splitlines() if "six==1.17.0" in line}
+def test_a_projects_dependencies_go_where_agents_run_and_nowhere_else(built: Paths) -> None:
+    edit(built, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pydantic>=2", "six==1.17.0"]')
+    build(built, HERE)
+    installed = {line.split()[1] for line in said(built).splitlines() if "six==1.17.0" in line}
     assert installed == {"WorkerFunction"}
 
 
-def test_an_inline_agents_code_and_dependencies_go_to_the_api_too(project: Paths) -> None:
-    edit(project, "my_agents/mine.py", *INLINE)
-    edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "six==1.17.0"]')
-    made = build(project, HERE).path
-    installed = {line.split()[1] for line in said(project).splitlines() if "six==1.17.0" in line}
+def test_an_inline_agents_code_and_dependencies_go_to_the_api_too(built: Paths) -> None:
+    edit(built, "my_agents/mine.py", *INLINE)
+    edit(built, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "six==1.17.0"]')
+    made = build(built, HERE).path
+    installed = {line.split()[1] for line in said(built).splitlines() if "six==1.17.0" in line}
     assert installed == {"ApiFunction", "WorkerFunction"}
     assert "my_agents/mine.py" in names_in(made, "Api")
 
 
-def test_only_those_who_read_the_manifest_have_it_and_only_the_worker_the_agent(project: Paths) -> None:
-    made = build(project, HERE).path
+def test_only_those_who_read_the_manifest_have_it_and_only_the_worker_the_agent(built: Paths) -> None:
+    made = build(built, HERE).path
     assert {name for name in FUNCTIONS if "agents.json" in names_in(made, name.title())} == {"api", "rotator", "worker"}
     assert {name for name in FUNCTIONS if "my_agents/mine.py" in names_in(made, name.title())} == {"worker"}
 
 
-def test_a_function_carries_the_packages_of_the_project_that_its_agents_import(project: Paths) -> None:
+def test_a_function_carries_the_packages_of_the_project_that_its_agents_import(built: Paths) -> None:
     for name, text in (("tools/words.py", "NICE = 'x'\n"), ("tools/words.txt", "a"), ("unused.py", ""), ("one.py", "")):
-        (project.root / name).parent.mkdir(exist_ok=True)
-        (project.root / name).write_text(text)
-    with_agent(project.root, "from tools import words\n\ndef later():\n    import one\n")
-    names = names_in(build(project, HERE).path, "Worker")
+        (built.root / name).parent.mkdir(exist_ok=True)
+        (built.root / name).write_text(text)
+    with_agent(built.root, "from tools import words\n\ndef later():\n    import one\n")
+    names = names_in(build(built, HERE).path, "Worker")
     assert {"tools/words.py", "tools/words.txt", "one.py"} <= names
     assert not {"unused.py", "pyproject.toml"} & names
 
@@ -123,37 +138,37 @@ def test_an_agent_keeps_the_data_of_every_aws_service_that_it_names(project: Pat
     assert "botocore/data/textract/paginators-1.json" not in names_in(made, "Relay")
 
 
-def test_new_code_of_the_rotator_and_new_settings_change_the_key_ring_so_that_they_are_tried(project: Paths) -> None:
-    template = json.loads(project.template.read_text())
+def test_new_code_of_the_rotator_and_new_settings_change_the_key_ring_so_that_they_are_tried(built: Paths) -> None:
+    template = json.loads(built.template.read_text())
     template["Metadata"] = {"Settings": {"KEY_RING_ROTATION_DAYS": "30"}}
     template["Resources"]["KeyRing"] = {"Type": "Custom::KeyRing", "Properties": {"Digest": ""}}
-    project.template.write_text(json.dumps(template))
-    first = digest_of_key_ring(build(project, HERE))
-    edit(project, "functions/relay/app.py", "print", "repr")
-    assert digest_of_key_ring(build(project, HERE)) == first
-    edit(project, "my_agents/mine.py", 'description="', 'description="Most politely. ')
-    second = digest_of_key_ring(build(project, HERE))
-    edit(project, "template.yaml", '"30"', '"31"')
-    assert len({"", first, second, digest_of_key_ring(build(project, HERE))}) == 4
+    built.template.write_text(json.dumps(template))
+    first = digest_of_key_ring(build(built, HERE))
+    edit(built, "functions/relay/app.py", "print", "repr")
+    assert digest_of_key_ring(build(built, HERE)) == first
+    edit(built, "my_agents/mine.py", 'description="', 'description="Most politely. ')
+    second = digest_of_key_ring(build(built, HERE))
+    edit(built, "template.yaml", '"30"', '"31"')
+    assert len({"", first, second, digest_of_key_ring(build(built, HERE))}) == 4
 
 
 def digest_of_key_ring(made: Build) -> str:
     return str(made.template["Resources"]["KeyRing"]["Properties"]["Digest"])
 
 
-def test_only_the_newest_builds_are_kept(project: Paths) -> None:
+def test_only_the_newest_builds_are_kept(built: Paths) -> None:
     made = []
     for number in range(KEPT_BUILDS + 2):
-        edit(project, "functions/relay/app.py", "handler", f"name{number} = handler")
-        made.append(build(project, HERE).path)
-    assert sorted(project.builds.iterdir()) == sorted(made[-KEPT_BUILDS:])
+        edit(built, "functions/relay/app.py", "handler", f"name{number} = handler")
+        made.append(build(built, HERE).path)
+    assert sorted(built.builds.iterdir()) == sorted(made[-KEPT_BUILDS:])
 
 
-def test_a_release_goes_where_sam_deploy_looks(project: Paths) -> None:
-    assert release(project, HERE) == project.root / ".aws-sam/build"
-    document = json.loads((project.root / ".aws-sam/build/template.yaml").read_text())
+def test_a_release_goes_where_sam_deploy_looks(built: Paths) -> None:
+    assert release(built, HERE) == built.root / ".aws-sam/build"
+    document = json.loads((built.root / ".aws-sam/build/template.yaml").read_text())
     assert document["Resources"]["ApiFunction"]["Properties"]["CodeUri"] == "ApiFunction.zip"
-    assert (project.root / ".aws-sam/build/ApiFunction.zip").is_file()
+    assert (built.root / ".aws-sam/build/ApiFunction.zip").is_file()
 
 
 def test_sam_gets_the_runtime_as_a_parameter_and_no_real_account(
@@ -218,10 +233,10 @@ def test_an_attribute_that_is_missing_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_variable_of_the_project_is_there_when_an_agent_is_imported(project: Paths) -> None:
-    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
-    with_agent(project.root, "import os\nKEY = os.environ['MY_KEY']")
-    assert build(project, HERE).made
+def test_a_variable_of_the_project_is_there_when_an_agent_is_imported(built: Paths) -> None:
+    edit(built, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
+    with_agent(built.root, "import os\nKEY = os.environ['MY_KEY']")
+    assert build(built, HERE).made
 
 
 FINE = """
@@ -284,24 +299,27 @@ REACHES = [
 
 
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
-@pytest.mark.parametrize("reach", REACHES)
 def test_what_an_agent_reaches_through_other_modules_of_the_project_has_to_be_there(
-    project: Paths, reach: str, target: Target
+    project: Paths, target: Target
 ) -> None:
     (project.root / "tools").mkdir()
     (project.root / "tools/words.py").write_text("from tools.deep import NICE\n")
     (project.root / "tools/deep.py").write_text("import yaml\nNICE = 1\n")
     (project.root / "my_agents/near.py").write_text("from tools.words import NICE\n")
     edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pyyaml"]')
-    with_inline_agent(project, reach)
-    with pytest.raises(StackError, match=r"needs the module 'yaml', which is not there \(in the zip of api, worker\)"):
-        build(project, target)
+    with_inline_agent(project, "")
+    template = {name: TEMPLATE["Resources"][name] for name in ("ApiFunction", "WorkerFunction")}
+    project.template.write_text(json.dumps({"Resources": template}))
+    for reach in REACHES:
+        (project.root / "my_agents/quick.py").write_text(f"{reach}\n{QUICK}")
+        with pytest.raises(StackError, match=r"needs the module 'yaml', .* \(in the zip of api, worker\)"):
+            build(project, target)
 
 
-def test_what_is_left_out_of_the_library_in_functions_is_missing_there(project: Paths) -> None:
-    with_agent(project.root, "from a2a_serverless.testing import AgentTestHarness")
+def test_what_is_left_out_of_the_library_in_functions_is_missing_there(built: Paths) -> None:
+    with_agent(built.root, "from a2a_serverless.testing import AgentTestHarness")
     with pytest.raises(StackError, match=r"needs the module 'a2a_serverless\.testing', which is not there"):
-        build(project, HERE)
+        build(built, HERE)
 
 
 @pytest.mark.enable_socket
@@ -321,9 +339,9 @@ def test_a_running_stack_is_left_as_it_is_when_an_agent_cannot_be_imported(proje
         processes.stop(project, emulator)
 
 
-def test_variables_of_the_project_are_set_where_agents_run(project: Paths) -> None:
-    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
-    resources = build(project, HERE).template["Resources"]
+def test_variables_of_the_project_are_set_where_agents_run(built: Paths) -> None:
+    edit(built, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { MY_KEY = "x" }')
+    resources = build(built, HERE).template["Resources"]
     found = {name: one["Properties"].get("Environment") for name, one in resources.items()}
     assert {name: one for name, one in found.items() if one} == {"WorkerFunction": {"Variables": {"MY_KEY": "x"}}}
 
@@ -333,13 +351,13 @@ SECRETS = f'secrets = {{ weather = "shop/weather", mail = "ssm:/shop/mail", far 
 ROLE = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [{"PolicyDocument": {"Statement": []}}]}}
 
 
-def test_secrets_are_named_to_the_worker_which_alone_may_read_them(project: Paths) -> None:
-    template = json.loads(project.template.read_text())
+def test_secrets_are_named_to_the_worker_which_alone_may_read_them(built: Paths) -> None:
+    template = json.loads(built.template.read_text())
     template["Resources"] |= {"WorkerRole": ROLE, "ApiRole": ROLE}
     template["Resources"]["WorkerFunction"]["Properties"]["Role"] = {"Fn::GetAtt": ["WorkerRole", "Arn"]}
-    project.template.write_text(json.dumps(template))
-    edit(project, "pyproject.toml", "[tool.a2a-serverless]", f"[tool.a2a-serverless]\n{SECRETS}")
-    resources = build(project, HERE).template["Resources"]
+    built.template.write_text(json.dumps(template))
+    edit(built, "pyproject.toml", "[tool.a2a-serverless]", f"[tool.a2a-serverless]\n{SECRETS}")
+    resources = build(built, HERE).template["Resources"]
     (policy,) = resources["WorkerRole"]["Properties"]["Policies"]
     scope = "${AWS::Region}:${AWS::AccountId}"
     assert {one["Action"]: one["Resource"] for one in policy["PolicyDocument"]["Statement"]} == {
@@ -357,17 +375,17 @@ def test_secrets_are_named_to_the_worker_which_alone_may_read_them(project: Path
 OTEL = '[tool.a2a-serverless.otel]\nendpoint = "https://otel.example.com"\nheaders-secret = "otel"\n'
 
 
-def test_a_collector_is_named_to_the_functions_that_make_spans_which_may_read_its_headers(project: Paths) -> None:
-    template = json.loads(project.template.read_text())
+def test_a_collector_is_named_to_the_functions_that_make_spans_which_may_read_its_headers(built: Paths) -> None:
+    template = json.loads(built.template.read_text())
     for name in ("Api", "Relay", "Worker"):
         template["Resources"][f"{name}Role"] = json.loads(json.dumps(ROLE))
         template["Resources"][f"{name}Function"]["Properties"]["Role"] = {"Fn::GetAtt": [f"{name}Role", "Arn"]}
-    project.template.write_text(json.dumps(template))
-    without = build(project, HERE).template["Resources"]
-    edit(project, "pyproject.toml", "[tool.a2a-serverless]", f"{OTEL}\n[tool.a2a-serverless]")
-    first = build(project, HERE)
-    edit(project, "pyproject.toml", "otel.example.com", "collector.example.com")
-    again = build(project, HERE)
+    built.template.write_text(json.dumps(template))
+    without = build(built, HERE).template["Resources"]
+    edit(built, "pyproject.toml", "[tool.a2a-serverless]", f"{OTEL}\n[tool.a2a-serverless]")
+    first = build(built, HERE)
+    edit(built, "pyproject.toml", "otel.example.com", "collector.example.com")
+    again = build(built, HERE)
     resources = again.template["Resources"]
     assert sorted(first.made) == sorted(again.made) == ["ApiFunction", "WorkerFunction"]
     variables = {
@@ -385,17 +403,17 @@ def test_a_collector_is_named_to_the_functions_that_make_spans_which_may_read_it
         assert resources[f"{name}Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"] == [statement]
     assert "OTEL" not in json.dumps(without)
     assert (resources["RelayRole"], resources["RelayFunction"]["Properties"].get("Environment")) == (ROLE, None)
-    asked = {line.split()[1]: line for line in said(project).splitlines() if line.startswith("installed")}
+    asked = {line.split()[1]: line for line in said(built).splitlines() if line.startswith("installed")}
     assert {name for name, line in asked.items() if "opentelemetry-sdk" in line} == {"ApiFunction", "WorkerFunction"}
 
 
-def test_a_variable_that_the_template_sets_is_refused(project: Paths) -> None:
-    template = json.loads(project.template.read_text())
+def test_a_variable_that_the_template_sets_is_refused(built: Paths) -> None:
+    template = json.loads(built.template.read_text())
     template["Globals"] = {"Function": {"Environment": {"Variables": {"AGENT_URLS": ""}}}}
-    project.template.write_text(json.dumps(template))
-    edit(project, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { AGENT_URLS = "" }')
+    built.template.write_text(json.dumps(template))
+    edit(built, "pyproject.toml", "[tool.a2a-serverless]", '[tool.a2a-serverless]\nenvironment = { AGENT_URLS = "" }')
     with pytest.raises(ProjectError, match=r"environment\] sets AGENT_URLS, which the template sets"):
-        build(project, HERE)
+        build(built, HERE)
 
 
 def test_a_secret_without_a_value_stops_up_before_anything_is_built(project: Paths) -> None:

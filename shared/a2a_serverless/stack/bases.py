@@ -127,7 +127,8 @@ _Loader.add_multi_constructor("!", lambda *_: None)
 
 def _installed(lock: Path) -> str:
     """The versions that are installed here: what was tested is what is deployed. With the digests that uv.lock has."""
-    names = {(found.name.lower(), found.version) for found in metadata.distributions() if found.name}
+    read = [found.metadata for found in metadata.distributions()]
+    names = {(found["Name"].lower(), found["Version"]) for found in read if found["Name"]}
     digests = _digests(lock)
     return "".join(f"{name}=={version}{digests.get((name, version), '')}\n" for name, version in sorted(names))
 

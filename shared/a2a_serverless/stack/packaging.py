@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ def compile_sources(folder: Path, places: Iterable[Path], *, python: Path, cache
         kept[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
     if fresh := [source for source in kept if not kept[source].exists()]:
         _compile(python, folder, fresh)
-    asked: list[str | Path] = [python, "-c", "import sys; print(sys.implementation.cache_tag)"]
-    tag = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    tag = _cache_tag(python)
     for source, copy in kept.items():
         target = source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
         if copy.exists():
@@ -61,6 +61,12 @@ def keep_newest(folder: Path, count: int) -> None:
     entries = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in entries[count:]:
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+
+
+@cache
+def _cache_tag(python: Path) -> str:
+    asked: list[str | Path] = [python, "-c", "import sys; print(sys.implementation.cache_tag)"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
 
 
 def _compile(python: Path, folder: Path, sources: list[Path]) -> None:
