@@ -22,13 +22,15 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import webhooks
-from tests.echo import Asker, Writer
+from tests.echo import Asker, Writer, agent_of
+from tests.replay.plays import compare, effects_of_run
+from tests.replay.programs import Effects, Operation, Player
 from tests.world import HOOK, ME, World, accepting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.domain.push import ProtocolVersion, PushConfig
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
@@ -52,6 +54,27 @@ class Story:
 
     def task(self) -> Task:
         return self.world.get(self.task_id)
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        """The one artifact is made of the texts; a task that was canceled has the first of them."""
+        texts = [event.artifact.text() for event in events if isinstance(event, ArtifactEvent)]
+        assert [str(part.value) for one in task.artifacts for part in one.parts] == ["".join(texts)][: len(texts)]
+        assert texts == self.texts[: len(texts)]
+        assert texts == self.texts or task.status.state is not TaskState.COMPLETED
+        chunks = [event.emits for event in events if isinstance(event, ArtifactEvent)]
+        assert chunks == [(number, number) for number in range(1, len(texts) + 1)]
+
+
+@dataclass
+class PlayedStory(Story):
+    """A story whose agent plays a program."""
+
+    effects: Effects = field(default_factory=Effects)
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        del task, events
+        assert [*compare(ACTS, self.effects, self.task(), self.world.table, ME.key(self.task_id))] == []
+        assert self.effects.wrong == []
 
 
 def quiet(make: NewWorld) -> Story:
@@ -154,7 +177,36 @@ def handed_on(make: NewWorld) -> Story:
     return Story(world, world.send("hello").id)
 
 
-JOURNEYS: Final[tuple[Journey, ...]] = (quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on)
+def acting(make: NewWorld) -> Story:
+    """The agent does all that it may: progress, usage, values, nested, raised, cancelled and parallel steps."""
+    story: PlayedStory
+
+    async def work(task: TaskContext) -> str:
+        effects = effects_of_run(story.effects, story.world.table, ME.key(task.id))
+        return str(await Player(task, effects).play(ACTS))
+
+    world = make([agent_of(work)])
+    story = PlayedStory(world, world.send("hello").id)
+    return story
+
+
+ACTS: Final = (
+    Operation("say", "0", "a"),
+    Operation("usage", "1", "a"),
+    Operation("value", "2", "a"),
+    Operation("step", "3", "3", 1, ((Operation("repeat", "3.0", "a"), Operation("usage", "3.1", "a")),)),
+    Operation("flaky", "4", "a", 1, ((Operation("emit", "4.0", "a"), Operation("say", "4.1", "a")),)),
+    Operation("stream", "5", "5"),
+    Operation("cancel", "6", "6"),
+    Operation("group", "7", "7"),
+    Operation("first", "8", "8"),
+    Operation("plan", "9", "9"),
+    Operation("typed", "10", "10"),
+    Operation("leave", "11", "11"),
+)
+JOURNEYS: Final[tuple[Journey, ...]] = (
+    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting),
+)
 
 
 def assert_whole(story: Story) -> None:
@@ -162,12 +214,7 @@ def assert_whole(story: Story) -> None:
     events, world = story.events(), story.world
     task = replay(story.task_id, events[0].incoming.message.context_id, events)
     assert task.status.state in story.ends
-    texts = [event.artifact.text() for event in events if isinstance(event, ArtifactEvent)]
-    assert [str(part.value) for artifact in task.artifacts for part in artifact.parts] == ["".join(texts)][: len(texts)]
-    assert texts == story.texts[: len(texts)]
-    assert texts == story.texts or task.status.state is not TaskState.COMPLETED
-    chunks = [event.emits for event in events if isinstance(event, ArtifactEvent)]
-    assert chunks == [(number, number) for number in range(1, len(texts) + 1)]
+    story.assert_artifacts(task, events)
     messages = [event.incoming.message.message_id for event in events[1:] if getattr(event, "incoming", None)]
     assert len(messages) == len(set(messages)), "no message is taken in twice"
     for url, wire in story.hooks:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tests.faults.journeys import Journey, Story, quiet, same
+from tests.faults.journeys import Journey, Story, acting, quiet, same
 from tests.faults.plans import OUTSIDE, Count, Faults
 from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Task
+
+
+SOME: Final = 5
+EACH: Final[dict[Journey, int]] = {quiet: 1, acting: int(os.environ.get("EACH", "17"))}
+"""Every how many calls of a journey have a fault. With EACH=1 all that an agent may do meets one at every call."""
 
 
 def told(journey: Journey, faults: Faults, **world: Any) -> Story:
@@ -29,9 +35,9 @@ def calls_of(journey: Journey, ports: frozenset[str] = OUTSIDE) -> list[str]:
 
 
 def some_calls(journey: Journey, late: bool, ports: frozenset[str] = OUTSIDE) -> list[tuple[int, str]]:  # noqa: FBT001
-    """Numbered calls of the journey: of the quiet one all, of the others each fifth, others of them when late."""
-    numbered = list(enumerate(calls_of(journey, ports), 1))
-    return numbered if journey is quiet else numbered[late * 2 :: 5]
+    """Numbered calls of the journey: of the quiet one all, of the others some, others of them when late."""
+    numbered, each = list(enumerate(calls_of(journey, ports), 1)), EACH.get(journey, SOME)
+    return numbered[late * (each // 2) :: each]
 
 
 @cache

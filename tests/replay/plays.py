@@ -135,6 +135,30 @@ def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[Stored
     }
 
 
+def effects_of_run(effects: Effects, table: Any, key: TaskKey) -> Effects:
+    """The effects of a run that begins now, which another one may overtake. ``table`` is read without faults."""
+
+    def fence() -> int:
+        snapshot = table.read_head(key)
+        return snapshot.head.fence if snapshot else 0
+
+    def is_stored(label: str) -> bool:
+        return any(is_step_of(name, label) for name in table.read_steps(key))
+
+    own = fence()
+    return replace(effects, is_stored=is_stored, is_current=lambda: fence() == own)
+
+
+def compare(operations: Sequence[Operation], effects: Effects, task: Task, table: Any, key: TaskKey) -> Iterator[str]:
+    """How a completed task differs from what it must come to, whoever won its races."""
+    loaded = table.read_log(key)
+    outcome = outcome_of_task(task, loaded[1], table.list_values(ValueScope(key), "", "", MOST_VALUES))
+    outcome["winners"] = effects.winners
+    for member, wanted in outcome_of(operations, effects.winners).items():
+        if outcome[member] != wanted:
+            yield f"{member} is {outcome[member]}, not {wanted}: {' '.join(map(str, operations))}"
+
+
 def differences(conversation: Conversation, chance: Random, most: int) -> Iterator[str]:
     """How the undisturbed play differs from what it must come to, or else at most ``most`` interrupted ones."""
     calls = Count(PORTS)

@@ -22,7 +22,7 @@ from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.ports.keys import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -220,11 +220,20 @@ class Simulation(Instances):
         self.scheduler.trace(f"takes {message.key.task}")
         self.seen.runs[message.key.task] += 1
         self.scheduler.current.looks = 0
-        began = self.scheduler.now
+        began, failures = self.scheduler.now, self.faults.failures
         try:
             ending = self.run(message.key)
         finally:
-            self.seen.worked_ms[message.key.task] += self.scheduler.now - began
+            lasted_ms = self.scheduler.now - began
+            self.seen.worked_ms[message.key.task] += lasted_ms
+        if (
+            ending is RunOutcome.HANDED_OVER
+            and failures == self.faults.failures
+            and lasted_ms < self.run_ms - MARGIN_MS
+        ):
+            self.seen.wrong.append(
+                f"a run of {message.key.task} handed over after {lasted_ms} ms, and nothing had failed"
+            )
         if ending in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.seen.runs[message.key.task] -= 1
         self.scheduler.trace(f"{message.key.task}: {ending}")

@@ -9,22 +9,20 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.protocol.additions import EraseRequest
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.erasure import ErasureService, erase_all, run_request
 from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
-from tests.replay.plays import MOST_VALUES, is_step_of, outcome_of_task
-from tests.replay.programs import Effects, Operation, Player, answer_to, make_program, outcome_of
+from tests.replay.plays import compare, effects_of_run
+from tests.replay.programs import Effects, Operation, Player, answer_to, make_program
 from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS
 
 if TYPE_CHECKING:
@@ -64,25 +62,9 @@ class Players:
         return [agent_of(self._work, QUEUED), inline, agent_of(_child, "child")]
 
     async def _work(self, task: TaskContext) -> str:
-        program, fence = self.programs[task.text()], self._fence(task.id)
-        effects = replace(
-            program.effects,
-            is_stored=partial(self._is_stored, task.id),
-            is_current=lambda: self._fence(task.id) == fence,
-        )
+        program = self.programs[task.text()]
+        effects = effects_of_run(program.effects, self._play.simulation.table.calm(), ME.key(task.id))
         return str(await Player(task, effects).play(program.operations))
-
-    def _fence(self, task_id: str) -> int:
-        row = self._rows(task_id).get(keys.HEAD)
-        return items.head_of(row).fence if row else 0
-
-    def _rows(self, task_id: str) -> dict[str, Any]:
-        rows: dict[str, Any] = self._play.simulation.items.partitions.get(keys.task(ME.key(task_id)), {})
-        return rows
-
-    def _is_stored(self, task_id: str, label: str) -> bool:
-        names = (unquote(sk.removeprefix(keys.STEPS)) for sk in self._rows(task_id) if sk.startswith(keys.STEPS))
-        return any(is_step_of(name, label) for name in names)
 
     # ---- Scenarios
 
@@ -158,19 +140,14 @@ class Players:
             yield from (f"{task_id} was erased, and there is {name}" for name in self._left_of(task_id))
 
     def _differences(self, program: Program) -> Iterator[str]:
-        play, key = self._play, ME.key(program.task)
+        play = self._play
         table = play.simulation.table.calm()
         task = tasks.get(play.simulation.service._replace(log=table), self._context(program), program.task)
         if task.status.state is not TaskState.COMPLETED:
             if not play.may_fail(calls=any(one.kind == "call" for one in program.operations)):
                 yield f"is {task.status.state}: {task.status.message and task.status.message.text()}"
             return
-        loaded = table.read_log(key)
-        values = table.list_values(ValueScope(key), "", "", MOST_VALUES)
-        outcome = outcome_of_task(task, loaded[1] if loaded else (), values) | {"winners": program.effects.winners}
-        for member, wanted in outcome_of(program.operations, program.effects.winners).items():
-            if outcome[member] != wanted:
-                yield f"{member} is {outcome[member]}, not {wanted}: {' '.join(map(str, program.operations))}"
+        yield from compare(program.operations, program.effects, task, table, ME.key(program.task))
 
     def _left_of(self, task_id: str) -> Iterator[str]:
         items_ = self._play.simulation.items

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
@@ -40,7 +40,7 @@ from tests.simulation.players import Players
 from tests.simulation.store import StoreDown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.push import ProtocolVersion
@@ -153,9 +153,17 @@ class Play:
     async def _be_parent(self, task: TaskContext) -> None:
         text = ""
         for number in range(QUICK_CALLS if task.text() == "quick" else 1):
-            child = await task.call(f"write {number}", task.text(), "go")
+            call = task.call(f"write {number}", task.text(), "go")
+            child = await (self._call_beside(task, number, call) if task.text() == "quick" else call)
             text += child.artifacts[0].text() if isinstance(child, Task) and child.artifacts else ""
         await task.emit("document", text, last=True)
+
+    async def _call_beside(self, task: TaskContext, number: int, call: Coroutine[Any, Any, T]) -> T:
+        """The result of a call beside a step, after which the task is suspended."""
+        work = partial(self._wait, 0.7 + self.random.random() * 0.8)
+        calling = asyncio.ensure_future(call)
+        await asyncio.gather(calling, task.step(f"beside {number}", work))
+        return calling.result()
 
     async def _be_quick(self, task: TaskContext) -> None:
         """Ends when its caller is about to be suspended."""

@@ -458,7 +458,6 @@ class DurableTaskContext:
             else:
                 self._session.suspend(seen, wake_at)
         except WakeCounterChanged:
-            self._session.reload_head()
             self.refresh()
             return
         self.signal = self.signal or Suspended()
