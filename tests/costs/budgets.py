@@ -340,7 +340,7 @@ BUDGETS: Final = (
         "hand-over",
         3,
         hand_overs,
-        _lines(queries=(64, 78), writes=(8, 10), messages=(6, 7), invocations=(9, 8)),
+        _lines(queries=(64, 77), writes=(8, 10), messages=(6, 7), invocations=(9, 7)),
     ),
     Budget(
         "a call of another agent, which makes events",
@@ -354,7 +354,7 @@ BUDGETS: Final = (
         "hour",
         6,
         hours_of_waiting,
-        _lines(queries=(6, 6), writes=(7, 3), messages=(1, 1), invocations=(3, 2)),
+        _lines(queries=(6, 5), writes=(7, 3), messages=(1, 1), invocations=(3, 1)),
     ),
     Budget(
         "a question to the client, with a webhook",
