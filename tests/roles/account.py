@@ -18,6 +18,7 @@ from unittest.mock import patch
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from moto import mock_aws
+from moto.backends import get_backend
 
 from a2a_serverless.adapters.dynamodb.keys import EVENTS, HEAD
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
@@ -176,9 +177,11 @@ class Account:
         )
 
     def _relay(self) -> bool:
-        new = [one for one in self.items() if one["sk"]["S"].startswith(EVENTS)]
-        new = [one for one in new if (one["pk"]["S"], one["sk"]["S"]) not in self.relayed]
-        self.relayed |= {(one["pk"]["S"], one["sk"]["S"]) for one in new}
+        rows = get_backend("dynamodb")[ACCOUNT][REGION].tables[self.name("Table")].items.values()
+        stored = {(one.hash_key.value, sk.value): one for row in rows for sk, one in row.items()}
+        fresh = sorted(place for place in {*stored} - self.relayed if place[1].startswith(EVENTS))
+        self.relayed.update(fresh)
+        new = [stored[place].to_json()["Attributes"] for place in fresh]
         records = [
             {
                 "eventName": "INSERT",
