@@ -1,11 +1,12 @@
 """What CloudFormation gets to see: template.yaml with what SAM's translator makes of it."""
 
+import atexit
 import json
 import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from tests.functions.template import ROOT, template
 PROGRAM = """
 import json, sys
 from samtranslator.translator.transform import transform
-source, parameters = json.load(sys.stdin)
-print(json.dumps(transform(source, parameters, lambda: {})))
+for line in sys.stdin:
+    print(json.dumps(transform(*json.loads(line), lambda: {})), flush=True)
 """
 
 
@@ -33,26 +34,35 @@ def _transformed(parameters: tuple[tuple[str, str], ...]) -> str:
 
 def transform(document: dict[str, Any], parameters: dict[str, str], uploaded: str = "s3://bucket/uploaded") -> str:
     """What SAM's translator makes of a template, as JSON; ``uploaded`` is where the zips are."""
+    source = json.loads(json.dumps(document))
+    for resource in source["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["CodeUri"] = uploaded
+    asked, answered = _translator()
+    asked.write(json.dumps([source, parameters]) + "\n")
+    asked.flush()
+    line = answered.readline()
+    assert line, "SAM's translator has ended; its error is above"
+    return line
+
+
+@cache
+def _translator() -> tuple[IO[str], IO[str]]:
+    """SAM's translator, which takes longer to start than to answer: where it is asked, and where it answers."""
     try:
         python = paths.find(ROOT).sam.with_name("python")
     except StackError as error:
         if "CI" in os.environ:
             raise
         pytest.skip(str(error))
-    source = json.loads(json.dumps(document))
-    for resource in source["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = uploaded
-    done = subprocess.run(  # noqa: S603 - SAM's, by path
-        [python, "-c", PROGRAM],
-        input=json.dumps([source, parameters]),
-        env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1"},
-        capture_output=True,
-        text=True,
-        check=False,
+    environment = {**os.environ, "AWS_DEFAULT_REGION": "us-east-1"}
+    pipes = subprocess.Popen(  # noqa: S603 - SAM's, by path
+        [python, "-c", PROGRAM], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert pipes.stdin
+    assert pipes.stdout
+    atexit.register(pipes.__exit__, None, None, None)
+    return pipes.stdin, pipes.stdout
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:
