@@ -63,7 +63,7 @@ class Deployment:
         self.calls.append(call)
         if not call.url.startswith(f"{self.base}/"):
             raise Unreachable(call.url, "Connection refused")
-        answer = self.edge.answer(_request(call))
+        answer = self.edge.answer(request_of(call))
         if answer.stream is None:
             yield ClientResponse(answer.status, answer.headers, io.BytesIO(answer.body))
             return
@@ -118,7 +118,8 @@ class Frames:
             self._world.busy = busy
 
 
-def _request(call: ClientRequest) -> HttpRequest:
+def request_of(call: ClientRequest) -> HttpRequest:
+    """The request as the application gets it."""
     target = urlsplit(call.url)
     headers = {name.lower(): value for name, value in call.headers.items()}
     return HttpRequest(call.verb, target.path, headers, tuple(parse_qsl(target.query)), call.body or b"")

@@ -5,16 +5,20 @@ What it has seen is kept for ``tests.simulation.promises``.
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.adapters.memory import MemoryCallbackVerifier
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
-from a2a_serverless.domain.errors import A2AError, Overloaded
+from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
@@ -23,27 +27,28 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
-from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.ports.keys import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.testing import START, OwnAgents
+from a2a_serverless.testing import START
 from a2a_serverless.testing import Counter as Ids
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters
+from tests.client.deployment import request_of
+from tests.edge import Edge
 from tests.simulated import NEVER, InstanceClock, Instances, Killed, Over, Scheduler
 from tests.simulation.store import Faults, SimulatedKeyRingStore, SimulatedQueues, SimulatedTable, StoreDown, Weather
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Self
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
-    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
+    from a2a_serverless.protocol.v1 import Task
 
 ME: Final = Principal("tenant", "me")
 MINUTE_MS: Final = 60_000
@@ -116,7 +121,7 @@ class Simulation(Instances):
             clock=InstanceClock(self.scheduler),
             ids=Ids(),
             sender=self.make_receivers(),
-            remote_agents=Peers(self),
+            remote_agents=Peers(self, agents),
             table=lambda _: self.make_table(),
             queues=lambda _: SimulatedQueues(self.faults, self.scheduler),
             chance=self.random.random,
@@ -128,6 +133,7 @@ class Simulation(Instances):
         self.items = self.table.items
         self.engine = replace(self.engine, on_error=self._note_error)
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play))
+        self.edge = Edge(self.service, self.table, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
         names = [f"notifier-{number}" for number in range(self.notifiers)]
         self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
 
@@ -278,45 +284,62 @@ class Simulation(Instances):
             self.seen.wrong.append(f"something is due for {late_ms // 1000} s, and no sweep has handled it")
 
 
-class Peers(OwnAgents):
-    """The deployment's own agents, called over HTTP: the api's instance may die while the caller lives."""
+class Peers(A2ARemoteAgents):
+    """The deployment's own agents, called over HTTP, by the library's client and application; only sockets lack.
 
-    deployment: Simulation
+    The api's instance may die while the caller lives, and whoever stands before it may refuse: no instance is free, or
+    the stage's limit is reached.
+    """
 
-    def with_trace(self, trace: str) -> Self:
-        del trace
-        return self
-
-    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Any:
-        return self._call(lambda: OwnAgents.send(self, caller, agent, message, callback))
+    def __init__(self, simulation: Simulation, agents: Sequence[Agent]) -> None:
+        self._simulation = simulation
+        urls = {agent.id: f"{BASE_URL}/{agent.id}" for agent in agents}
+        super().__init__(urls, service_tokens=lambda _: {"Authorization": "Bearer me"}, transport=self._exchange)
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        process = self.deployment.scheduler.current
+        process = self._simulation.scheduler.current
         if process.looks > 2:
-            self.deployment.seen.wrong.append(f"a run learned of a wake-up by its second look: {task_id}")
+            self._simulation.seen.wrong.append(f"a run learned of a wake-up by its second look: {task_id}")
         process.looks = 0
-        task: Task = self._call(lambda: OwnAgents.get(self, caller, agent, task_id))
-        return task
+        return super().get(caller, agent, task_id)
 
-    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
-        self._call(lambda: OwnAgents.cancel(self, caller, agent, task_id))
+    @contextmanager
+    def _exchange(self, call: ClientRequest) -> Iterator[ClientResponse]:
+        status, headers, body = self._answer(call)
+        yield ClientResponse(status, headers, io.BytesIO(body))
 
-    def _call(self, call: Callable[[], Any]) -> Any:
-        process = self.deployment.scheduler.current
+    def _answer(self, call: ClientRequest) -> tuple[int, Mapping[str, str], bytes]:
+        faults, process = self._simulation.faults, self._simulation.scheduler.current
         was_dead = process.is_dead
         try:
-            answer = call()
-            self.deployment.faults.call()
-        except (StoreDown, Overloaded) as error:
-            raise AgentUnavailable(str(error)) from error
-        except A2AError as error:
-            raise AgentCallFailed(str(error)) from error
+            faults.take_time()
+            if faults.happens(faults.weather.fail):
+                faults.failures += 1
+                return self._simulation.random.choice(REFUSALS)
+            answer = self._simulation.edge.answer(request_of(call))
+            faults.call()
+        except StoreDown:  # at the call above: the answer is lost
+            raise Unreachable(call.url, "Connection reset by peer") from None
         except Killed:
-            if was_dead or self.deployment.random.random() < 0.5:
+            if was_dead or self._simulation.random.random() < 1 / 2:
                 raise
             process.is_dead = False
-            raise AgentUnavailable("the api has died") from None
-        return answer
+            raise Unreachable(call.url, "the api has died") from None
+        return answer.status, answer.headers, answer.body
+
+
+REFUSALS: Final[tuple[tuple[int, Mapping[str, str], bytes], ...]] = (
+    (503, {}, b"Service Unavailable"),
+    (503, {"retry-after": "3"}, b""),
+    (429, {"retry-after": "7"}, b'{"message":"Too Many Requests"}'),
+)
+
+
+class SignsIn(AllowAnonymous):
+    """Every caller is the one client."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        return super().authenticate(headers)._replace(principal=ME)
 
 
 class RingSigner:

@@ -377,8 +377,8 @@ class Play:
         self.expect(task_id, "asker", TaskState.COMPLETED, "red")
 
     def _change_hook(self, task_id: str, client: int) -> None:
-        for number in range(3):
-            self.simulation.scheduler.sleep(self.random.choice((1, 20, 100, 1_000)))
+        for number in range(2):
+            self.simulation.scheduler.sleep(self.random.choice((1, 10, 20, 40)))
             if self.random.random() < 0.4:
                 self.delete("asker", task_id, "first")
             else:
