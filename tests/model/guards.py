@@ -142,6 +142,13 @@ GUARDS = (
         "refusal = self._table.write(self._table.put(item), *fence.checks())",
     ),
     Guard(
+        "a run after one that was lost takes the number of its late chunk",
+        CHUNK,
+        "engine.run",
+        "(head.lease_until > 0 or not status.fence)",
+        "not status.fence",
+    ),
+    Guard(
         "a leased task is due when its lease expires",
         DYING,
         HEAD,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
     from a2a_serverless.adapters.dynamodb.table import Table
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 # Items on which nothing depends in any model: they are read at once (as the list of all configurations is), and not
@@ -27,7 +28,7 @@ ACTIONS = MemoryItems(lambda: 0)  # makes actions; they are carried out in a wor
 
 
 class Ports:
-    """What an actor uses. ``note`` and ``take`` are the model's own calls."""
+    """What an actor uses. ``note`` and ``take`` are the model's own calls; ``events`` is the log of its run."""
 
     def __init__(self, channel: Channel, model: Model) -> None:
         self._channel = channel
@@ -38,6 +39,7 @@ class Ports:
         self.log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
         self.push = DynamoPushStore(table)
         self.public = DynamoPublications(table)
+        self.events: list[Event] = []
         self.ids = _Ids(channel.actor)
         self.queues = _Queues(channel)
 

@@ -80,6 +80,8 @@ def check_log(world: World) -> None:
     _check_states(events)
     fences = [event.fence for event in events if event.fence]
     require(fences == sorted(fences), "a run wrote after a later run had begun")
+    emitted = [event.emits for event in events if isinstance(event, ArtifactEvent)]
+    require(len({*emitted}) == len(emitted), "a chunk is in the log twice")
     last = [event for event in events if isinstance(event, StatusEvent)][-1]
     require((head.n, head.state) == (last.n, last.state), "the head is not that of the last status event")
 

@@ -250,7 +250,7 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
         return None
     events = loaded[1]
     check_written(events[-1].n == snapshot.last)
-    if _is_asked_to_work(snapshot.head, events):
+    if _begins_with_event(snapshot.head, events):
         change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
         check_written(engine.log.append(change))
         resumed, events = change.after, [*events, change.event]
@@ -260,13 +260,14 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
     return HeadSnapshot(resumed, events[-1].n), events
 
 
-def _is_asked_to_work(head: Head, events: Sequence[Event]) -> bool:
-    """Whether the client's message is the newest status of a task without an open question: the run says ``working``.
+def _begins_with_event(head: Head, events: Sequence[Event]) -> bool:
+    """Whether the run says ``working``: a message of the client is the newest status, or a run was lost.
 
-    Any other run, for example one whose timer is over, takes the task without an event.
+    That run may be about to write a chunk, whose number this event takes. Any other run, for example one whose timer is
+    over or that goes on beside an open question, takes the task without an event.
     """
     status = next(event for event in reversed(events) if isinstance(event, StatusEvent))
-    return head.state not in INTERRUPTED and not status.fence
+    return head.state not in INTERRUPTED and (head.lease_until > 0 or not status.fence)
 
 
 def _give_up(engine: Engine, key: TaskKey) -> bool:
