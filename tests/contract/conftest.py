@@ -65,7 +65,6 @@ def hasty_client(moto_client: DynamoDBClient) -> DynamoDBClient:
 @pytest.fixture(
     params=[
         "memory",
-        "moto_client",
         "hasty_client",
         pytest.param("emulator_client", marks=REAL),
         pytest.param("local_client", marks=REAL),
