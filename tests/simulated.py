@@ -57,8 +57,8 @@ def _closed_gate() -> Lock:
 class Process:
     """One instance. ``offset_ms`` is by how much its clock differs; ``is_dead`` ends it at its next call.
 
-    ``looks`` counts the heads that it has read since its suspension was refused. ``hops`` is how many functions sent
-    the message that it handles, one after the other. ``gate`` opens when it may go on, ``exit`` when it has ended.
+    ``hops`` is how many functions sent the message that it handles, one after the other. ``gate`` opens when it may go
+    on, ``exit`` when it has ended.
     """
 
     name: str
@@ -69,7 +69,6 @@ class Process:
     is_waiting: bool = False
     is_dead: bool = False
     is_slow: bool = False
-    looks: int = 0
     hops: int = 0
 
 

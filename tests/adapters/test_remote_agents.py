@@ -15,6 +15,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState
 
 if TYPE_CHECKING:
@@ -271,9 +272,20 @@ def test_canceling_what_has_ended_or_is_gone_is_fine(elsewhere: Elsewhere, code:
 
 
 def test_an_error_of_the_agent_is_told_in_its_words(elsewhere: Elsewhere) -> None:
+    elsewhere.speaks("1.0")
     elsewhere.answers = [{"error": {"code": -32603, "message": "out of order"}}]
-    with pytest.raises(AgentCallFailed, match="'near' refused: out of order"):
-        A2ARemoteAgents({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
+    with pytest.raises(AgentCallFailed, match="'far' refused: out of order") as refused:
+        A2ARemoteAgents({}, {"far": elsewhere.url}).send(Caller(ME), "far", HELLO, CALLBACK)
+    assert not isinstance(refused.value, AgentUnavailable)
+
+
+@pytest.mark.parametrize("code", [-32603, -32000])
+def test_an_internal_error_of_this_deployment_passes_because_it_knows_a_message_that_comes_again(
+    elsewhere: Elsewhere, code: int
+) -> None:
+    elsewhere.answers = [{"error": {"code": code, "message": "out of order"}}]
+    with pytest.raises(AgentUnavailable, match="'near' cannot answer now: out of order"):
+        A2ARemoteAgents({"near": elsewhere.url}).send(Caller(ME), "near", HELLO, CALLBACK)
 
 
 @pytest.mark.parametrize("answer", [{"task": {"id": "far"}}, {"nothing": 1}])

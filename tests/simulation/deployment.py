@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
-    from a2a_serverless.protocol.v1 import Task
 
 ME: Final = Principal("tenant", "me")
 MINUTE_MS: Final = 60_000
@@ -225,7 +224,6 @@ class Simulation(Instances):
     def _work(self, message: WorkMessage) -> None:
         self.scheduler.trace(f"takes {message.key.task}")
         self.seen.runs[message.key.task] += 1
-        self.scheduler.current.looks = 0
         began, failures = self.scheduler.now, self.faults.failures
         try:
             ending = self.run(message.key)
@@ -295,13 +293,6 @@ class Peers(A2ARemoteAgents):
         self._simulation = simulation
         urls = {agent.id: f"{BASE_URL}/{agent.id}" for agent in agents}
         super().__init__(urls, service_tokens=lambda _: {"Authorization": "Bearer me"}, transport=self._exchange)
-
-    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        process = self._simulation.scheduler.current
-        if process.looks > 2:
-            self._simulation.seen.wrong.append(f"a run learned of a wake-up by its second look: {task_id}")
-        process.looks = 0
-        return super().get(caller, agent, task_id)
 
     @contextmanager
     def _exchange(self, call: ClientRequest) -> Iterator[ClientResponse]:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
-    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.key_ring import KeyRing
-    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from tests.simulated import Process, Scheduler
 
@@ -251,7 +249,7 @@ class SimulatedBlobs(MemoryBlobStore):
 
 
 class SimulatedTable(MemoryTable):
-    """The stores over ``SimulatedItems``. Counts the heads that a process reads after its suspension was refused."""
+    """The stores over ``SimulatedItems`` and ``SimulatedBlobs``."""
 
     def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
         self._faults = faults
@@ -269,17 +267,6 @@ class SimulatedTable(MemoryTable):
         for name in ("partitions", "_sort_keys", "_indexed"):
             setattr(table.items, name, getattr(self.items, name))
         return table
-
-    def update_head(self, before: Head, after: Head) -> bool:
-        written = super().update_head(before, after)
-        self._faults.process.looks = 1 if after.parked and not written else 0
-        return written
-
-    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
-        process = self._faults.process
-        if process.looks:
-            process.looks += 1
-        return super().read_head(key)
 
 
 class SimulatedQueues(SharedQueues):

@@ -21,6 +21,7 @@ from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
     InvalidAgentResponse,
+    Overloaded,
     PushNotSupported,
     TaskNotCancelable,
     TaskNotFound,
@@ -185,7 +186,7 @@ class A2ARemoteAgents:
         except InvalidAgentResponse as error:
             raise AgentCallFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
         except (A2AError, HttpError) as error:
-            if _is_temporary(error, reads=reads):
+            if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {told(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None)) from error
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
@@ -193,14 +194,15 @@ class A2ARemoteAgents:
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
 
 
-def _is_temporary(error: A2AError | HttpError, *, reads: bool) -> bool:
-    """Whether a later try may succeed.
+def _is_temporary(error: A2AError | HttpError, *, repeats: bool) -> bool:
+    """Whether a later try may succeed. After an internal error (-32603) or -32000 only what ``repeats`` is tried again.
 
-    An agent that answers an internal error (-32603) may be able to read the task later; a message it has refused.
+    A task can be read again, and the agents of this deployment know a message that comes again. Another agent has
+    refused it.
     """
     if isinstance(error, HttpError):
         return error.status in LATER or error.status >= SERVER_ERROR
-    return reads and isinstance(error, InternalError)
+    return repeats and isinstance(error, InternalError | Overloaded)
 
 
 def _request(
