@@ -1,14 +1,19 @@
 """Fixtures and settings for all folders of tests."""
 
 import signal
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+import botocore.session
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts its background jobs so, and programs that tests start would ignore their Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each session of botocore would read the descriptions of AWS's endpoints and services anew: a tenth of a second.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 pytest_plugins = ["tests.stack.local"]
 
