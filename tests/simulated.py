@@ -306,9 +306,16 @@ class InstanceClock:
 class SharedQueues(MemoryQueues):
     """Both queues, of work and of deliveries."""
 
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._soonest: dict[type[QueueMessage], int] = {}
+        super().__init__(now, self._soonest.clear)
+
     def soonest(self, kind: type[QueueMessage]) -> int:
         """When the next message of this kind is due (ms)."""
-        return min((due for due, _, message in self._waiting if isinstance(message, kind)), default=NEVER)
+        if kind not in self._soonest:
+            times = (due for due, _, message in self._waiting if isinstance(message, kind))
+            self._soonest[kind] = min(times, default=NEVER)
+        return self._soonest[kind]
 
     def take(self, kind: type[QueueMessage]) -> tuple[int, QueueMessage] | None:
         """Takes the soonest message of this kind, with its number; None if none is due."""
@@ -318,7 +325,16 @@ class SharedQueues(MemoryQueues):
                 return None
             self._waiting.remove(row := min(rows, key=lambda one: one[:2]))
             heapq.heapify(self._waiting)
+            self._soonest.clear()
             return row[1:]
+
+    def pop(self, now: int | None = None) -> QueueMessage | None:
+        self._soonest.clear()
+        return super().pop(now)
+
+    def clear(self) -> None:
+        super().clear()
+        self._soonest.clear()
 
 
 NEWER: Final = 99  # the version of items that this release cannot read
