@@ -179,15 +179,14 @@ def handed_on(make: NewWorld) -> Story:
 
 def acting(make: NewWorld) -> Story:
     """The agent does all that it may: progress, usage, values, nested, raised, cancelled and parallel steps."""
-    story: PlayedStory
+    effects = Effects()
 
     async def work(task: TaskContext) -> str:
-        effects = effects_of_run(story.effects, story.world.table, ME.key(task.id))
-        return str(await Player(task, effects).play(ACTS))
+        own = effects_of_run(effects, world.table, ME.key(task.id))
+        return str(await Player(task, own).play(ACTS))
 
     world = make([agent_of(work)])
-    story = PlayedStory(world, world.send("hello").id)
-    return story
+    return PlayedStory(world, world.send("hello").id, effects=effects)
 
 
 ACTS: Final = (
