@@ -190,7 +190,7 @@ def _is_picture(artifact: Artifact) -> bool:
 
 
 def _prompt_of(artifact: Artifact) -> str:
-    """The prompt of a picture. An earlier release stored something else there, so its description is used then."""
+    """The prompt of a picture, or its description."""
     data = artifact.data()
     prompt = data.get("prompt") if isinstance(data, dict) else None
     return prompt if isinstance(prompt, str) else artifact.description or ""

@@ -157,7 +157,7 @@ def test_what_was_changed_on_the_way_admits_nobody(office: Office) -> None:
     [
         "",
         SERVICE_TOKEN_PREFIX,
-        SERVICE_TOKEN_PREFIX + "f" * 43,  # one of an earlier release
+        SERVICE_TOKEN_PREFIX + "f" * 43,
         SERVICE_TOKEN_PREFIX + "f" * 84,
         SERVICE_TOKEN_PREFIX + "f" * 101,
         "a2a_" + "f" * 300,

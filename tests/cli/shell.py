@@ -43,7 +43,6 @@ class Shell:
         self.environment: Mapping[str, str] = {}
         self.stdin = b""
         self.callers: Callable[[StackName], ApiKeyStore] | None = None
-        self.earlier_callers: Callable[[StackName], ApiKeyStore] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
         self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
@@ -62,8 +61,6 @@ class Shell:
         )
         if self.callers:
             world = replace(world, api_keys=self.callers)
-        if self.earlier_callers:
-            world = replace(world, earlier_api_keys=self.earlier_callers)
         if self.alarms:
             world = replace(world, alarms=self.alarms)
         if self.operations:

@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.domain.access import digest_of
 from a2a_serverless.domain.deployed import StackName, StackNotFound
-from a2a_serverless.domain.model import Principal
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 from tests.doubles import MemoryApiKeyStore
@@ -64,17 +63,6 @@ def test_what_names_no_single_key_revokes_none(key: str) -> None:
     at.run("callers", "add", "alice")
     assert at.run("callers", "remove", key).code == 2
     assert len(keys.list_all()) == 1
-
-
-def test_keys_of_an_earlier_release_are_moved_once_and_shown() -> None:
-    at, keys = shell()
-    earlier = MemoryApiKeyStore()
-    at.earlier_callers = lambda _: earlier
-    earlier.add(ApiKey(digest_of("a2a_duty"), Principal("acme", "duty"), "", 0, operator=True))
-    assert "acme  duty  operator,a2a" in at.run("callers", "move").out
-    assert ([key.principal.owner for key in keys.list_all()], earlier.list_all()) == (["duty"], [])
-    assert "no API keys to move" in at.run("callers", "move").err
-    assert json.loads(at.run("callers", "move", "--json").out) == []
 
 
 def test_a_stack_that_is_not_there_says_where_to_look() -> None:

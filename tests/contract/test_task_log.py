@@ -627,7 +627,6 @@ def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_w
     store.log.store_step(writer(), "draw", StepResult("", "x" * (LIMIT + 1), began_at=5, ended_at=9))
     store.log.store_step(writer(), "@call/one", StepResult("", None, ended_at=7))
     store.log.store_step(writer(), "@failed/cut", StepResult("", None, began_at=6, ended_at=8, error="KeyError"))
-    store.log.store_step(writer(), "of an earlier release", StepResult("", None))
     assert sorted(store.log.list_step_times(KEY, 10), key=str) == [
         StepTime("@call/one", 0, 7),
         StepTime("@failed/cut", 6, 8, "KeyError"),

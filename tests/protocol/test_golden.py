@@ -85,7 +85,7 @@ def test_an_item_of_a_peer_is_read_or_refused_as_before(line: Any) -> None:
 
 
 def stored(text: Any) -> Any:
-    """The object that a text of the first format holds."""
+    """The object that a stored text holds."""
     if "snapshot" in text:
         return load_snapshot(text["snapshot"]).task
     event = load_event(text["event"], 1, "")

@@ -1,9 +1,8 @@
-"""What is stored of tasks: format 1 of every release is read, format 2 is written and read."""
+"""What is stored of tasks is read as it was written."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,31 +14,7 @@ from a2a_serverless.protocol import v1
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
-RELEASES = Path(__file__).parents[1] / "releases"
 SAID = v1.Message(role=v1.Role.AGENT, message_id="a", parts=(v1.Part(text="hello"),))
-
-
-def _texts(value: Any) -> list[str]:
-    """The events that a release has left, wherever they lie."""
-    if isinstance(value, dict):
-        return [text for inner in value.values() for text in _texts(inner)]
-    if isinstance(value, list):
-        return [text for inner in value for text in _texts(inner)]
-    return [value] if isinstance(value, str) and value.startswith(('{"k":"s"', '{"k":"a"')) else []
-
-
-@pytest.mark.parametrize("release", ["1", "2"])
-def test_events_of_a_release_are_read(release: str) -> None:
-    texts = [
-        text
-        for what in ("items", "blobs")
-        for text in _texts(json.loads((RELEASES / release / f"{what}.json").read_text()))
-    ]
-    assert texts
-    for text in texts:
-        event = load_event(text, 3, "by")
-        assert (event.n, event.append_id) == (3, "by")
-        assert load_event(dump_event(event), 3, "by") == event
 
 
 @given(strategies.EVENTS)

@@ -1,6 +1,7 @@
-"""One item of every kind, and what today's code must read from it. ``python -m tests.releases.story 2`` records one.
+"""One item of every kind, and what today's code must read from it. ``python -m tests.releases.story 1`` records one.
 
-A recording is never made again: it is what that release has left in the tables of those who run it.
+A release is recorded once, when it is made: then it is what the release has left in the tables of those who run it.
+Until the first one, recording 1 is what today's code stores.
 """
 
 from __future__ import annotations
@@ -106,14 +107,12 @@ RING: Final = KeyRing(
 )
 MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessage(KEY, "hook"))
 
-# What came with the second recording.
-MESSAGES_2: Final = (*MESSAGES, queue_messages.WorkMessage(KEY))
+# A second task, of another owner.
 KEY_2: Final = KEY._replace(owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
 CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
 STEP_2: Final = StepResult("digest", "said", attempt=2, sequence=1)
 CHUNK_2: Final = ArtifactEvent(2, NOW + 20, "by-2", SMALL, emits=(1, 1), fence=0, step="write/2")
-ASKED_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
-PASS_2: Final = ("ACCESS", "e" * 64)  # where the second recording has a pass; since then none is stored or read
+CHALLENGES_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 
 
 def heads() -> tuple[head.Head, head.Change, head.Change]:
@@ -149,7 +148,7 @@ def write(store: Store) -> None:
     assert store.owners.store_bucket(WHO, None, SHARE)
     store.owners.store_unfinished(WHO, UNFINISHED)
     store.log.store_callback(taken.after, "callback", "call/1")
-    write_2(store)
+    write_second(store)
 
 
 def head_2() -> tuple[head.Head, StatusEvent]:
@@ -159,14 +158,14 @@ def head_2() -> tuple[head.Head, StatusEvent]:
     )
 
 
-def write_2(store: Store) -> None:
-    """Leaves what the first recording does not have."""
+def write_second(store: Store) -> None:
+    """Leaves the second task."""
     first, event = head_2()
     assert store.log.create(NewTask(first, event, None, ())) is None
     taken = first._replace(lease_until=NOW + 30_000)
     assert store.log.append_chunk(taken, CHUNK_2)
     store.log.store_step(taken, "write/2", STEP_2)
-    assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), ASKED_2, EXPIRES)
+    assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), CHALLENGES_2, EXPIRES)
     assert store.owners.count_upload(WHO, 20_000, 5, 10)
 
 
@@ -187,14 +186,10 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "unfinished": (lambda store: store.owners.get_unfinished(WHO), UNFINISHED),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
     "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
-}
-
-
-READS_2: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
-    "head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
-    "log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
-    "step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
-    "asked": (lambda store: store.push.get_challenge_state(KEY_2, "hooks.example.com"), ASKED_2),
+    "second head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
+    "second log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
+    "second step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
+    "challenges": (lambda store: store.push.get_challenge_state(KEY_2, "hooks.example.com"), CHALLENGES_2),
 }
 
 
@@ -204,10 +199,10 @@ def record(folder: Path) -> None:
         write(store)
         items = sorted(client.scan(TableName="recorded")["Items"], key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
         blobs = {name: content.decode() for name, content in store.blobs.content.items()}
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     _save(folder / "items.json", items)
     _save(folder / "blobs.json", blobs)
-    _save(folder / "bells.json", [queue_messages.to_json(message) for message in MESSAGES_2])
+    _save(folder / "messages.json", [queue_messages.to_json(message) for message in MESSAGES])
     (folder / "key_ring.json").write_text(dump_key_ring(RING) + "\n")
 
 

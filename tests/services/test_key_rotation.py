@@ -428,18 +428,6 @@ def test_a_rotator_whom_others_are_always_ahead_of_says_so() -> None:
         revoke_key(shop.rotation, "key-1")
 
 
-def test_a_key_set_of_an_earlier_release_counts_from_its_date() -> None:
-    shop = Shop()
-    ensure_ring(shop.rotation)
-    document = shop.document(JWKS)
-    del document["since"]
-    shop.public.publish(JWKS, document)
-    shop.clock.ms += WAITS.publish_ms - 1_000
-    assert rotate_ring(shop.rotation).current.kid == "key-1"
-    shop.clock.ms += 1_000
-    assert rotate_ring(shop.rotation).current.kid == "key-2"
-
-
 # ---- Deaths
 
 

@@ -64,7 +64,6 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "erase owner": erase.erase_owner,
         "callers add": callers.add_caller,
         "callers list": callers.list_callers,
-        "callers move": callers.move_callers,
         "callers remove": callers.remove_caller,
     },
 }
@@ -131,7 +130,6 @@ erase context default/alice/CONTEXT --stack my-agents # A whole conversation
 erase owner default/alice --dry-run # Count first, without erasing
 erase owner default/alice # Erase everything. After an interruption, start it again
 callers list # The owner and scopes of each key
-callers move # Once, after the upgrade to the release with a table for API keys
 callers remove 3f9a1c0e5b7d2846 # By its id from the list
 push list # Every webhook that was given up
 push list --host hooks.example.com --since 2h # Those of a host that failed two hours ago

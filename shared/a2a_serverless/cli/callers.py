@@ -56,20 +56,11 @@ def add_caller(
 
 def list_callers(stack: StackContext) -> None:
     """List the API keys with owner and scopes; the keys themselves are not stored."""
-    _list(stack, stack.cli.api_keys(stack.name).list_all(), "There are no API keys. `callers add` creates one.")
-
-
-def move_callers(stack: StackContext) -> None:
-    """Move the API keys of an earlier release to the table that only operators write. Until then they do not work.
-
-    Check the list: functions could write to the old table, and so could have made a key. `callers remove` revokes one.
-    """
-    earlier, keys = stack.cli.earlier_api_keys(stack.name), stack.cli.api_keys(stack.name)
-    moved = earlier.list_all()
-    for key in moved:
-        keys.add(key)
-        earlier.revoke(key.digest)
-    _list(stack, moved, "There are no API keys to move.")
+    keys = stack.cli.api_keys(stack.name).list_all()
+    head = ("ID", "TENANT", "OWNER", "MAY", "NOTE")
+    stack.terminal.table([_printed(key) for key in keys], head, [*map(_cells, keys)])
+    if not keys:
+        stack.terminal.note("There are no API keys. `callers add` creates one.")
 
 
 def remove_caller(stack: StackContext, key: KeyId) -> None:
@@ -81,13 +72,6 @@ def remove_caller(stack: StackContext, key: KeyId) -> None:
     keys.revoke(found[0].digest)
     stack.terminal.result(_printed(found[0]), "")
     stack.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].principal.owner}.")
-
-
-def _list(stack: StackContext, keys: list[ApiKey], none: str) -> None:
-    head = ("ID", "TENANT", "OWNER", "MAY", "NOTE")
-    stack.terminal.table([_printed(key) for key in keys], head, [*map(_cells, keys)])
-    if not keys:
-        stack.terminal.note(none)
 
 
 def _cells(key: ApiKey) -> list[str]:

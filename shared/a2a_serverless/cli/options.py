@@ -101,9 +101,8 @@ class CliContext:
     """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
 
     ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
-    ``api_keys`` its API keys, ``earlier_api_keys`` those that an earlier release stored in another table, and
-    ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered with yes or no; None without a
-    terminal. ``local_url`` is where the agents on this machine are.
+    ``api_keys`` its API keys, and ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered
+    with yes or no; None without a terminal. ``local_url`` is where the agents on this machine are.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -114,7 +113,6 @@ class CliContext:
     program: str = field(default_factory=program)
     operations: Callable[[StackName], "Operations"] = lambda stack: _wired("make_operations", stack)
     api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_api_keys", stack)
-    earlier_api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_earlier_api_keys", stack)
     alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)

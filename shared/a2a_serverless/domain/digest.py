@@ -1,7 +1,7 @@
 """Digests of values, to compare messages and the arguments of steps.
 
-Digests are stored (idempotency records, steps) and compared after a deployment, so what they are made of never changes:
-an object of A2A has the members that the first release gave it.
+Digests are stored (idempotency records, steps) and compared after a deployment. The members of a model that have their
+defaults do not count, so that a member which a later release adds changes no digest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from a2a_serverless.protocol import v1
-
 
 def digest(value: object) -> str:
     """SHA-256 (hex) of JSON values, objects of A2A and dataclasses; the order of object members does not matter.
@@ -25,15 +23,10 @@ def digest(value: object) -> str:
 
 
 def _members(value: object) -> dict[str, Any]:
-    if isinstance(value, v1.Part):
-        kind: str = value.kind
-        about = {"media_type": value.media_type, "filename": value.filename, "metadata": value.metadata}
-        return {"@": "Part", "kind": kind, "value": getattr(value, kind), **about}
-    if isinstance(value, v1.Task):
-        members = {"task_id" if name == "id" else name: inner for name, inner in value.__dict__.items()}
-        return {"@": "Task", **members, "n": value.n}
     if isinstance(value, BaseModel):
-        return {"@": type(value).__name__, **value.__dict__}
+        fields_of = type(value).model_fields
+        given = {name: inner for name, inner in value.__dict__.items() if inner != fields_of[name].default}
+        return {"@": type(value).__name__, **given}
     if is_dataclass(value) and not isinstance(value, type):
         return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
     raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")

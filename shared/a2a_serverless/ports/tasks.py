@@ -145,7 +145,7 @@ class TaskLog(Protocol):
         """The results of all steps that have finished."""
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
-        """When the task's steps ran, at most ``limit``, in no order; without those of releases that kept no times."""
+        """When the task's steps ran, at most ``limit``, in no order."""
         ...
 
     def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:

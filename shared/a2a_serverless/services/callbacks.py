@@ -66,11 +66,11 @@ def handle_callback(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The stored facts of a call. ``agent`` is None for a call that an earlier release made."""
+    """The stored facts of a call."""
 
     name: str
     expected: ExpectedCallback
-    agent: str | None
+    agent: str
     done: bool
     failed: bool
 
@@ -82,7 +82,7 @@ def _call(log: TaskLog, key: TaskKey, name: str) -> _Call:
         raise TaskNotFound
     expected = ExpectedCallback(opened["address"], opened["url"], opened["token"], sent.get("task"))
     done, failed = (f"{PREFIX}{name}/{end}" in steps for end in ("done", "failed"))
-    return _Call(name, expected, opened.get("agent"), done, failed)
+    return _Call(name, expected, opened["agent"], done, failed)
 
 
 def _value(step: Any) -> dict[str, Any]:  # noqa: ANN401 - what the engine has stored
@@ -91,7 +91,7 @@ def _value(step: Any) -> dict[str, Any]:  # noqa: ANN401 - what the engine has s
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
     """Resumes the task if it waits for the call. If it has ended, has the work that goes on for it canceled."""
-    if call.agent and incoming.task_id and call.expected.task is None and not call.done:
+    if incoming.task_id and call.expected.task is None and not call.done:
         _store_child_task(service, key, call, {"agent": call.agent, "task": incoming.task_id})
 
     def decide(head: Head) -> Head | None:
@@ -117,7 +117,7 @@ def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskSer
 
 def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
     """The head that has the called agent's task canceled; None if there is nothing to cancel."""
-    known = call.expected.task or (call.agent and incoming.task_id)
+    known = call.expected.task or incoming.task_id
     if call.done or not known or incoming.task_id is None or incoming.state in TERMINAL:
         return None
     return mark_orphan(head, now=service.clock.now())

@@ -8,9 +8,7 @@ a ring that was saved but not published signs with keys that were public before,
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, promotable_at, revoke, rotate
@@ -182,14 +180,9 @@ def _listed_at(rotation: KeyRotation, kid: str) -> int:
 
 
 def _stored_listing_times(stored: Json) -> dict[str, int]:
-    """Since when (ms) each key is in the stored key set. An earlier release stored only the time of the last change."""
-    if not isinstance(stored, dict):
-        return {}
-    since = stored.get("since")
-    if isinstance(since, dict):
-        return {kid: int(str(at)) for kid, at in since.items()}
-    changed = int(parsedate_to_datetime(str(stored["modified"])).timestamp() * 1000)
-    return dict.fromkeys(_kids(json.loads(str(stored["body"]))), changed)
+    """Since when (ms) each key is in the stored key set."""
+    since = stored.get("since") if isinstance(stored, dict) else None
+    return {kid: int(str(at)) for kid, at in since.items()} if isinstance(since, dict) else {}
 
 
 def _kids(keys: dict[str, Json]) -> list[str]:

@@ -111,15 +111,10 @@ def _newness(task: Task) -> tuple[int, str]:
 
 def _token_context(principal: Principal, agent: str, query: ListTasksRequest) -> str:
     filters = {
-        "@": "ListTasks",
         "context_id": query.context_id,
         "state": query.status,
-        "page_size": 1,
-        "page_token": None,
-        "history_length": None,
-        "since": query.status_timestamp_after or None,
-        "include_artifacts": False,
-    }  # as the first release made them: a list that is read page by page goes on after a deployment
+        "since": query.status_timestamp_after,
+    }
     return digest(["page", principal.tenant, principal.owner, agent, filters])
 
 

@@ -23,17 +23,8 @@ if TYPE_CHECKING:
 
 def make_api_keys(stack: StackName) -> ApiKeyStore:
     """The API keys of a deployed stack."""
-    return _api_keys_in("AccessTableName", stack)
-
-
-def make_earlier_api_keys(stack: StackName) -> ApiKeyStore:
-    """The API keys that an earlier release stored in the table that functions may write; they are not accepted."""
-    return _api_keys_in("TableName", stack)
-
-
-def _api_keys_in(output: str, stack: StackName) -> ApiKeyStore:
     aws = aws_of(stack)
-    return DynamoApiKeyStore(table_named(DeployedStack(aws, stack.name).output(output), aws))
+    return DynamoApiKeyStore(table_named(DeployedStack(aws, stack.name).output("AccessTableName"), aws))
 
 
 def alarm_states(stack: StackName) -> Mapping[str, str]:

@@ -49,8 +49,7 @@ class DynamoApiKeyStore:
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:
-        # Keys are hex digits. An earlier release stored service tokens in this partition, under another prefix.
-        return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]
+        return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]  # digests are hex digits
 
 
 class CachedApiKeyStore:

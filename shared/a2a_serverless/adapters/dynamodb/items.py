@@ -32,7 +32,7 @@ Item: TypeAlias = "dict[str, Any]"
 R = TypeVar("R", bound="Record")
 
 VERSION: Final = 1
-EVENT_VERSION: Final = 2
+EVENT_VERSION: Final = 1
 PUT_OFF_MS: Final = 60_000
 PUT_OFF_LIMIT_MS: Final = 3_600_000
 

@@ -1,9 +1,8 @@
 """The texts of the log: their JSON, and where they are stored.
 
-Events are in format 2, snapshots in format 3: the JSON of A2A 1.0, with the members that the log adds. Format 1, with
-short names of its own, is read and no longer written; only it has the member ``k`` (events) or a ``v`` of 1
-(snapshots). A member that an older text lacks gets the model's default. Stored texts are read without the bounds that
-hold for requests. Items of a newer release never get here: ``items.readable`` refuses them.
+They are the JSON of A2A 1.0, with the members that the log adds. A member that a text lacks gets the model's default.
+Stored texts are read without the bounds that hold for requests. Items of a newer release never get here:
+``items.readable`` refuses them.
 
 A text is stored in its item or, above the inline limit, as a blob that the item points to. The blob is written before
 the item and its name ends with its SHA-256, so a pointer always finds complete content. Snapshots of long logs are
@@ -163,11 +162,8 @@ class SnapshotStore:
         return self._payloads.fetch(pointer(head.key, digest, size)), size
 
 
-SNAPSHOT_VERSION: Final = 3
+SNAPSHOT_VERSION: Final = 1
 APART_BYTES: Final = 64 * 1024  # history and artifacts above this are stored as blobs of their own
-_STATES: Final = {state.value: state for state in v1.TaskState}
-_PART_NAMES: Final = {"mt": "mediaType", "fn": "filename", "md": "metadata"}
-_ROLES: Final = {role.value: role for role in v1.Role}
 
 
 class StoredStatus(ProtoModel):
@@ -220,31 +216,30 @@ _APART: Final[Mapping[str, type[ProtoModel]]] = {"artifacts": StoredArtifacts, "
 
 
 def dump_event(event: Event) -> str:
-    """An event as JSON in form 2."""
+    """An event as JSON."""
     form = StoredStatus if isinstance(event, StatusEvent) else StoredChunk
     return _model_text(form(**{name: getattr(event, name) for name in form.model_fields}))
 
 
 def load_event(text: str, n: int, by: str) -> Event:
-    """The event that a release has stored."""
+    """The event that ``dump_event`` wrote."""
     body = _parsed(text)
-    body = _event_1(body) if "k" in body else body
     if "state" in body:
         return StatusEvent(n=n, append_id=by, **StoredStatus.model_validate(body).__dict__)
     return ArtifactEvent(n=n, append_id=by, **StoredChunk.model_validate(body).__dict__)
 
 
 def dump_snapshot(task: v1.Task, apart: Mapping[str, str]) -> str:
-    """A task as of its ``n`` as JSON in format 3; ``apart`` says where the rest of it is."""
+    """A task as of its ``n`` as JSON; ``apart`` says where the rest of it is."""
     return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task, apart={**apart}))
 
 
 def load_snapshot(text: str) -> StoredSnapshot:
-    """The snapshot that a release has stored; raises ValueError for a form of another version."""
+    """The snapshot that ``dump_snapshot`` wrote; raises ValueError for a form of another version."""
     body = _parsed(text)
-    if body["v"] not in {1, 2, SNAPSHOT_VERSION}:
+    if body["v"] != SNAPSHOT_VERSION:
         raise ValueError("a snapshot of another version")
-    stored = StoredSnapshot.model_validate(_snapshot_1(body) if body["v"] == 1 else body)
+    stored = StoredSnapshot.model_validate(body)
     stored.task.as_of(stored.n)
     return stored
 
@@ -286,74 +281,3 @@ def _model_text(model: ProtoModel) -> str:
         return printed(model).decode()
     plain = model.model_dump(by_alias=True, exclude_defaults=True)
     return json.dumps(plain, allow_nan=False, separators=(",", ":"))
-
-
-# --- form 1, as form 2 -----------------------------------------------------------------------------------------------
-
-
-def _event_1(body: dict[str, Any]) -> dict[str, Any]:
-    return _status_1(body) if body["k"] == "s" else _chunk_1(body)
-
-
-def _status_1(body: dict[str, Any]) -> dict[str, Any]:
-    said = body.get("in")
-    incoming = said and {
-        "message": _message_1(said["m"]),
-        "acceptedOutputModes": said.get("o"),
-        "metadata": said.get("md"),
-    }
-    message, fence = _message_1(body.get("m")), body.get("f", 0)
-    return {"state": _STATES[body["s"]], "at": body["at"], "message": message, "incoming": incoming, "fence": fence}
-
-
-def _chunk_1(body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "artifact": _artifact_1(body["a"]),
-        "at": body["at"],
-        "append": body.get("+", False),
-        "lastChunk": body.get("end", False),
-        "emits": body.get("e", (0, 0)),
-        "fence": body.get("f", 0),
-        "step": body.get("st", ""),
-    }
-
-
-def _snapshot_1(body: dict[str, Any]) -> dict[str, Any]:
-    status = {"state": _STATES[body["s"]], "timestamp": body["at"], "message": _message_1(body.get("m"))}
-    task = {
-        "id": body["i"],
-        "contextId": body["c"],
-        "status": status,
-        "artifacts": [_artifact_1(one) for one in body["a"]],
-        "history": [_message_1(one) for one in body["h"]],
-        "metadata": body.get("md"),
-    }
-    return {"v": body["v"], "n": body["n"], "task": task}
-
-
-def _message_1(body: dict[str, Any] | None) -> dict[str, Any] | None:
-    return body and {
-        "role": _ROLES[body["r"]],
-        "messageId": body["i"],
-        "parts": [_part_1(part) for part in body["p"]],
-        "contextId": body.get("c"),
-        "taskId": body.get("t"),
-        "metadata": body.get("md"),
-        "extensions": body.get("x"),
-        "referenceTaskIds": body.get("ref"),
-    }
-
-
-def _artifact_1(body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "artifactId": body["i"],
-        "parts": [_part_1(part) for part in body["p"]],
-        "name": body.get("n"),
-        "description": body.get("d"),
-        "metadata": body.get("md"),
-        "extensions": body.get("x"),
-    }
-
-
-def _part_1(body: dict[str, Any]) -> dict[str, Any]:
-    return {_PART_NAMES.get(name, name): value for name, value in body.items()}

@@ -150,7 +150,7 @@ class DynamoTaskLog:
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
-        return [items.step_time_of(item) for item in islice((one for one in found if "ended" in one), limit)]
+        return [items.step_time_of(item) for item in islice(found, limit)]
 
     def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
         fence, place = Fence(self._table, head, of_run=of_run), (keys.task(head.key), keys.step(name))
@@ -242,7 +242,7 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     """Whether the event has moved the head, which means that the head that was read is out of date.
 
     A query may see only one half of a transaction. A status event moves the head. An artifact chunk comes after the
-    status event with which its run took the lease, so a chunk with a newer fence proves a newer head.
+    change with which its run took the lease, so a chunk with a newer fence proves a newer head.
     """
     n = keys.event_number(item["sk"]["S"])
     if n <= head.n:
