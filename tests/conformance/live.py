@@ -64,7 +64,7 @@ class Live(LocalDeployment):
 
     def make_api(self) -> Edge:
         api = {one.name: getattr(made, one.name) for made in [super().make_api()] for one in fields(made)}
-        return Edge(**{**api, "authenticator": self._authenticator, "run_waiting": None, **self._options})
+        return Edge(**{**api, "authenticator": self._authenticator, "run": None, **self._options})
 
     @property
     def rotation(self) -> KeyRotation:
@@ -98,7 +98,7 @@ def serving(agents: Sequence[Agent], port: int = 0, stage: str = "", **options: 
     listener = listen(port)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}{stage}"
     live = Live(agents, base_url, **options)
-    web, faults = watched(replace(live.edge, run_waiting=in_threads()).app)
+    web, faults = watched(replace(live.edge, run=in_threads()).app)
     server = Server(under(stage, web))
     thread = threading.Thread(target=server.run, args=([listener],))
     with working(live), listener:

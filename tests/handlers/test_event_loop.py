@@ -1,4 +1,4 @@
-"""A local server answers on its event loop what its stores answer at once. What may wait does not hold others up."""
+"""A local server answers each request in a thread: one that waits does not hold others up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -169,7 +169,7 @@ async def ask_meanwhile(edge: Edge, slow: HttpRequest, quick: HttpRequest, gate:
 
 def of_local_server(edge: Edge) -> Edge:
     """As ``wiring.local`` has it."""
-    return replace(edge, run_waiting=in_threads())
+    return replace(edge, run=in_threads())
 
 
 @pytest.mark.parametrize("binding", CURRENT)
@@ -193,19 +193,3 @@ def test_others_are_answered_while_a_callback_waits_for_the_keys_of_its_sender()
     quick = BINDINGS["1.0 JSON-RPC"][Operation.LIST](Names())
     answer, got = asyncio.run(ask_meanwhile(edge, HttpRequest("POST", path, headers, body=b"{}"), quick, gate))
     assert (json.loads(answer), b'"tasks"' in got) == ({"challenge": "challenge"}, True)
-
-
-@pytest.mark.parametrize("binding", CURRENT)
-def test_what_the_stores_answer_takes_no_thread(binding: str) -> None:
-    place = Place()
-    task = place.send()
-
-    async def run(_: object) -> Any:
-        raise AssertionError("this answer does not wait")
-
-    edge = replace(place.edge, run_waiting=run)
-    for operation in (Operation.GET, Operation.SEND, Operation.CANCEL):
-        answer = asyncio.run(
-            ask(edge, BINDINGS[binding][operation](Names(task=None if operation is Operation.SEND else task)))
-        )
-        assert b'"state"' in answer

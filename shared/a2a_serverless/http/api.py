@@ -147,8 +147,7 @@ class Api:
     """The dependencies of the endpoints.
 
     Receivers may cache the key set for ``jwks_max_age_s``; a stream lasts ``stream_ms``. ``eraser`` returns the answer
-    of the eraser function, and raises TimeoutError if that still runs. ``run`` runs the endpoints; where the stores
-    do not block, ``run_waiting`` runs only what may wait for anything else.
+    of the eraser function, and raises TimeoutError if that still runs. ``run`` runs the endpoints.
     """
 
     service: TaskService
@@ -164,7 +163,6 @@ class Api:
     eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None
-    run_waiting: Run | None = None
     console: bool = False
 
     def agent(self, request: HttpRequest) -> Agent:
@@ -185,10 +183,6 @@ class Api:
         """The caller in the tenant that the request names."""
         return self.authenticator.enter_tenant(caller.principal, tenant) if tenant else caller.principal
 
-    def wait_for(self, make: Callable[[], Response]) -> Response:
-        """The response that ``make`` returns, which may wait for more than the stores."""
-        return Waiting(self.run_waiting, make) if self.run_waiting else make()
-
 
 def no_such_path() -> MethodNotFound:
     """The error for a path that no route has."""
@@ -199,22 +193,9 @@ Endpoint = Callable[[Api, "HttpRequest"], Response]
 
 
 async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
-    """The answer of an endpoint. It may block, except where ``run_waiting`` is set: there it calls ``wait_for``."""
+    """The answer of an endpoint, which may block: a server that has an event loop gives it a thread (``Api.run``)."""
     request = read_request(scope, await read_body(receive, api.limits.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
-
-
-class Waiting(Response):
-    """The response that ``make`` returns in a thread: other requests are answered meanwhile."""
-
-    background = None
-
-    def __init__(self, run: Run, make: Callable[[], Response]) -> None:
-        self._run, self._make = run, make
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._run(self._make)
-        await response(scope, receive, send)
 
 
 class Responder:

@@ -150,16 +150,12 @@ def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
 
 
 def answer_callback(api: Api, request: HttpRequest) -> Response:
-    """Resumes the task whose call the path names; echoes a challenge. It may wait for the keys of the sender.
+    """Resumes the task whose call the path names; echoes a challenge.
 
     Raises TaskNotFound for a request that is not genuine, ContentTypeNotSupported for a genuine one that is not JSON.
     """
     if request.verb != "POST":
         raise no_such_path()
-    return api.wait_for(partial(_take_callback, api, request))
-
-
-def _take_callback(api: Api, request: HttpRequest) -> Response:
     from a2a_serverless.ports.agents import CallbackRequest
     from a2a_serverless.protocol.additions import CallbackResponse
     from a2a_serverless.services.callbacks import handle_callback

@@ -33,7 +33,7 @@ from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Oper
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.contents import INLINE, resolve_contents
-from a2a_serverless.services.operations import may_wait, open_stream, run_operation
+from a2a_serverless.services.operations import open_stream, run_operation
 from a2a_serverless.services.tasks import RequestContext
 
 if TYPE_CHECKING:
@@ -119,8 +119,6 @@ class OperationHandler(NamedTuple):
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
             asked = self.codec.read(operation, params, self.api.limits)
-            if self.api.run_waiting and may_wait(self.agent, asked, streams=operation in STREAMING):
-                return self._handle_in_thread(operation, params)
             service, context = self.api.service, self.context
             if asked.tenant:
                 context = context._replace(principal=self.api.principal(self.caller, asked.tenant))
@@ -140,10 +138,6 @@ class OperationHandler(NamedTuple):
             self._log(operation, None, type(error).__name__)
             told, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
             return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
-
-    def _handle_in_thread(self, operation: Operation, params: Json) -> Response:
-        in_thread = self._replace(api=replace(self.api, run_waiting=None))
-        return self.api.wait_for(partial(in_thread.handle, operation, params))
 
     def _stream(
         self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]

@@ -51,15 +51,6 @@ if TYPE_CHECKING:
 MOST_NAMED: Final = 32
 
 
-def may_wait(agent: Agent, request: ProtoModel, *, streams: bool) -> bool:
-    """Whether an answer may wait for more than the stores: for an agent, a task, a name's address or a webhook."""
-    if not isinstance(request, SendMessageRequest):
-        return isinstance(request, CreateTaskPushNotificationConfigRequest | DeleteTaskPushNotificationConfigRequest)
-    asked = request.configuration
-    waits_for_task = not (streams or asked.return_immediately)
-    return agent.runs == "inline" or waits_for_task or asked.task_push_notification_config is not None
-
-
 def run_operation(
     service: TaskService, context: RequestContext, agent: Agent, request: ProtoModel
 ) -> ProtoModel | None:

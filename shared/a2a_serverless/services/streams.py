@@ -46,11 +46,6 @@ async def in_thread(call: Callable[[], T]) -> T:
     return await asyncio.to_thread(call)
 
 
-async def at_once(call: Callable[[], T]) -> T:
-    """An ``OffLoop`` for stores that do not block."""
-    return call()
-
-
 class StreamItem(NamedTuple):
     """One item of a stream: a message, a task or an event. ``n`` is the last event in it; None for a message."""
 

@@ -38,7 +38,6 @@ from a2a_serverless.http.local import BodyDeadline, in_threads, refuse_foreign_p
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.services.streams import at_once
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
 
 if TYPE_CHECKING:
@@ -111,9 +110,7 @@ class LocalDeployment(InProcessDeployment):
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
         self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
         webhooks = replace(self.service.webhooks(), resolver=SystemResolver())
-        self.service = self.service._replace(
-            blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer, off_loop=at_once
-        )
+        self.service = self.service._replace(blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer)
         self.deploy(*agents)
 
     def deploy(self, *agents: Agent, prices: Usage | None = None) -> None:
@@ -146,7 +143,7 @@ class LocalDeployment(InProcessDeployment):
             AllowAnonymous(),
             verifier,
             JWKS_MAX_AGE_S,
-            run_waiting=self._run,
+            run=self._run,
             console=True,
         )
 
