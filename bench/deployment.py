@@ -61,7 +61,16 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     queues: Any = MemoryQueues(clock.now)
     nobody: Any = SimpleNamespace(with_trace=lambda _: None)
     registry = AgentRegistry(nobody, ids, "https://agents.example.com")
-    engine = Engine(log, index, queues, ids, clock.now, {agent.id: agent}, registry, store)
+    engine = Engine(
+        log=log,
+        index=index,
+        queues=queues,
+        ids=ids,
+        now=clock.now,
+        agents={agent.id: agent},
+        registry=registry,
+        values=store,
+    )
     webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
+from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.quota import Quota
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
-DAY_MS: Final = 86_400_000
 # The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
 _CLAIMS: Final = {
     "owner": "owner_claim",
@@ -28,7 +28,6 @@ _CLAIMS: Final = {
     "scope-prefix": "scope_prefix",
     "keys": "jwks_url",
 }
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class SettingsError(ValueError):
@@ -178,7 +177,7 @@ class Settings(BaseModel):
     def local(self) -> bool:
         """Whether ``AWS_ENDPOINT_URL`` is on this machine."""
         try:
-            return urlsplit(self.values.get("AWS_ENDPOINT_URL", "")).hostname in _LOOPBACK
+            return urlsplit(self.values.get("AWS_ENDPOINT_URL", "")).hostname in LOOPBACK_NAMES
         except ValueError:
             return False
 

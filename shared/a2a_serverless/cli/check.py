@@ -60,7 +60,7 @@ PAUSE_S: Final = 0.5
 UNAUTHORIZED: Final = 401
 # Link-local, private, and no TLS. A deployment in the emulator accepts this machine's own addresses.
 PRIVATE: Final = ("https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/a2a", "http://example.com/a2a")
-LOOPBACK: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
+OWN: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
 Where = Annotated[
     str,
     typer.Argument(
@@ -317,7 +317,7 @@ def resume(run: CheckRun) -> str:
 
 def private_webhook(run: CheckRun) -> str:
     """A webhook whose address is not public is refused, and no task is made."""
-    urls = PRIVATE if is_local(run.url) else PRIVATE + LOOPBACK
+    urls = PRIVATE if is_local(run.url) else PRIVATE + OWN
     if not run.agent.card.capabilities.push_notifications:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     for url in urls:

@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.http.server import LOOPBACK
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive_host
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from a2a_serverless.dev.loading import AgentsNotLoaded, forget_compiled, format_
 from a2a_serverless.dev.receivers import ReceiverWatch
 from a2a_serverless.dev.watching import watch_project
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
-from a2a_serverless.http.server import LOOPBACK, Server, listen
+from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.http.server import Server, listen
 from a2a_serverless.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep

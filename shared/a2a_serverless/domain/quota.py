@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-MINUTE_MS: Final = 60_000
+from a2a_serverless.domain.times import MINUTE_MS
+
 CHUNKS: Final = 60
 MAX_SENDS_TAKEN: Final = 10
 COUNT_AGAIN_MS: Final = 5_000

@@ -74,7 +74,7 @@ _REFUSED_V6: Final = tuple(map(IPv6Network, (
     "3fff::/20",          # documentation
 )))
 # fmt: on
-_LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+_OWN_NETWORKS: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
 
 class UrlNotAllowed(Exception):
@@ -185,7 +185,7 @@ def is_public(address: str) -> bool:
 def is_loopback(address: str) -> bool:
     """Whether the address is in 127.0.0.0/8 or is ::1. False for IPv4 addresses in IPv6 form."""
     parsed = _parse(address)
-    return parsed is not None and any(parsed in network for network in _LOOPBACK)
+    return parsed is not None and any(parsed in network for network in _OWN_NETWORKS)
 
 
 def is_confidential(url: str) -> bool:

@@ -90,7 +90,7 @@ class RunOutcome(Enum):
     LEASED = "leased"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """What a run needs. ``now`` returns ms.
 

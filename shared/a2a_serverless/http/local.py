@@ -13,6 +13,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 
+from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.http.messages import read_body
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 CALLS: Final = 200  # a blocking send holds its thread while it waits
 BODY_S: Final = 30.0
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> A
 
     Requests of browser pages are refused unless their origin is our own or among ``origins`` (``CorsOrigins``).
     """
-    allowed = [*LOOPBACK, host]
+    allowed = [*LOOPBACK_NAMES, "[::1]", host]
     return TrustedHostMiddleware(RefuseForeignPages(app, origins), allowed_hosts=allowed, www_redirect=False)
 
 

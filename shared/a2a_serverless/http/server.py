@@ -16,12 +16,13 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from a2a_serverless.domain.loopback import LOOPBACK
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp
 
-LOOPBACK: Final = "127.0.0.1"
 HEAD_S: Final = 30.0
 Listener: TypeAlias = socket.socket
 

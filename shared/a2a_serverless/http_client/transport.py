@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import OpenerDirector
 
+from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.http_client.sockets import Deadline
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Unreachable(Exception):
@@ -78,7 +77,7 @@ Transport: TypeAlias = Callable[[ClientRequest], AbstractContextManager[ClientRe
 
 def is_local(url: str) -> bool:
     """True if the host of the URL is this machine."""
-    return urlsplit(url).hostname in LOOPBACK
+    return urlsplit(url).hostname in LOOPBACK_NAMES
 
 
 @contextmanager

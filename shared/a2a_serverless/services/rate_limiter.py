@@ -19,6 +19,7 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, RequestBucket, SendBucket, UnfinishedTasks
 from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 OWNERS_KEPT: Final = 2000
 SENDS_KEPT_MS: Final = 60_000
 LAG_MS: Final = 60_000
-DAY_MS: Final = 86_400_000
 PAGE: Final = 1000
 STREAM_WAIT_S: Final = 15
 # A stream sends something every 15 seconds, and a write may take 45 (http/runtime.py): a renewal comes in time.

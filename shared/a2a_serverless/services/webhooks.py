@@ -13,6 +13,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotF
 from a2a_serverless.domain.head import GRACE_MS, mark_push
 from a2a_serverless.domain.push import Cursor, CursorState, ProtocolVersion, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000
-DAY_MS: Final = 86_400_000
 CLOSE_POLL_S: Final = 0.1
 _TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")

@@ -10,10 +10,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.stack import guarded_emulator
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
-from a2a_serverless.stack.processes import LOOPBACK, Process, claim_port, start, started, wait_until_ready
+from a2a_serverless.stack.processes import Process, claim_port, start, started, wait_until_ready
 
 REGION = "us-east-1"
 _NO_PROXY = {"NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}

@@ -19,13 +19,13 @@ from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.stack import library, sam
 from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, running_emulator, without_aws
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.packaging import functions_of
 from a2a_serverless.stack.paths import Paths, find, state_folder
-from a2a_serverless.stack.processes import LOOPBACK
 from a2a_serverless.stack.targets import Build, this_machine
 
 BLOCK = 64 * 1024

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from a2a_serverless.agent_loader import MANIFEST
 from a2a_serverless.domain.deployed import StackName
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.ports.tracing import OTEL_HEADERS, OTEL_HEADERS_SECRET
 from a2a_serverless.project import local_otel, read_project
 from a2a_serverless.stack import environments, library, processes, sam
@@ -20,7 +21,7 @@ from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment, find_emulator, start_emulator, without_aws
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.ports import check_ports
-from a2a_serverless.stack.processes import LOOPBACK, Process
+from a2a_serverless.stack.processes import Process
 from a2a_serverless.stack.progress import step
 from a2a_serverless.stack.settings import VARIABLE, local_place, local_secrets
 from a2a_serverless.stack.targets import Build, this_machine

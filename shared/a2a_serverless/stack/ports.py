@@ -4,8 +4,9 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.processes import HIGHEST_PORT, LOOPBACK, is_free
+from a2a_serverless.stack.processes import HIGHEST_PORT, is_free
 
 STEP = 1000
 _LISTENS = "0A"  # a state in /proc/net/tcp

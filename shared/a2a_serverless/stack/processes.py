@@ -18,11 +18,11 @@ from http import HTTPStatus
 from pathlib import Path
 from random import SystemRandom
 
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
 from a2a_serverless.stack.errors import StackError
 from a2a_serverless.stack.paths import Paths
 
-LOOPBACK = "127.0.0.1"
 # Port 0 is picked from these. A higher one could be given to a connection before a program listens on it.
 FREE_PORTS = range(20_000, 32_768)
 HIGHEST_PORT = 65_535

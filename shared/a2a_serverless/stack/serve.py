@@ -4,7 +4,8 @@ import sys
 
 import uvicorn
 
-from a2a_serverless.http.server import LOOPBACK, BoundedHead
+from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.http.server import BoundedHead
 
 
 def main() -> None:

@@ -14,12 +14,13 @@ from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 from a2a_serverless.http.api import Api
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
-from a2a_serverless.settings import DAY_MS, Settings, read
+from a2a_serverless.settings import Settings, read
 from a2a_serverless.wiring import stores
 from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler, start_logged
 

@@ -114,14 +114,14 @@ class InProcessDeployment:
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.engine = Engine(
-            log,
-            log,
-            queues,
-            ids,
-            clock.now,
-            self.agents,
-            self.registry,
-            log,
+            log=log,
+            index=log,
+            queues=queues,
+            ids=ids,
+            now=clock.now,
+            agents=self.agents,
+            registry=self.registry,
+            values=log,
             files=TaskFiles(contents),
             read_secret=secrets_in_environment(os.environ),
         )

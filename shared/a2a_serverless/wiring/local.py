@@ -26,6 +26,7 @@ from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.tracing import Tracer
 
-LOOPBACK: Final = "127.0.0.1"
 AS_AGENT: Final = {"X-API-Key": SERVICE_TOKEN_PREFIX}  # says that an agent calls; nobody needs credentials here
 LOCAL_ONLY: Final = EgressPolicy(local_allow=(f"{LOOPBACK}:*",))
 JWKS_MAX_AGE_S: Final = 3600

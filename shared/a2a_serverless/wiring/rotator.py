@@ -14,6 +14,7 @@ from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, Es256Keys, Secre
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.handlers.schedules import UnknownCommand, make_rotator_handler
 from a2a_serverless.services.key_rotation import (
     KeyRingError,
@@ -25,7 +26,7 @@ from a2a_serverless.services.key_rotation import (
     rotate_when_old,
 )
 from a2a_serverless.services.publish import CardPublisher, without_scopes
-from a2a_serverless.settings import DAY_MS, SettingsError, read
+from a2a_serverless.settings import SettingsError, read
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
 

@@ -1,0 +1,6 @@
+"""Lengths of time in ms, the unit of all times in the library whose names say no other."""
+
+from typing import Final
+
+MINUTE_MS: Final = 60_000
+DAY_MS: Final = 86_400_000
