@@ -71,7 +71,6 @@ def environment(endpoint: str) -> dict[str, str]:
         "TABLE_NAME": "tasks",
         "PUBLIC_TABLE_NAME": "public",
         "ACCESS_TABLE_NAME": "access",
-        "ERASER_FUNCTION_NAME": "eraser",
         "BLOBS_BUCKET": "blobs",
         "WORK_QUEUE_URL": f"{endpoint}/000000000000/work",
         "DELIVERY_QUEUE_URL": f"{endpoint}/000000000000/delivery",

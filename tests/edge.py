@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Assert = Callable[[str, object], None]
-OWN: Final = ("operator", "callbacks")
+CALLBACKS: Final = "callbacks"
 CARDS: Final = (CARD, OLD_CARD)
 LEGACY: Final = "legacy"
 
@@ -179,7 +179,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = Fals
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
     if first in {"", "-"}:
         return Form(("REST 1.0", "REST 0.3"), page=True)
-    if public or first in OWN:
+    if public or first == CALLBACKS:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
         known = request.verb == "POST" and first in agents

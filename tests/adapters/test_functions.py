@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, REQUEST_TIMEOUT_S, invoke_function
+from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, invoke_function
 from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
 from tests.functions.template import functions
@@ -70,16 +70,16 @@ def played(cloud: Lambda, waits_s: float = FUNCTION_TIMEOUT_S) -> Iterator[Calla
 
 
 def test_a_function_gets_its_event_and_its_answer_comes_back() -> None:
-    cloud = Lambda(body={"tasks": 1})
+    cloud = Lambda(body={"previous": []})
     with played(cloud) as lambdas:
-        assert lambdas("eraser", {"owner": "o"}) == {"tasks": 1}
-    assert cloud.calls == [("/2015-03-31/functions/eraser/invocations", {"owner": "o"})]
+        assert lambdas("rotator", {"command": "show"}) == {"previous": []}
+    assert cloud.calls == [("/2015-03-31/functions/rotator/invocations", {"command": "show"})]
 
 
 def test_a_function_that_goes_on_is_not_called_a_second_time() -> None:
     cloud = Lambda(hangs=True)
-    with played(cloud, 0.05) as lambdas, pytest.raises(TimeoutError, match=r"eraser has not ended in 0\.05 s"):
-        lambdas("eraser", {})
+    with played(cloud, 0.05) as lambdas, pytest.raises(TimeoutError, match=r"rotator has not ended in 0\.05 s"):
+        lambdas("rotator", {})
     assert len(cloud.calls) == 1
 
 
@@ -87,24 +87,22 @@ def test_a_function_that_goes_on_is_not_called_a_second_time() -> None:
 def test_a_call_that_lambda_cannot_take_is_not_made_again(status: int) -> None:
     cloud = Lambda(status, {"x-amzn-errortype": "ServiceException"}, {"message": "no"})
     with played(cloud) as lambdas, pytest.raises(ClientError):
-        lambdas("eraser", {})
+        lambdas("rotator", {})
     assert len(cloud.calls) == 1
 
 
 def test_too_many_functions_at_once_are_said_so() -> None:
     cloud = Lambda(429, {"x-amzn-errortype": "TooManyRequestsException"}, {"Reason": "ReservedFunction"})
     with played(cloud) as lambdas, pytest.raises(Overloaded, match="Too many functions run at once"):
-        lambdas("eraser", {})
+        lambdas("rotator", {})
     assert len(cloud.calls) == 1
 
 
 def test_a_function_that_fails_says_why() -> None:
-    cloud = Lambda(200, {"x-amz-function-error": "Unhandled"}, {"errorType": "X", "errorMessage": "Name tenant."})
-    with played(cloud) as lambdas, pytest.raises(CommandFailed, match="eraser failed: Name tenant"):
-        lambdas("eraser", {})
+    cloud = Lambda(200, {"x-amz-function-error": "Unhandled"}, {"errorType": "X", "errorMessage": "No such key."})
+    with played(cloud) as lambdas, pytest.raises(CommandFailed, match="rotator failed: No such key"):
+        lambdas("rotator", {})
 
 
-def test_a_request_ends_before_api_gateway_gives_it_up_and_a_command_after_any_function() -> None:
-    ends = functions()["api"]["Timeout"]["Fn::If"]
-    assert ends[2] > REQUEST_TIMEOUT_S
+def test_a_command_waits_longer_than_a_function_may_run() -> None:
     assert max(one["Timeout"] for name, one in functions().items() if name != "api") < FUNCTION_TIMEOUT_S

@@ -33,16 +33,6 @@ def test_a_key_as_json_has_its_id() -> None:
     assert [one["id"] for one in json.loads(at.run("callers", "list", "--json").out)] == [made["id"]]
 
 
-def test_a_key_for_an_operator_is_one_and_others_are_not() -> None:
-    at, keys = shell()
-    at.run("callers", "add", "duty", "--operator")
-    at.run("callers", "add", "alice")
-    assert {key.principal.owner: key.operator for key in keys.list_all()} == {"duty": True, "alice": False}
-    assert ["default", "duty", "operator,a2a"] in [
-        line.split()[1:] for line in at.run("callers", "list").out.splitlines()
-    ]
-
-
 def test_without_keys_the_list_says_how_to_make_one() -> None:
     assert "`callers add` creates one" in shell()[0].run("callers", "list").err
 

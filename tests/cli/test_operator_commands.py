@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 from rich.console import Console
 
 from a2a_serverless.adapters.dynamodb import keys
@@ -16,15 +17,16 @@ from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.cli.app import run
+from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.operator_commands import moment_of
 from a2a_serverless.cli.options import CliContext as Outside
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.protocol.additions import EraseRequest
-from a2a_serverless.protocol.protojson import as_json, read_model
+from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
-from a2a_serverless.services.erasure import ErasureService, run_request
+from a2a_serverless.services.erasure import ERASE_AFTER_MS, ErasureService
+from a2a_serverless.testing import START
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
@@ -51,6 +53,7 @@ class Deployed:
     rings: list[JsonObject] = field(default_factory=lambda: [RING])
     answer: bool | None = None
     asked: list[str] = field(default_factory=list)
+    failure: Exception | None = None
 
     def operations(self, stack: StackName) -> Operations:
         if stack != StackName("a2a-serverless"):
@@ -66,11 +69,9 @@ class Deployed:
             ids=self.world.ids,
             place=lambda *names: f"{keys.path(*names)}/",
         )
-        return Operations(
-            DeliveryAdmin(table, table, self.world.queue, clock),
-            self.rotator,
-            lambda order: as_json(run_request(erasure, read_model(EraseRequest, order))),
-        )
+        if self.failure:
+            raise self.failure
+        return Operations(DeliveryAdmin(table, table, self.world.queue, clock), self.rotator, erasure)
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)
@@ -89,7 +90,6 @@ class Deployed:
             Terminal(out, err),
             environment=environment,
             operations=self.operations,
-            sleep=self.world.clock.sleep,
             ask=None if self.answer is None else self.ask,
         )
         with pytest.raises(SystemExit) as ended:
@@ -143,7 +143,12 @@ def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Dep
     [
         (["--all"], 1),
         (["--host", "hooks.example.com"], 1),
+        (["--host", "HOOKS.example.com"], 1),
+        (["--host", "example.com"], 0),
         (["--host", "hooks.example.com:443"], 0),
+        (["--since", timestamp_text(START)], 1),
+        (["--since", timestamp_text(START + 9 * HOUR_MS)], 0),
+        (["--host", "hooks.example.com", "--since", timestamp_text(START + 9 * HOUR_MS)], 0),
         (["--since", "2020-01-01T00:00:00Z"], 1),
         (["--since", "2999-01-01T00:00:00Z", "--host", "hooks.example.com"], 0),
     ],
@@ -166,6 +171,11 @@ def test_what_was_given_up_is_listed_by_host_and_time(deployed: Deployed) -> Non
 @pytest.mark.parametrize("wrong", [[], ["t/o/k"], ["t/o/k", "c", "--all"], ["--since", "5x"], ["--since", "0h"]])
 def test_a_redrive_names_one_webhook_or_says_which_are_meant(deployed: Deployed, wrong: list[str]) -> None:
     assert deployed.type("push", "redrive", *wrong)[0] == 2
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1001", "9" * 5000, "x"])
+def test_a_limit_that_is_none_is_refused(deployed: Deployed, limit: str) -> None:
+    assert deployed.type("push", "list", "--limit", limit)[0] == 2
 
 
 def test_a_time_ago_is_taken_from_now() -> None:
@@ -201,7 +211,8 @@ def test_the_attempts_of_a_webhook_are_told_line_by_line(deployed: Deployed) -> 
 
 
 def test_a_task_that_is_not_there_and_a_name_that_is_none_are_refused(deployed: Deployed) -> None:
-    assert deployed.type("push", "show", "tenant/me/none", "x")[0] == 1
+    for command in ("show", "redrive", "pause", "resume"):
+        assert deployed.type("push", command, "tenant/me/none", "x")[0] == 1
     assert deployed.type("push", "list", "none")[0] == 2
 
 
@@ -279,3 +290,48 @@ def test_without_a_terminal_to_ask_on_nothing_is_erased(deployed: Deployed) -> N
     task = deployed.world.sent(deployed.world.request("secret"))
     assert deployed.type("erase", "task", f"tenant/me/{task.id}")[0] == 2
     assert deployed.world.table.read_head(ME.key(task.id)) is not None
+
+
+def test_it_says_how_many_tasks_it_waits_for_and_until_when(deployed: Deployed) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    deployed.world.settle()
+    ended = deployed.world.table.read_head(ME.key(task.id))
+    assert ended
+    code, out, err = deployed.type("erase", "owner", "tenant/me", "--yes")
+    until = moment(ended.head.status_at + ERASE_AFTER_MS)
+    assert (code, out.partition(",")[0]) == (0, "Erased 2 tasks")
+    assert err == f"Tasks left: 1. Until {until} their runs may still write.\n"
+
+
+def test_for_programs_it_prints_what_it_has_erased_and_nothing_else(deployed: Deployed) -> None:
+    task = deployed.world.sent(deployed.world.request("secret"))
+    erased = deployed.json("erase", "task", f"tenant/me/{task.id}", "--yes")
+    assert (erased["tasks"], erased["blobs"], erased["apiKeys"]) == (1, 0, 0)
+    assert erased.keys() == {"tasks", "items", "blobs", "apiKeys"}
+    assert set(deployed.json("erase", "task", f"tenant/me/{task.id}", "--yes").values()) == {0}
+
+
+# ---- What AWS refuses
+
+QUERY = "User: arn:aws:iam::111122223333:user/duty is not authorized to perform: dynamodb:Query on resource: tasks"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "words"),
+    [
+        ("AccessDeniedException", QUERY, "AccessDenied", "AWS denies dynamodb:Query"),
+        ("AccessDenied", "Access Denied", "AccessDenied", "AWS denies ListObjectsV2"),
+        ("ExpiredTokenException", "The token has expired", "CredentialsExpired", "have expired"),
+        ("InternalServerError", "Try again", "CommandFailed", "AWS has not done it"),
+    ],
+)
+def test_what_aws_refuses_is_said_with_the_permission_and_what_helps(
+    deployed: Deployed, code: str, text: str, kind: str, words: str
+) -> None:
+    deployed.failure = ClientError({"Error": {"Code": code, "Message": text}}, "ListObjectsV2")
+    status, _, err = deployed.type("push", "list")
+    assert status == 1
+    assert words in err
+    assert ("docs/roles.md" in err) == (kind == "AccessDenied")
+    printed = json.loads(deployed.type("erase", "owner", "tenant/me", "--yes", "--json")[1])
+    assert printed["error"]["kind"] == kind

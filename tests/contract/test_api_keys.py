@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.contract.backends import Store
 
 ALICE = ApiKey(digest_of("a2a_alice"), Principal("acme", "alice"), "laptop", 1_790_000_000_000)
-BOB = ApiKey(digest_of("a2a_bob"), Principal("default", "bob"), "", 1_790_000_000_001, operator=True)
+BOB = ApiKey(digest_of("a2a_bob"), Principal("default", "bob"), "", 1_790_000_000_001)
 
 
 def test_a_key_is_found_by_its_digest(store: Store) -> None:

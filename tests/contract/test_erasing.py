@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from moto import mock_aws
@@ -14,25 +14,15 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
-from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.head import follow_up, start_run
+from a2a_serverless.domain.events import Incoming
+from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.ports.values import StoredText
-from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.protocol.v1 import Part
-from a2a_serverless.services.erasure import (
-    ERASE_AFTER_MS,
-    ERASE_LIMIT_MS,
-    ErasureService,
-    count,
-    erase,
-    make_response,
-    run_request,
-)
-from a2a_serverless.services.erasure import erase_all as asked_until_done
+from a2a_serverless.services.erasure import ERASE_AFTER_MS, Counts, ErasureScope, ErasureService, Progress, count, erase
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer
@@ -40,7 +30,6 @@ from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, messa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.ports.owners import ErasureStore
     from tests.contract.backends import Store
 
 NEARBY = pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # the first test is for all stores
@@ -63,8 +52,8 @@ class Clock:
         self._now.ms += int(seconds * 1000)
 
 
-def wanted(principal: Principal, **part: str) -> EraseRequest:
-    return EraseRequest(tenant=principal.tenant, owner=principal.owner, **part)
+def wanted(principal: Principal, **part: str) -> ErasureScope:
+    return ErasureScope(principal, **part)
 
 
 def erasure(store: Store) -> ErasureService:
@@ -80,9 +69,8 @@ def erasure(store: Store) -> ErasureService:
     )
 
 
-def erase_all(given: ErasureService, scope: EraseRequest) -> EraseResponse:
-    """Somebody asks, twice a minute, until nothing is left."""
-    return asked_until_done(lambda: run_request(given, scope), lambda _: given.clock.sleep(30))
+def erase_all(given: ErasureService, scope: ErasureScope) -> Counts:
+    return erase(given, scope, lambda _: None)
 
 
 def full(store: Store, key: TaskKey = KEY) -> None:
@@ -126,10 +114,10 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
         owned(store, principal)
     before, blobs = store.left(), len(store.blobs.content)
     done = erase_all(erasure(store), wanted(ALICE))
-    assert (done.tasks, done.api_keys, done.later) == (1, 1, 0)
+    assert (done.tasks, done.api_keys) == (1, 1)
     assert (store.left(), len(store.blobs.content)) == (before // 2, blobs // 2)
     assert [key.principal for key in store.api_keys.list_all()] == [BOB]
-    assert count(erasure(store), wanted(ALICE)) == make_response()
+    assert count(erasure(store), wanted(ALICE)) == Counts()
     assert store.log.read_log(BOB.key("task-1")) is not None
     assert store.log.find_callback("call-bob-task-1") is not None
     erase_all(erasure(store), wanted(BOB))
@@ -208,7 +196,7 @@ def test_counting_says_what_erasing_would_do_and_changes_nothing(store: Store) -
     owned(store, ALICE)
     before, blobs = store.left(), len(store.blobs.content)
     found = count(erasure(store), wanted(ALICE))
-    assert (found.tasks, found.blobs, found.api_keys, found.later) == (1, blobs, 1, 0)
+    assert (found.tasks, found.blobs, found.api_keys) == (1, blobs, 1)
     assert (store.left(), len(store.blobs.content)) == (before, blobs)
     assert not seen(store.log).head.is_terminal
 
@@ -230,23 +218,35 @@ def test_counting_a_context_or_an_owner_counts_what_they_share(store: Store) -> 
 @NEARBY
 def test_a_task_that_runs_is_canceled_and_left_until_its_runner_must_have_noticed(store: Store) -> None:
     taken(store.log)
-    assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
-    loaded = store.log.read_log(KEY)
-    assert loaded is not None
-    last = loaded[1][-1]
-    assert isinstance(last, StatusEvent)
-    assert last.state == "canceled"
-    assert erase(erasure(store), wanted(ALICE), NOW + 1_000) == make_response(later=1)
-    store.now.ms += ERASE_AFTER_MS
-    assert erase(erasure(store), wanted(ALICE), store.now.ms + 1_000).tasks == 1
+    store.log.create(opening(KEY._replace(task="never-ran")))
+    waits: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        if progress.left:
+            waits.append(progress)
+            assert seen(store.log).head.state == "canceled"
+            assert store.log.read_head(KEY._replace(task="never-ran")) is None
+
+    assert erase(erasure(store), wanted(ALICE), report).tasks == 2
+    assert waits == [Progress(Counts(tasks=1, items=waits[0].erased.items), 1, NOW + ERASE_AFTER_MS)]
+    assert store.now.ms == NOW + ERASE_AFTER_MS
     assert store.left() == 0
 
 
 @NEARBY
-def test_without_time_nothing_is_erased_and_all_is_left(store: Store) -> None:
-    store.log.create(opening())
-    assert erase(erasure(store), wanted(ALICE), NOW) == make_response(later=1)
-    assert store.log.read_head(KEY) is not None
+def test_a_task_that_ends_while_it_is_canceled_is_left_as_long(store: Store) -> None:
+    taken(store.log)
+    store.now.ms += 2 * ERASE_AFTER_MS
+    service = erasure(store)
+
+    def ends() -> None:
+        snapshot = seen(store.log)
+        assert store.log.append(cancel(snapshot, now=store.now.ms, by="another"))
+
+    broken, _ = disturbed(store, 3, ends, after=True)  # of the keys, the task's items, its head
+    waits: list[Progress] = []
+    erase(replace(broken, erasure_store=service.erasure_store, api_keys=service.api_keys), wanted(ALICE), waits.append)
+    assert [one.until for one in waits if one.left] == [NOW + 3 * ERASE_AFTER_MS]
 
 
 class Interrupted(Exception):
@@ -311,7 +311,7 @@ def test_whoever_dies_at_any_call_starts_again_and_leaves_nothing_and_touches_no
         broken, left = disturbed(store, at, dies, after=after)
         with suppress(Interrupted):
             erase_all(broken, wanted(ALICE))
-        assert erase_all(erasure(store), wanted(ALICE)).later == 0
+        erase_all(erasure(store), wanted(ALICE))
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
         assert [key.principal for key in store.api_keys.list_all()] == [BOB]
         erase_all(erasure(store), wanted(BOB))
@@ -329,7 +329,7 @@ def test_two_erasers_at_once_leave_nothing_and_touch_nobody_else(store: Store, *
         filled(store, at)
         of_both, blobs = store.left(), len(store.blobs.content)
         one, left = disturbed(store, at, partial(erase_all, erasure(store), wanted(ALICE)), after=after)
-        assert erase_all(one, wanted(ALICE)).later == 0
+        erase_all(one, wanted(ALICE))
         assert (store.left(), len(store.blobs.content)) == (of_both // 2, blobs // 2), at
         assert [key.principal for key in store.api_keys.list_all()] == [BOB]
         erase_all(erasure(store), wanted(BOB))
@@ -351,7 +351,7 @@ def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*
             broken = replace(store_on(failing, "erased", lambda _: None, store.blobs, LIMIT), now=store.now)
             with suppress(Interrupted):
                 erase_all(erasure(broken), wanted(ALICE))
-            assert erase_all(erasure(store), wanted(ALICE)).later == 0
+            erase_all(erasure(store), wanted(ALICE))
             assert (store.left(), store.blobs.content) == (0, {}), at
             at += 13
         assert at > MOST_CALLS_ARE_SEEN
@@ -369,33 +369,27 @@ def test_a_task_that_is_half_erased_still_has_its_head_by_which_it_is_found(dele
         assert store.erasure_store.list_tasks(ALICE, None, None) == ([], None)
 
 
-class Slow:
-    """Remains that tell of one task at a time, and take a while for it."""
-
-    def __init__(self, store: Store, takes_ms: int) -> None:
-        self._store = store
-        self._takes_ms = takes_ms
-
-    def list_tasks(
-        self, principal: Principal, context_id: str | None, after: str | None
-    ) -> tuple[list[TaskKey], str | None]:
-        self._store.now.ms += self._takes_ms
-        found, _ = self._store.erasure_store.list_tasks(principal, context_id, None)
-        first = [key for key in sorted(found, key=lambda key: key.task) if key.task > (after or "")][:1]
-        return first, first[0].task if first else None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store.erasure_store, name)
+@NEARBY
+def test_progress_is_reported_task_by_task(store: Store) -> None:
+    for number in range(3):
+        store.log.create(opening(KEY._replace(task=f"task-{number}")))
+    met: list[Progress] = []
+    done = erase(erasure(store), wanted(ALICE), met.append)
+    assert [(one.erased.tasks, one.left) for one in met] == [(1, 0), (2, 0), (3, 0)]
+    assert done.tasks == 3
+    assert count(erasure(store), wanted(ALICE)) == Counts()
 
 
 @NEARBY
-def test_an_owner_whose_list_takes_longer_than_a_request_is_erased_bit_by_bit(store: Store) -> None:
-    for number in range(3):
-        store.log.create(opening(KEY._replace(task=f"task-{number}")))
-    slow = replace(erasure(store), erasure_store=cast("ErasureStore", Slow(store, ERASE_LIMIT_MS * 2 // 3)))
-    done = [run_request(slow, wanted(ALICE)) for _ in range(3)]
-    assert [(one.tasks, one.later) for one in done] == [(1, 2), (1, 1), (1, 0)]
-    assert count(erasure(store), wanted(ALICE)) == make_response()
+def test_what_an_owner_sends_while_it_is_erased_is_erased_too(store: Store) -> None:
+    taken(store.log)
+
+    def report(progress: Progress) -> None:
+        if progress.left:
+            store.log.create(opening(KEY._replace(task="meanwhile")))
+
+    assert erase(erasure(store), wanted(ALICE), report).tasks == 2
+    assert count(erasure(store), wanted(ALICE)) == Counts()
 
 
 @NEARBY

@@ -20,8 +20,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "api-jwks": {"statusCode": 200},
     "api-rest-get-unknown-task": {"statusCode": 404},
     "api-send": {"statusCode": 200},
-    "eraser-count": {"tasks": 0, "later": 0},
-    "eraser-owner": {"tasks": 0, "later": 0},
     "notifier-message": {"batchItemFailures": []},
     "relay-event": {"batchItemFailures": []},
     "rotator-create": {"Status": "SUCCESS"},
@@ -66,9 +64,3 @@ def test_a_function_runs_from_its_zip_alone_and_answers_its_event(functions: Fun
 
 def test_every_event_is_tried() -> None:
     assert sorted(path.stem for path in EVENTS.glob("*.json")) == sorted(ANSWERS)
-
-
-def test_an_order_to_erase_that_leaves_something_out_is_told_what_is_wrong(functions: Functions) -> None:
-    answer = functions["eraser"].invoke({"owner": "alice"})
-    assert answer["errorType"] == "InvalidParams"
-    assert "tenant is required" in answer["errorMessage"]

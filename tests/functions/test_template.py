@@ -121,9 +121,9 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
         ("kms:GenerateDataKey", {"ApiRole"}),
         ("kms:Decrypt", {"ApiRole", "NotifierRole", "WorkerRole"}),  # the worker its agents' credentials only
         ("dynamodb:Scan", set()),
-        ("s3:DeleteObject", {"EraserRole"}),
-        ("s3:ListBucket", {"EraserRole"}),
-        ("lambda:InvokeFunction", {"ApiRole", "RotatorScheduleRole"}),
+        ("s3:DeleteObject", set()),
+        ("s3:ListBucket", set()),
+        ("lambda:InvokeFunction", {"RotatorScheduleRole"}),
     ],
 )
 def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:

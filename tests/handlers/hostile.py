@@ -66,7 +66,7 @@ QUERIES: Final = st.lists(
 WORDS: Final = st.sampled_from(
     ["", "echo", "legacy", "v1", "tasks", TASK, f"{TASK}:cancel", f"{TASK}:subscribe", ":cancel", "send", "card",
      "message:send", "message:stream", "sendSubscribe", "pushNotificationConfigs", "extendedAgentCard", "deliveries",
-     "uploads", ".well-known", "agent.json", "agents", "callbacks", "operator", "%", "%2F", "%00", "%ff", "..", "{id}",
+     "uploads", ".well-known", "agent.json", "agents", "callbacks", "%", "%2F", "%00", "%ff", "..", "{id}",
      "x" * 2000]
 ) | ODD  # fmt: skip
 _METHODS: Final = st.sampled_from([*METHODS, "", "No", "message/", "rpc.discover"])

@@ -275,23 +275,12 @@ def test_a_task_of_an_earlier_release_has_its_agents_read_and_call_nobody() -> N
 @pytest.mark.parametrize("parent", [digest_of(KEY), digest_of("a2a_unknown"), ""])
 def test_a_pass_stands_for_nobody_but_the_owner_of_its_key(parent: str) -> None:
     keys, sealer = MemoryApiKeyStore(), MemoryServiceTokenSealer()
-    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
+    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0))
     claims = dump_claims(ServiceToken(Principal("acme", "bob"), frozenset({"a2a"}), parent, SERVICE_TOKEN_LIFE_MS))
     authenticator = OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(sealer, lambda: 0).find)
     headers = {"x-api-key": encode_key(sealer.seal(claims), SERVICE_TOKEN_PREFIX)}
     with pytest.raises(Unauthenticated):
         authenticator.authenticate(headers)
-    assert not authenticator.is_operator(headers)
-
-
-def test_a_pass_of_an_operator_s_task_operates_nothing() -> None:
-    keys, sealer = MemoryApiKeyStore(), MemoryServiceTokenSealer()
-    keys.add(ApiKey(digest_of(KEY), ALICE, "", 0, operator=True))
-    authenticator = OidcOrApiKey(keys.find, service_tokens=ServiceTokenVerifier(sealer, lambda: 0).find)
-    made = ServiceTokenIssuer(sealer, lambda: 0).headers(Caller(ALICE, key=digest_of(KEY)))
-    headers = {"x-api-key": made["X-API-Key"]}
-    assert authenticator.authenticate(headers) == Caller(ALICE, key=digest_of(KEY), is_agent=True)
-    assert not authenticator.is_operator(headers)
 
 
 @pytest.mark.parametrize("path", ["/echo", "/echo/tasks"])

@@ -17,15 +17,11 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
-from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.http.routes import ROUTES
 from a2a_serverless.services.publish import CardPublisher, publish_cards
-from tests.doubles import MemoryApiKeyStore
 from tests.handlers.hostile import EXAMPLES, LOOK
 from tests.handlers.test_hostile import Place
-from tests.world import ME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,20 +88,6 @@ def test_the_document_names_the_published_address_with_its_stage() -> None:
     publisher = CardPublisher(place.world.table, place.world.clock, place.edge.agents, url)
     publish_cards(publisher, "kid-1", lambda _: bytes(64))
     assert description(place.edge)["servers"] == [{"url": url}]
-
-
-def test_the_document_has_the_operators_paths_and_models_for_operators_only() -> None:
-    keys = MemoryApiKeyStore()
-    keys.add(ApiKey(digest_of("a2a_operator"), ME, "", 0, operator=True))
-    keys.add(ApiKey(digest_of("a2a_caller"), ME, "", 0))
-    edge = replace(Place().edge, authenticator=OidcOrApiKey(keys.find))
-    for headers in ({}, {"x-api-key": "a2a_caller"}, {"x-api-key": "a2a_nobody"}):
-        shown = description(edge, headers)
-        assert "/{agent}/tasks/{taskId}/deliveries" in shown["paths"]
-        assert not [path for path in shown["paths"] if "operator" in path]
-        assert not shown["components"]["schemas"].keys() & {"EraseRequest", "RedriveRequest"}
-    everything = description(edge, {"x-api-key": "a2a_operator"})
-    assert {"/operator/erase", "/operator/deliveries"} <= everything["paths"].keys()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -171,24 +171,11 @@ def _callback(names: Names) -> HttpRequest:
     return HttpRequest("POST", f"/callbacks/{names.task}", token, body=b"{}")
 
 
-def _operator(below: str, verb: str = "GET") -> Make:
-    def make(names: Names) -> HttpRequest:
-        path = below.format(task=f"{ME.tenant}/{ME.owner}/{names.task}", config=names.config)
-        return HttpRequest(verb, f"/operator/{path}")
-
-    return make
-
-
 ROUTES: Final[dict[tuple[str, str], Make]] = {
     **{(binding, str(operation)): make for binding, made in BINDINGS.items() for operation, make in made.items()},
     ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
     ("ours", "GET /{agent}/tasks/{id}/timeline"): TIMELINE,
     ("ours", "POST /callbacks/{callback}"): _callback,
-    ("operator", "GET /operator/deliveries/{task}"): _operator("deliveries/{task}"),
-    ("operator", "GET /operator/deliveries/{task}/{config}"): _operator("deliveries/{task}/{config}"),
-    ("operator", "POST /operator/deliveries/{task}/{config}/pause"): _operator(
-        "deliveries/{task}/{config}/pause", "POST"
-    ),
 }
 
 

@@ -100,14 +100,14 @@ AREAS: Final = {
         (
             *("contract/test_sweeping.py", "handlers/test_callback.py", "handlers/test_co*.py"),
             *("handlers/test_following.py", "handlers/test_history.py", "handlers/test_limits.py"),
-            *("handlers/test_operations.py", "handlers/test_operator_api.py", "handlers/test_pages.py"),
+            *("handlers/test_operations.py", "handlers/test_pages.py"),
             *("handlers/test_stream_slots.py", "handlers/test_timeline.py", "handlers/test_uploads.py"),
             *("handlers/test_waiting.py", "releases/test_*.py", "services/test_*.py"),
         ),
     ),
     "erasure": Area(
         ("adapters/dynamodb/erasure.py", "services/erasure.py"),
-        ("contract/test_erasing.py", "handlers/test_eraser.py", "handlers/test_operator_api.py"),
+        ("cli/test_operator_commands.py", "contract/test_erasing.py"),
     ),
     "tables": Area(
         (
@@ -120,7 +120,7 @@ AREAS: Final = {
     "handlers": Area(
         ("adapters/sqs.py", "handlers/*.py"),
         (
-            *("adapters/test_sqs.py", "handlers/test_concurrent_messages.py", "handlers/test_eraser.py"),
+            *("adapters/test_sqs.py", "handlers/test_concurrent_messages.py"),
             *("handlers/test_invocations.py", "handlers/test_queues.py", "handlers/test_schedules.py"),
             *("handlers/test_table_stream.py", "releases/test_*.py"),
         ),

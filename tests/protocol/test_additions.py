@@ -78,7 +78,6 @@ def test_only_an_active_webhook_has_a_next_attempt(state: CursorState) -> None:
 
 
 UPLOAD: dict[str, Any] = {"sha256": "a" * 64, "size": 5}
-ERASE: dict[str, Any] = {"tenant": "acme", "owner": "o"}
 
 
 @pytest.mark.parametrize(
@@ -88,21 +87,6 @@ ERASE: dict[str, Any] = {"tenant": "acme", "owner": "o"}
         (additions.UploadRequest, {}, ["sha256", "size"]),
         (additions.UploadRequest, UPLOAD | {"sha256": "A" * 64, "size": True}, ["sha256", "size"]),
         (additions.UploadRequest, UPLOAD | {"size": LARGEST + 1}, ["size"]),
-        (additions.EraseRequest, ERASE | {"task": "t", "dryRun": True}, []),
-        (additions.EraseRequest, ERASE | {"contxt": "c"}, ["contxt"]),
-        (additions.EraseRequest, ERASE | {"dryRun": "yes"}, ["dryRun"]),
-        (additions.EraseRequest, ERASE | {"context": "c", "task": "t"}, [""]),
-        (additions.EraseRequest, {"tenant": "acme", "owner": ""}, ["owner"]),
-        (additions.EraseRequest, ERASE | {"context": None}, ["context"]),
-        (additions.RedriveRequest, {"all": True}, []),
-        (additions.RedriveRequest, {"host": "h", "since": "2026-05-28T09:30:00Z"}, []),
-        (additions.RedriveRequest, {}, [""]),
-        (additions.RedriveRequest, {"all": False}, [""]),
-        (additions.RedriveRequest, {"host": 1}, ["host"]),
-        (additions.RedriveRequest, {"since": "yesterday"}, ["since"]),
-        (additions.ListDeliveriesQuery, {"limit": "1000", "host": "h"}, []),
-        (additions.ListDeliveriesQuery, {"limit": "1001"}, ["limit"]),
-        (additions.ListDeliveriesQuery, {"limit": "0"}, ["limit"]),
     ],
 )
 def test_a_request_is_read_or_refused_with_its_fields(model: Any, params: Any, fields: list[str]) -> None:
@@ -121,7 +105,6 @@ MODELS: set[Any] = {
     v1.ListTasksResponse,
     v1_card.AgentCard,
     additions.Deliveries,
-    additions.EraseRequest,
     additions.UploadRequest,
 }
 

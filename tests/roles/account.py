@@ -7,25 +7,31 @@ go over HTTP on this machine.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import threading
 from base64 import b64encode
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from unittest.mock import patch
 from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
+import pytest
 from moto import mock_aws
 from moto.backends import get_backend
+from rich.console import Console
 
 from a2a_serverless.adapters.dynamodb.keys import EVENTS, HEAD
 from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.cli.app import run
+from a2a_serverless.cli.options import CliContext
+from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.wiring.api import make_api
-from a2a_serverless.wiring.eraser import make_eraser
 from a2a_serverless.wiring.notifier import make_notifier
 from a2a_serverless.wiring.relay import make_relay
 from a2a_serverless.wiring.rotator import make_rotator
@@ -38,7 +44,7 @@ from tests.contract.schema import table_schema
 from tests.functions.template import resources
 from tests.loggers import kept_loggers
 from tests.manifests import manifest_of_samples
-from tests.roles.policies import Stack
+from tests.roles.policies import Stack, document
 from tests.roles.recorder import ACCOUNT, REGION, Recorder
 from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
 
@@ -49,7 +55,6 @@ if TYPE_CHECKING:
 
 WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"
-OPERATOR: Final = "a2a_operator"
 FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
     "api": make_api,
     "worker": make_worker,
@@ -57,7 +62,6 @@ FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
     "notifier": make_notifier,
     "sweeper": make_sweeper,
     "rotator": make_rotator,
-    "eraser": make_eraser,
 }
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
@@ -152,8 +156,17 @@ class Account:
     def items(self) -> list[dict[str, Any]]:
         return list(self.aws["dynamodb"].scan(TableName=self.name("Table"))["Items"])
 
+    def type(self, *words: str) -> Any:
+        """The JSON that an operator's command prints; its calls are noted by the command's first word."""
+        out, err = (Console(file=io.StringIO(), width=1000, highlight=False) for _ in range(2))
+        with self.recorder.of(words[0]), pytest.raises(SystemExit) as ended:
+            run([*words, "--json"], CliContext(Terminal(out, err), environment={}))
+        text = cast("io.StringIO", out.file).getvalue()
+        assert ended.value.code == 0, text + cast("io.StringIO", err.file).getvalue()
+        return json.loads(text)
+
     def table(self, resource: str) -> Table:
-        """A table as operators reach it, by their own rights."""
+        """A table as operators reach it, with their own permissions."""
         retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
         return Table(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
 
@@ -233,6 +246,17 @@ class Account:
             found |= {name: name, f"{name}.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"}
         return found
 
+    def description(self) -> bytes:
+        """What CloudFormation says of the stack: its outputs."""
+        outputs = {name: self.stack.value(one["Value"]) for name, one in document()["Outputs"].items()}
+        listed = "".join(
+            f"<member><OutputKey>{name}</OutputKey><OutputValue>{escape(str(value))}</OutputValue></member>"
+            for name, value in outputs.items()
+        )
+        stack = f"<member><Outputs>{listed}</Outputs></member>"
+        result = f"<DescribeStacksResult><Stacks>{stack}</Stacks></DescribeStacksResult>"
+        return f"<DescribeStacksResponse>{result}</DescribeStacksResponse>".encode()
+
     def _secret(self, name: str, text: str) -> str:
         return str(self.aws["secretsmanager"].create_secret(Name=name, SecretString=text)["ARN"])
 
@@ -308,8 +332,10 @@ class _Visitor(BaseHTTPRequestHandler):
             return 200, spoken.headers, spoken.body
         if self.path.startswith("/cloudformation"):
             return 200, {}, b""
-        if self.path.startswith("/2015-03-31/functions/EraserFunction/"):
-            answered = self.server.account.functions["eraser"](json.loads(body), Context(60_000))
+        if body.startswith(b"Action=DescribeStacks"):
+            return 200, {"Content-Type": "text/xml"}, self.server.account.description()
+        if self.path.startswith("/2015-03-31/functions/RotatorFunction/"):
+            answered = self.server.account.functions["rotator"](json.loads(body), Context(60_000))
             return 200, {"Content-Type": "application/json"}, json.dumps(answered).encode()
         event = gateway_event(verb, self.path, dict(self.headers.items()), body)
         served = self.server.account.functions["api"](event, Context(60_000))
@@ -336,6 +362,7 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
+            "AWS_ENDPOINT_URL_CLOUDFORMATION": street.url,
             "AWS_ENDPOINT_URL_LAMBDA": street.url,
             "MODELS": parameters.get("Models", ""),
         }

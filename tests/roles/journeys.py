@@ -6,11 +6,12 @@ import hashlib
 import os
 import time
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.domain.access import ApiKey, digest_of
-from tests.roles.account import KEY, MODELS, OPERATOR, WHO, Account, Street, message_event, put, standing
+from tests.roles.account import KEY, MODELS, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def heard() -> tuple[Account, dict[str, set[Need]]]:
         called_agents(account)
         mishaps(account, street)
         races(account)
-        operating(account)
+        operating(account, street)
+        erasing(account)
     found = _told(account, recorder)
     recorder.needs.clear()
     with standing(recorder, "outline={url}/outline", Models=MODELS) as (
@@ -61,7 +63,6 @@ def start(account: Account, street: Street) -> None:
         account.invoke("rotator", {"command": command})
     keys = DynamoApiKeyStore(account.table("AccessTable"))
     keys.add(ApiKey(digest_of(KEY), WHO, "", 0))
-    keys.add(ApiKey(digest_of(OPERATOR), WHO, "", 0, operator=True))
 
 
 def documents(account: Account) -> None:
@@ -181,18 +182,37 @@ class Race:
             self.account.change(head, rev={"N": str(int(head.get("rev", {"N": "1"})["N"]) + 1)})
 
 
-def operating(account: Account) -> None:
-    """What operators do: a look at what was given up, and erasing, once whatever ran has been told."""
-    account.http("GET", "/operator/deliveries", key=OPERATOR)
+def operating(account: Account, street: Street) -> None:
+    """Operators' commands for webhooks, keys that sign, and API keys."""
+    task = account.send("image", {"text": "Draw a boat."}, webhook=f"{street.url}/receiver/failing")
+    account.settle()
+    path, host = f"{WHO.tenant}/{WHO.owner}/{task['id']}", urlsplit(street.url).netloc
+    account.type("push", "list")
+    account.type("push", "list", path)
+    for command in ("show", "redrive", "pause", "resume"):
+        account.type("push", command, path, "hook")
+    account.settle()
+    assert account.type("push", "redrive", "--host", host)["redriven"]
+    account.settle()
+    kid = account.type("keys", "show")["next"]["kid"]
+    account.type("keys", "rotate")
+    account.type("keys", "revoke", kid)
+    made = account.type("callers", "add", "somebody")
+    assert len(account.type("callers", "list")) == 2
+    account.type("callers", "remove", made["id"])
+
+
+def erasing(account: Account) -> None:
+    """An operator erases a task, a context and an owner, once whatever ran has ended."""
     for head in account.heads():
         account.change(head, status_at={"N": "1"})
-    principal = {"tenant": WHO.tenant, "owner": WHO.owner}
-    counted = account.invoke("eraser", {**principal, "dryRun": True})
-    assert account.http("POST", "/operator/erase", {**principal, "dryRun": True}, key=OPERATOR) == counted
+    owner = f"{WHO.tenant}/{WHO.owner}"
+    assert account.type("erase", "owner", owner, "--dry-run")["blobs"]
     working = account.send("image", {"text": "Draw a boat."})
-    account.invoke("eraser", {**principal, "task": working["id"]})
-    account.invoke("eraser", {**principal, "context": working["contextId"]})
-    assert account.http("POST", "/operator/erase", principal, key=OPERATOR)["blobs"]
+    account.type("erase", "task", f"{owner}/{working['id']}", "--yes")
+    account.type("erase", "context", f"{owner}/{working['contextId']}", "--yes")
+    erased = account.type("erase", "owner", owner, "--yes")
+    assert all(erased.values()), erased
 
 
 def models(account: Account) -> None:

@@ -37,7 +37,10 @@ class Need:
 
 
 class Recorder:
-    """What each function needed so far, by the function's short name. ``before`` is told of each call that begins."""
+    """What each function needed so far, by its short name, and each group of commands, by its word.
+
+    ``before`` is told of each call that begins.
+    """
 
     def __init__(self) -> None:
         self.needs: dict[str, set[Need]] = {}
@@ -63,6 +66,11 @@ class Recorder:
             yield
         finally:
             handlers.BUILTIN_HANDLERS.remove(hook)
+
+
+def _cloudformation(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    stack = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{params['StackName']}/id"
+    yield Need(f"cloudformation:{operation}", stack)
 
 
 def _dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
@@ -124,6 +132,7 @@ def _bedrock(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
 
 
 KNOWN: Final[dict[str, Callable[[str, Mapping[str, Any]], Iterator[Need]]]] = {
+    "cloudformation": _cloudformation,
     "dynamodb": _dynamodb,
     "s3": _s3,
     "sqs": _sqs,

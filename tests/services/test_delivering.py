@@ -14,13 +14,14 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.protocol.additions import Delivery, DeliverySelection
+from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
+    DeliverySelection,
     list_deliveries,
     list_exhausted,
     pause,

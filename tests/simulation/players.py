@@ -15,10 +15,9 @@ from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
 from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.protocol.additions import EraseRequest
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
-from a2a_serverless.services.erasure import ErasureService, erase_all, run_request
+from a2a_serverless.services.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
 from tests.replay.plays import compare, effects_of_run
@@ -86,9 +85,8 @@ class Players:
         self._talk(program)
 
     def _erase(self, task_id: str) -> None:
-        play, wanted = self._play, EraseRequest(tenant=ME.tenant, owner=ME.owner, task=task_id)
-        erasure = self._erasure()
-        play.ask(lambda: erase_all(lambda: run_request(erasure, wanted), play.simulation.clock.sleep))
+        scope = ErasureScope(ME, task=task_id)
+        self._play.ask(lambda: erase(self._erasure(), scope, lambda _: None))
         self.erased_tasks.append(task_id)
 
     def _erasure(self) -> ErasureService:

@@ -1,4 +1,4 @@
-"""An operator's work on the deployed stack: the program as it is typed, with nothing but ``--local``; and its API."""
+"""An operator's work on the deployed stack: the program as it is typed, with nothing but ``--local``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from a2a_serverless.adapters.dynamodb.keys import HEAD, key_of_path
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.services.erasure import make_response
 from a2a_serverless.wiring.operators import make_operations, redrive_receiver
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
@@ -79,19 +77,24 @@ class Operator:
         """A call of the deployed REST API."""
         return asked(self.stack.deployment.rest_url, path, verb, body)
 
-    def type(self, *words: str) -> Any:
-        """What the program says, as JSON."""
+    def typing(self, *words: str) -> subprocess.Popen[str]:
+        """The program, which runs."""
         program = Path(sys.executable).with_name("a2a-serverless")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        done = subprocess.run(  # noqa: S603 - our own program
-            [program, *words, "--local", "--json"],
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [program, *words, "--local"],
             env={**environment, "A2A_STATE": str(self.stack.paths.state)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+
+    def type(self, *words: str) -> Any:
+        """What the program says, as JSON."""
+        with self.typing(*words, "--json") as command:
+            out, err = command.communicate()
+        assert command.returncode == 0, out + err
+        return json.loads(out)
 
     def shown(self) -> Any:
         return self.type("push", "show", self.task, self.config)
@@ -141,7 +144,7 @@ def test_webhooks_are_listed_redriven_paused_and_resumed_by_the_program(operator
     assert [one["id"] for one in operator.type("push", "list", operator.task)["deliveries"]] == [operator.config]
 
 
-def test_what_was_given_up_is_found_and_redriven_by_host_from_the_program_and_over_the_api(operator: Operator) -> None:
+def test_what_was_given_up_is_found_and_redriven_by_host(operator: Operator) -> None:
     operator.answers(HTTPStatus.OK)
     operator.send()
     host = f"127.0.0.1:{operator.server.server_port}"
@@ -153,13 +156,6 @@ def test_what_was_given_up_is_found_and_redriven_by_host_from_the_program_and_ov
     assert [(one["task"], one["state"]) for one in listed] == [(operator.task, "exhausted")]
     assert operator.type("push", "redrive", "--host", host) == {"redriven": [named]}
     eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
-
-    operator.give_up()
-    where = f"operator/deliveries?host={host}"
-    assert [one["id"] for one in eventually(lambda: operator.http("GET", where)["deliveries"])] == [operator.config]
-    assert operator.http("POST", "operator/deliveries/redrive", {"host": host}) == {"redriven": [named]}
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
-    assert operator.http("POST", f"operator/deliveries/{operator.task}/{operator.config}/pause")["state"] == "paused"
 
 
 def test_what_a_paused_host_holds_is_sent_when_its_receiver_runs_again(stack: LocalStack) -> None:
@@ -196,25 +192,21 @@ def test_keys_are_shown_and_a_key_is_revoked_by_the_program(operator: Operator) 
     assert sorted(public) == sorted([after["current"]["kid"], after["next"]["kid"]])
 
 
-def test_a_task_is_counted_and_erased_over_the_api_and_by_the_program(operator: Operator) -> None:
+def test_a_task_is_counted_and_erased_by_the_program(operator: Operator) -> None:
     operator.answers(HTTPStatus.OK)
     operator.send()
-    owner, _, task = operator.task.rpartition("/")
-    tenant, _, name = owner.partition("/")
-    asked_for = {"tenant": tenant, "owner": name, "task": task}
     eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
-    counted = operator.http("POST", "operator/erase", {**asked_for, "dryRun": True})
-    assert (counted["tasks"], counted["later"]) == (1, 0)
-    assert counted == operator.type("erase", "task", operator.task, "--dry-run")
-    assert operator.http("POST", "operator/erase", asked_for) == as_json(make_response(later=1)), (
-        "it has ended just now"
-    )
+    counted = operator.type("erase", "task", operator.task, "--dry-run")
+    assert (counted["tasks"], counted["items"] > 0) == (1, True)
+    with operator.typing("erase", "task", operator.task, "--yes") as command:
+        assert command.stderr
+        said = command.stderr.readline()
+        command.kill()
+    assert said.startswith("Tasks left: 1. Until "), "it has ended just now"
+    assert operator.shown()["id"] == operator.config
     operator.ended_long_ago()
-    assert operator.http("POST", "operator/erase", asked_for)["tasks"] == 1
-    assert operator.type("erase", "task", operator.task, "--yes") == as_json(make_response())
-    operator.send()
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
-    operator.ended_long_ago()
-    assert operator.type("erase", "task", operator.task, "--yes")["tasks"] == 1
-    with pytest.raises(AssertionError, match="TASK_NOT_FOUND"):
-        operator.http("GET", f"operator/deliveries/{operator.task}")
+    erased = operator.type("erase", "task", operator.task, "--yes")
+    assert erased["tasks"] == 1
+    assert set(operator.type("erase", "task", operator.task, "--yes").values()) == {0}
+    with pytest.raises(AssertionError, match="TaskNotFoundError"):
+        operator.shown()

@@ -15,7 +15,7 @@ from tests.stack.local import LocalStack
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 
 EVIL = "https://evil.example"
-JSON, TEXT, FORM = "application/json", "text/plain", "application/x-www-form-urlencoded"
+JSON, TEXT = "application/json", "text/plain"
 TARGETS = {"x-amz-target": "secretsmanager.ListSecrets", "content-type": "application/x-amz-json-1.1"}
 MESSAGE = json.dumps(
     {
@@ -72,11 +72,6 @@ WISHES = {
     "send a message of no type": Attack("api", "POST", "/document", {}, MESSAGE),
     "send a message over REST": Attack("api", "POST", "/document/message:send", {"content-type": TEXT}, MESSAGE),
     "list tasks": Attack("api", "GET", "/document/tasks", {"a2a-version": "1.0"}),
-    "erase": Attack(
-        "api", "POST", "/operator/erase", {"content-type": TEXT}, '{"tenant": "local", "owner": "anybody"}'
-    ),
-    "redrive": Attack("api", "POST", "/operator/deliveries/redrive", {"content-type": FORM}, '{"all": true}'),
-    "given up": Attack("api", "GET", "/operator/deliveries", {}),
     "upload": Attack(
         "api", "POST", "/document/uploads", {"content-type": TEXT}, json.dumps({"sha256": "0" * 64, "size": 1})
     ),

@@ -35,7 +35,6 @@ SIGNING = {"_cffi_backend", "cryptography", "jwt"}
 FASTAPI = {"annotated_doc", "anyio", "fastapi", "idna", "mangum", "opentelemetry", "starlette"}
 PACKAGES = {
     "api": ALL | SIGNING | FASTAPI | {"agents", "certifi", "h11", "a2a_webhook_receiver", "sample_agents"},
-    "eraser": ALL,
     "notifier": ALL | SIGNING | {"certifi", "h11"},
     "relay": ALL,
     "rotator": ALL | SIGNING | {"agents", "rfc8785"},
@@ -136,7 +135,7 @@ def test_the_samples_are_built_for_the_other_architecture(tmp_path_factory: pyte
 
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     paths = (ROOT / "shared/a2a_serverless/adapters").rglob("*.py")
-    # Of deployed_stack.py functions use only the call of a function; the rest is the operator's command line.
+    # deployed_stack.py is the operator's command line.
     adapters = "\n".join(path.read_text() for path in paths if path.name != "deployed_stack.py")
     asked = set(re.findall(r'[._]client\("([a-z0-9-]+)"', adapters))
     assert asked

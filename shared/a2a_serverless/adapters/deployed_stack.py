@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +16,15 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from a2a_serverless.domain.deployed import CommandFailed, NoCredentials, NoRegion, StackNotFound
+from a2a_serverless.adapters.system import CorrectedClock, SystemClock
+from a2a_serverless.domain.deployed import (
+    AccessDenied,
+    CommandFailed,
+    CredentialsExpired,
+    NoCredentials,
+    NoRegion,
+    StackNotFound,
+)
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
@@ -24,6 +34,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
 
 PAGE: Final = 100
+DENIED: Final = frozenset({"403", "AccessDenied", "AccessDeniedException"})
+EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
+_ACTION: Final = re.compile(r"not authorized to perform: (\S+)")
 
 
 class DeployedStack:
@@ -40,11 +53,21 @@ class DeployedStack:
         except KeyError:
             raise StackNotFound(f"the stack {self._name} has no output {name}: deploy the current template") from None
 
+    def clock(self) -> CorrectedClock:
+        """The clock of AWS, at most some seconds late: that of an operator's machine may be wrong by minutes.
+
+        Raises StackNotFound.
+        """
+        return self._answer[1]
+
     def invoke(self, function: str, event: Mapping[str, Json]) -> JsonObject:
         """Calls a function and returns its answer; raises CommandFailed, and Overloaded when too many functions run."""
         try:
             return invoke_function(self._aws, function, event)
         except (BotoCoreError, ClientError, TimeoutError) as error:
+            failure = failure_of(error)
+            if isinstance(failure, (AccessDenied, CredentialsExpired)):
+                raise failure from error
             raise CommandFailed(f"{function} has not answered: {error}") from error
 
     def alarms(self) -> dict[str, str]:
@@ -66,17 +89,47 @@ class DeployedStack:
                 elif one["ResourceType"] == "AWS::CloudFormation::Stack":
                     yield from self._alarm_names(one["PhysicalResourceId"])
 
-    @cached_property
+    @property
     def _outputs(self) -> dict[str, str]:
+        return self._answer[0]
+
+    @cached_property
+    def _answer(self) -> tuple[dict[str, str], CorrectedClock]:
+        """The outputs, and the clock of who answered."""
         try:
             client: Any = self._aws.client("cloudformation")
             answer = client.describe_stacks(StackName=self._name)
         except (BotoCoreError, ClientError) as error:
             raise _not_found(f"the stack {self._name} cannot be read", error) from error
-        return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}
+        return outputs, _clock_of(answer["ResponseMetadata"]["HTTPHeaders"].get("date", ""))
 
 
-def _not_found(text: str, error: Exception) -> StackNotFound:
+def _clock_of(date: str) -> CorrectedClock:
+    """The clock that shows the time of a Date header, which an answer just had; this machine's without one."""
+    now = SystemClock().now()
+    then = int(parsedate_to_datetime(date).timestamp() * 1000) if date else now
+    return CorrectedClock(then - now)
+
+
+def failure_of(error: Exception) -> CommandFailed | None:
+    """What an error of the AWS SDK means for an operator; None for other errors."""
+    if not isinstance(error, (BotoCoreError, ClientError)):
+        return None
+    answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
+    code, text = answer.get("Code", ""), str(answer.get("Message") or error)
+    if code in DENIED and isinstance(error, ClientError):
+        action = _ACTION.search(text)
+        return AccessDenied(f"AWS denies {action[1] if action else error.operation_name}: {text}")
+    if code in EXPIRED:
+        return CredentialsExpired(f"the AWS credentials have expired: {text}")
+    return CommandFailed(f"AWS has not done it: {error}")
+
+
+def _not_found(text: str, error: Exception) -> Exception:
+    failure = failure_of(error)
+    if isinstance(failure, (AccessDenied, CredentialsExpired)):
+        return failure
     if isinstance(error, NoRegionError):
         return NoRegion("no AWS region is set")
     if isinstance(error, NoCredentialsError):
@@ -84,7 +137,6 @@ def _not_found(text: str, error: Exception) -> StackNotFound:
     return StackNotFound(f"{text}: {error}")
 
 
-REQUEST_TIMEOUT_S: Final = 25  # API Gateway takes 29 for a buffered answer
 FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
 THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 

@@ -19,9 +19,9 @@ from a2a_serverless.domain.metrics import METRICS
 PACKAGE: Final = "a2a_serverless"
 QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptions, whose texts may quote a client
 FIELDS: Final = METRICS.keys() | set(
-    "agent apiKeys attempt blobs call command config count enqueued error event fence function function_request_id "  # noqa: SIM905
-    "host items kid kind later message_id ms of operation outcome owner queue raised_at reason record records "
-    "reference remedy seconds service state status task tasks tenant trace version".split()
+    "agent attempt call command config count enqueued error event fence function function_request_id "  # noqa: SIM905
+    "host kid kind message_id ms of operation outcome owner queue raised_at reason record records "
+    "reference remedy seconds service state status task tenant trace version".split()
 )
 
 

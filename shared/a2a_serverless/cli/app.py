@@ -121,7 +121,6 @@ check http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local # On the st
 check https://agents.example.com --json # For a pipeline: exit code 1 when anything fails
 callers add alice # A key for alice
 callers add alice --tenant acme --note laptop --stack my-agents # In its own tenant
-callers add duty --operator # Also for the operator's API
 callers add monitor --scope a2a:read # A key that may only read
 erase task default/alice/TASK --dry-run # Count first
 erase task default/alice/TASK # Then erase: it asks first

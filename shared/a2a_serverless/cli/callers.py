@@ -22,7 +22,6 @@ Owner = Annotated[
     str, typer.Argument(help="The owner that the key authenticates.", metavar="OWNER", show_default=False)
 ]
 Tenant = Annotated[str, typer.Option(help="The tenant that the owner belongs to.")]
-Operator = Annotated[bool, typer.Option("--operator", help="The key also gives access to the operator's API.")]
 Note = Annotated[str, typer.Option(help="What the key is for.", metavar="TEXT")]
 Scopes = Annotated[
     list[str],
@@ -38,7 +37,6 @@ def add_caller(
     owner: Owner,
     *,
     tenant: Tenant = "default",
-    operator: Operator = False,
     note: Note = "",
     scope: Scopes = [FULL_SCOPE],  # noqa: B006 - Typer copies it
 ) -> None:
@@ -48,7 +46,7 @@ def add_caller(
         raise typer.BadParameter(f"{wrong[0]!r} is no scope: a2a, a2a:AGENT, a2a:read or a2a:AGENT:read")
     key = encode_key(os.urandom(ENTROPY_BYTES))
     made_at = time.time_ns() // 1_000_000
-    made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, operator, frozenset(scope))
+    made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, frozenset(scope))
     stack.cli.api_keys(stack.name).add(made)
     stack.terminal.result({"key": key, **_printed(made)}, f"{key}\n")
     stack.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
@@ -75,8 +73,7 @@ def remove_caller(stack: StackContext, key: KeyId) -> None:
 
 
 def _cells(key: ApiKey) -> list[str]:
-    may = ",".join(["operator"] * key.operator + sorted(key.scopes))
-    words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, may, key.note)
+    words = (key.digest[:SHOWN], key.principal.tenant, key.principal.owner, ",".join(sorted(key.scopes)), key.note)
     return [one_line(word, 60) for word in words]
 
 
@@ -86,7 +83,6 @@ def _printed(key: ApiKey) -> "JsonObject":
         "id": key.digest,
         "tenant": principal.tenant,
         "owner": principal.owner,
-        "operator": key.operator,
         "scopes": [*sorted(key.scopes)],
         "note": key.note,
         "madeAt": key.made_at,

@@ -3,7 +3,14 @@
 from a2a_serverless.cli.options import LOCAL_URL, CliContext, NoSuchAgent, UserError
 from a2a_serverless.cli.terminal import Explained
 from a2a_serverless.client import HttpError, Unreachable
-from a2a_serverless.domain.deployed import CommandFailed, NoCredentials, NoRegion, StackNotFound
+from a2a_serverless.domain.deployed import (
+    AccessDenied,
+    CommandFailed,
+    CredentialsExpired,
+    NoCredentials,
+    NoRegion,
+    StackNotFound,
+)
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.project import ProjectError
@@ -14,6 +21,8 @@ LOCALLY = "or use --local for the stack on this machine"
 DEPLOYED: dict[type[Exception], str] = {
     NoRegion: f"set AWS_DEFAULT_REGION, such as AWS_DEFAULT_REGION=eu-central-1, {LOCALLY}",
     NoCredentials: f"set AWS_PROFILE, or sign in with `aws login` or `aws configure`, {LOCALLY}",
+    AccessDenied: "allow your role what docs/roles.md says for operators, or choose another one with AWS_PROFILE",
+    CredentialsExpired: "sign in again, and start the command again",
 }
 # Errors of API Gateway itself, and what helps.
 GATEWAYS = {
@@ -38,7 +47,7 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
             return _explain_http(error, cli)
         case A2AError():
             return Explained(code_of(error).name, _with_violations(error), _when_refused(error, cli))
-    return _explain_of_stack(error)
+    return _explain_of_stack(error) or _explain_of_aws(error)
 
 
 def _explain_http(error: HttpError, cli: CliContext) -> Explained:
@@ -59,6 +68,13 @@ def _explain_of_stack(error: Exception) -> Explained | None:
         case StackError():
             return Explained("StackError", str(error))
     return None
+
+
+def _explain_of_aws(error: Exception) -> Explained | None:
+    from a2a_serverless.adapters.deployed_stack import failure_of
+
+    failure = failure_of(error)
+    return _explain_of_stack(failure) if failure else None
 
 
 def _sentence(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """The operator's commands: webhooks of a deployed stack, and the keys that sign them.
 
-They use the stack's table, queue and rotator with the current AWS credentials and region; anyone with rights to those
-is an operator. ``--local`` means the stack that ``up`` has started, and ignores the AWS settings.
+They use the stack's table, queue and rotator with the current AWS credentials and region; anyone with permissions for
+those is an operator (docs/roles.md). ``--local`` means the stack that ``up`` has started, and ignores the AWS settings.
 """
 
 import re
@@ -18,10 +18,11 @@ from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey
 from a2a_serverless.domain.push import WebhookStatus
-from a2a_serverless.protocol.additions import Delivery, DeliverySelection
+from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.protojson import as_json, read_timestamp, timestamp_text
 from a2a_serverless.services.delivery_admin import (
     DeliveryAdmin,
+    DeliverySelection,
     list_exhausted,
     list_statuses,
     pause,

@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,15 +82,18 @@ class Terminal:
     _is_waiting: bool = False
 
     @contextmanager
-    def waiting(self, title: str) -> Iterator[None]:
-        """Shows on a terminal that the block waits, and for what. Nothing may be written in the block."""
+    def waiting(self, title: str) -> Iterator[Callable[[str], None]]:
+        """Shows on a terminal that the block waits, and for what; the block gets a function that changes the title.
+
+        Nothing but notes may be written in the block.
+        """
         if self._is_waiting or not self.err.is_interactive:
-            yield
+            yield lambda _: None
             return
         self._is_waiting = True
         try:
-            with self.err.status(escape(title)):
-                yield
+            with self.err.status(escape(title)) as status:
+                yield lambda changed: status.update(escape(changed))
         finally:
             self._is_waiting = False
 

@@ -84,7 +84,7 @@ class TrustedIssuer(NamedTuple):
 
 
 class ApiKey(NamedTuple):
-    """An API key of ``principal``; with ``operator`` it also opens the operator API.
+    """An API key of ``principal``.
 
     ``digest`` is the SHA-256 (hex) of the key; a plain hash is enough for 256 random bits.
     """
@@ -93,7 +93,6 @@ class ApiKey(NamedTuple):
     principal: Principal
     note: str
     made_at: int
-    operator: bool = False
     scopes: frozenset[str] = frozenset({FULL_SCOPE})
 
     @property

@@ -26,4 +26,12 @@ class NoCredentials(StackNotFound):
 
 
 class CommandFailed(Exception):
-    """A function of the stack failed; its log says why."""
+    """A function of the stack failed, and its log says why; or AWS did not do what a command needs."""
+
+
+class AccessDenied(CommandFailed):
+    """AWS denies the current credentials an action, which the text names."""
+
+
+class CredentialsExpired(CommandFailed):
+    """The current credentials were valid, and are no longer."""

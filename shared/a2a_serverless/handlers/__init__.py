@@ -1,1 +1,1 @@
-"""Lambda handlers for everything but HTTP: queues, the table's stream, schedules, operators' requests."""
+"""Lambda handlers for everything but HTTP: queues, the table's stream, schedules, commands for the key ring."""

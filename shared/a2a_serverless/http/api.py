@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.ports.keys import Publications
@@ -47,10 +46,6 @@ class Authenticator(Protocol):
         """Returns the caller in the tenant that the request names; raises TaskNotFound if it may not act there."""
         ...
 
-    def is_operator(self, headers: Mapping[str, str]) -> bool:
-        """Whether the caller is an operator, who may see and change the webhooks of all owners, and erase."""
-        ...
-
 
 class AllowAnonymous:
     """Every caller is the same principal, in any tenant that it names. For local runs only."""
@@ -61,10 +56,6 @@ class AllowAnonymous:
 
     def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
         return replace(principal, tenant=tenant)
-
-    def is_operator(self, headers: Mapping[str, str]) -> bool:
-        del headers
-        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -93,11 +84,6 @@ class OidcOrApiKey:
         if tenant != principal.tenant:
             raise TaskNotFound
         return principal
-
-    def is_operator(self, headers: Mapping[str, str]) -> bool:
-        """True only for API keys that were made for an operator, never for an issuer's token."""
-        found = self._key(_credentials(headers)[0])
-        return found is not None and found.operator
 
     def _key(self, key: str) -> ApiKey | None:
         """Returns the stored key. What cannot be one of our keys is not looked up."""
@@ -146,8 +132,7 @@ Run = Callable[[Callable[[], Response]], Awaitable[Response]]
 class Api:
     """The dependencies of the endpoints.
 
-    Receivers may cache the key set for ``jwks_max_age_s``; a stream lasts ``stream_ms``. ``eraser`` returns the answer
-    of the eraser function, and raises TimeoutError if that still runs. ``run`` runs the endpoints.
+    Receivers may cache the key set for ``jwks_max_age_s``; a stream lasts ``stream_ms``. ``run`` runs the endpoints.
     """
 
     service: TaskService
@@ -160,7 +145,6 @@ class Api:
     limits: Limits = LIMITS
     rest_binding: Binding = "rest"
     limiter: RateLimiter | None = None
-    eraser: Callable[[JsonObject], JsonObject] | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None
     console: bool = False

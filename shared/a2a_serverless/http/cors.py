@@ -1,7 +1,7 @@
 """CORS (the Fetch standard): lets browser pages of the configured origins call us; off by default.
 
 Callers authenticate by a header and never by a cookie, so credentials are not allowed. CORS holds for agents' paths and
-public documents, not for the operator's API and the callbacks. Starlette's middleware does not do: it answers 400 to
+public documents, not for the callbacks. Starlette's middleware does not do: it answers 400 to
 preflights of other origins, and to those that ask for other headers.
 """
 
@@ -31,7 +31,7 @@ PREFLIGHT: Final = {
     "access-control-allow-headers": ALLOWED_HEADERS,
     "access-control-max-age": str(MAX_AGE_S),
 }
-WITHOUT: Final = frozenset({"operator", "callbacks"})
+WITHOUT: Final = "callbacks"
 
 
 class Cors:
@@ -41,7 +41,7 @@ class Cors:
         self._app, self._origins = app, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].strip("/").partition("/")[0] in WITHOUT:
+        if scope["type"] != "http" or scope["path"].strip("/").partition("/")[0] == WITHOUT:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)

@@ -1,4 +1,4 @@
-"""HTTP+JSON (specification 11), and what we add to it: uploads, delivery logs and the operator's API, by FastAPI.
+"""HTTP+JSON (specification 11), and what we add to it: uploads and delivery logs, by FastAPI.
 
 FastAPI routes and describes. Bodies are read by the codecs, as over JSON-RPC, so that both refuse the same in the same
 words. A path without ``/v1`` is 1.0, and may begin with a tenant; what the path says goes before what the body or the
@@ -19,15 +19,16 @@ from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.routing import BaseRoute, Match, Route
 
+from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operations import Envelope, make_handler
-from a2a_serverless.http.operator_api import named_delivery
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
+    Delivery,
     Timeline,
     UploadedPart,
     UploadRequest,
@@ -76,7 +77,8 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
 def show_deliveries(api: Api, request: HttpRequest) -> Response:
     """The delivery status of the webhooks of the caller's task. Raises TaskNotFound, InsufficientScope."""
     found = list_deliveries(*_own_task(api, request))
-    return json_answer(Deliveries(deliveries=tuple(map(named_delivery, found))).json_bytes())
+    deliveries = tuple(Delivery.of(one, path(*one.key)) for one in found)
+    return json_answer(Deliveries(deliveries=deliveries).json_bytes())
 
 
 def show_timeline(api: Api, request: HttpRequest) -> Response:
@@ -109,8 +111,6 @@ EMPTY: Final = b"{}"
 
 def make_rest(api: Api) -> ASGIApp:
     """The routes. Errors leave them as exceptions, for the middleware of the application."""
-    from a2a_serverless.http.operator_api import OPERATIONS, check_operator
-
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
     app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
@@ -126,13 +126,12 @@ def make_rest(api: Api) -> ASGIApp:
     for route in LEGACY_ROUTES:
         path = "/legacy/{agent}" + route.path(typed=True)
         add(path, route.verb, route.name, partial(_answer, route), shown=False)
-    for path, verb, name, endpoint, _ in (*ADDED, *OPERATIONS):
+    for path, verb, name, endpoint, _ in ADDED:
         add(path, verb, name, endpoint)
     add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
     known = tuple(app.routes)
     for path, check in (
         ("/legacy/{agent}/{path:path}", _sign_in),
-        ("/operator/{path:path}", check_operator),
         ("/{agent:agent}/{path:path}", _sign_in),
         ("/{path:path}", _know_nothing),
     ):
@@ -141,19 +140,17 @@ def make_rest(api: Api) -> ASGIApp:
 
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
-    """The endpoint of the OpenAPI document, which shows the operator's paths to operators only."""
-    from a2a_serverless.http.operator_api import OPERATIONS
+    """The endpoint of the OpenAPI document."""
     from a2a_serverless.http.routes import describe
     from a2a_serverless.services.publish import base_url_in
 
     @cache
-    def document(agents: tuple[str, ...], base_url: str, *, operator: bool) -> bytes:
-        added = (*ADDED, *OPERATIONS) if operator else ADDED
-        return dumps(describe(routes, {name: told for _, _, name, _, told in added}, agents, base_url))
+    def document(agents: tuple[str, ...], base_url: str) -> bytes:
+        return dumps(describe(routes, {name: told for _, _, name, _, told in ADDED}, agents, base_url))
 
     def show_document(api: Api, request: HttpRequest) -> Response:
-        operator = api.authenticator.is_operator(request.headers)
-        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.public), operator=operator))
+        del request
+        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.public)))
 
     return show_document
 

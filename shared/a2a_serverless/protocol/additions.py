@@ -1,4 +1,4 @@
-"""What we add to the protocol, the same for every version: deliveries, uploads, callbacks, the operator's API.
+"""What we add to the protocol, the same for every version: deliveries, uploads, callbacks.
 
 No secret of a webhook is in what goes out.
 """
@@ -8,19 +8,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-from pydantic import ConfigDict, PlainValidator, WithJsonSchema, model_validator
+from pydantic import PlainValidator, WithJsonSchema
 
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.events import StatusEvent, event_size
-from a2a_serverless.protocol.protojson import Flag, Metadata, ProtoModel, ShortText, Timestamp, violation, whole
+from a2a_serverless.protocol.protojson import Metadata, ProtoModel, Timestamp, violation
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.push import Attempt, WebhookStatus
     from a2a_serverless.domain.timeline import Span, TaskTimeline
 
-LISTED: Final = 100
-LISTED_MOST: Final = 1000
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -85,7 +83,7 @@ class Delivery(ProtoModel):
 
     @classmethod
     def of(cls, one: WebhookStatus, task: str | None = None) -> Self:
-        """What is stored of a webhook. ``task`` is its task as the paths of the operator's API name it."""
+        """What is stored of a webhook. ``task`` is its task as the operator's commands name it."""
         config, cursor = one.config, one.cursor
         is_active = cursor.state == "active"
         pause = HostPause(until=cursor.next_at, unanswered=cursor.unanswered) if cursor.unanswered else None
@@ -190,87 +188,6 @@ class Timeline(ProtoModel):
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
             usage=timeline.usage,
         )
-
-
-# --- the operator's API ----------------------------------------------------------------------------------------------
-
-
-class DeliverySelection(ProtoModel):
-    """Deliveries that were given up: at a host, since a time."""
-
-    host: ShortText = None
-    since: Timestamp = None
-
-
-class ListDeliveriesQuery(DeliverySelection):
-    """``GET /operator/deliveries``."""
-
-    limit: Annotated[int, whole(1, LISTED_MOST), WithJsonSchema({"type": "integer", "maximum": LISTED_MOST})] = LISTED
-
-
-class RedriveRequest(DeliverySelection):
-    """``POST /operator/deliveries/redrive``: nobody redrives everything by an empty body."""
-
-    all: Flag = False
-
-    @model_validator(mode="after")
-    def _check_meant(self) -> Self:
-        if not (self.all or self.host or self.since):
-            raise violation("must say what is meant: host, since, or all: true")
-        return self
-
-
-class RedrivenDelivery(ProtoModel):
-    """A webhook that was given up and is sent to again."""
-
-    task: str
-    id: str
-
-
-class RedriveResponse(ProtoModel):
-    """The webhooks that are sent to again."""
-
-    redriven: tuple[RedrivenDelivery, ...]
-
-
-def _named(value: object) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise violation("must be a name")
-
-
-def _exactly(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise violation("must be true or false")
-
-
-class EraseRequest(ProtoModel):
-    """``POST /operator/erase``. Nobody erases an owner by leaving something out: what is not known is refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    tenant: Annotated[str, PlainValidator(_named)]
-    owner: Annotated[str, PlainValidator(_named)]
-    context: Annotated[str | None, PlainValidator(_named)] = None
-    task: Annotated[str | None, PlainValidator(_named)] = None
-    dry_run: Annotated[bool, PlainValidator(_exactly), WithJsonSchema({"type": "boolean"})] = False
-
-    @model_validator(mode="after")
-    def _check_scope(self) -> Self:
-        if self.context and self.task:
-            raise violation("must name the context or the task, not both")
-        return self
-
-
-class EraseResponse(ProtoModel):
-    """How much was erased, and what is left for later."""
-
-    tasks: int
-    items: int
-    blobs: int
-    api_keys: int
-    later: int
 
 
 # --- uploads and callbacks -------------------------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """The delivery status of webhooks, for owners and operators; operators may also pause, resume and redrive them.
 
-An operator needs rights to the table and the queue. An owner sees only its own tasks, because their keys contain it.
+An operator needs permissions for the table and the queue. An owner sees only its own tasks, because their keys contain
+it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
@@ -15,7 +16,6 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.ports.tasks import SHARDS
-from a2a_serverless.protocol.additions import DeliverySelection
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.delivery import BreakerStore, PushStore
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.services.erasure import ErasureService
 
 ATTEMPTS_SHOWN: Final = 100
 EVERYTHING: Final = 1_000_000
@@ -42,11 +43,18 @@ class DeliveryAdmin:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """All that an operator can do. ``rotator`` and ``eraser`` send a command to that function and return its answer."""
+    """All that an operator can do. ``rotator`` sends a command to that function and returns its answer."""
 
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
-    eraser: Callable[[JsonObject], JsonObject]
+    erasure: ErasureService
+
+
+class DeliverySelection(NamedTuple):
+    """Webhooks that were given up: of a host (``name`` or ``name:port``), since a time (ms)."""
+
+    host: str | None = None
+    since: int | None = None
 
 
 def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
@@ -123,7 +131,7 @@ def resume(admin: DeliveryAdmin, key: TaskKey, config_id: str) -> Cursor:
 def _selected(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
     """The webhooks given up since ``selection.since``, longest ago first; all by default.
 
-    With ``selection.host`` (``name`` or ``name:port``) only those of the host, then those that wait there.
+    With ``selection.host`` only those of the host, then those that wait there.
     """
     rows = iter(admin.store.list_exhausted(EVERYTHING, selection.since or 0))
     if not selection.host:

@@ -1,23 +1,22 @@
 """Erases a task, a context or an owner: everything that is stored of it, in the tables and the bucket.
 
-A running task is canceled first. Nothing of a task is erased until ``ERASE_AFTER_MS`` after its end: by then the lease
-of its last run, and every write that began in it, are over. A later write is refused (``adapters.dynamodb.fence``). The
-head is erased last, because tasks are found by it. So erasure is resumable and idempotent.
+A running task is canceled first. Nothing of a task that ran is erased until ``ERASE_AFTER_MS`` after its end: by then
+the lease of its last run, and every write that began in it, are over. A later write is refused
+(``adapters.dynamodb.fence``). The head is erased last, because tasks are found by it. So whoever was interrupted starts
+again, and several may erase at once: what one has erased the other does not find.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.values import conversation
-from a2a_serverless.protocol.additions import EraseRequest, EraseResponse
 from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
@@ -25,6 +24,7 @@ from a2a_serverless.services.webhooks import close
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.contents import BlobStore
     from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.keys import ApiKeyStore
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.ports.tasks import TaskLog
 
-ERASE_LIMIT_MS: Final = 15_000
 ERASE_AFTER_MS: Final = 120_000
-PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,95 +49,108 @@ class ErasureService:
     place: Callable[..., str]
 
 
-def make_response(**counts: int) -> EraseResponse:
-    """A response with these counts; the others are 0."""
-    return EraseResponse(**dict.fromkeys(EraseResponse.model_fields, 0) | counts)
+class ErasureScope(NamedTuple):
+    """What is erased: a task, a context, or without both the owner with its API keys."""
+
+    principal: Principal
+    context: str | None = None
+    task: str | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether all of the owner is erased."""
+        return self.context is None and self.task is None
 
 
-def run_request(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
-    """Counts, or erases for ``ERASE_LIMIT_MS`` at most; ``later`` says how many tasks are left for the next request."""
-    if wanted.dry_run:
-        return count(erasure, wanted)
-    return erase(erasure, wanted, erasure.clock.now() + ERASE_LIMIT_MS)
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much is stored, or was erased: tasks, items of the table, objects of the bucket, API keys."""
+
+    tasks: int = 0
+    items: int = 0
+    blobs: int = 0
+    api_keys: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
-def count(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
+class Progress(NamedTuple):
+    """What is erased so far. ``left`` tasks wait until the time ``until`` (ms), 0 if none does."""
+
+    erased: Counts
+    left: int = 0
+    until: int = 0
+
+
+def count(erasure: ErasureService, scope: ErasureScope) -> Counts:
     """Counts what ``erase`` would erase, except idempotency records, uploads and callback addresses. Writes nothing."""
-    keys, owner = list(_tasks(erasure, wanted)), _owner(wanted)
-    places = [_blobs_of(erasure, key) for key in keys]
-    if owner:
-        places = [erasure.place(owner.tenant, owner.owner)]
-    if wanted.context:
-        places.append(_blobs_of(erasure, conversation(wanted.tenant, wanted.owner, wanted.context)))
-    return make_response(
+    keys = list(_tasks(erasure, scope))
+    of_tasks = [] if scope.is_owner else [_blobs_of(erasure, key) for key in keys]  # an owner's place has its tasks'
+    places = [*of_tasks, *_shared_places(erasure, scope)]
+    return Counts(
         tasks=len(keys),
-        items=sum(map(erasure.erasure_store.count_items, keys)) + _count_shared(erasure, wanted),
+        items=sum(map(erasure.erasure_store.count_items, keys)) + _count_shared(erasure, scope),
         blobs=sum(1 for place in places for _ in erasure.blobs.list_names(place)),
-        api_keys=len(_keys_of(erasure, owner)) if owner else 0,
+        api_keys=len(_keys_of(erasure, scope)),
     )
 
 
-def erase(erasure: ErasureService, wanted: EraseRequest, until: int) -> EraseResponse:
-    """Erases what need not wait, until the time ``until`` (ms) at most; ``later`` counts the tasks that are left.
+def erase(erasure: ErasureService, scope: ErasureScope, report: Callable[[Progress], None]) -> Counts:
+    """Erases the scope and returns how much that was; calls ``report`` after each task, and before it waits.
 
-    Tasks are erased while they are listed: an owner may have so many that the list alone takes longer than that.
+    It waits until each task that ran may be erased, then looks again: an owner may have started others meanwhile. Of
+    two erasures at once both may count the same items.
     """
-    owner = _owner(wanted)
-    done = make_response(api_keys=_revoke(erasure, owner) if owner else 0)
-    met: set[TaskKey] = set()  # a task that was canceled just now is listed again at the end
-    for key in _tasks(erasure, wanted):
-        if key in met:
-            continue
-        met.add(key)
-        over = erasure.clock.now() >= until
-        left = over or not _is_safe_to_erase(erasure, key)
-        done = _add(done, make_response(later=1) if left else _erase_task(erasure, key))
-    return done if done.later else _add(done, _erase_shared(erasure, wanted))
+    done = Counts(api_keys=_revoke(erasure, scope))
+    while True:
+        met: set[TaskKey] = set()  # a task that was canceled just now is listed again at the end
+        times: list[int] = []
+        for key in _tasks(erasure, scope):
+            if key in met:
+                continue
+            met.add(key)
+            may_at = _end(erasure, key)
+            if may_at > erasure.clock.now():
+                times.append(may_at)
+                continue
+            done += _erase_task(erasure, key)
+            report(Progress(done))
+        if not times:
+            return done + _erase_shared(erasure, scope)
+        until = max(times)
+        report(Progress(done, len(times), until))
+        erasure.clock.sleep(max(0, until - erasure.clock.now()) / 1000)
 
 
-def erase_all(ask: Callable[[], EraseResponse], sleep: Callable[[float], None]) -> EraseResponse:
-    """Repeats ``ask`` until no task is left, with ``PAUSE_S`` in between. Returns the sum of the results."""
-    done = ask()
-    while done.later:
-        sleep(PAUSE_S)
-        done = _add(done.model_copy(update={"later": 0}), ask())
-    return done
-
-
-def _add(one: EraseResponse, other: EraseResponse) -> EraseResponse:
-    """The sum of both responses."""
-    return make_response(**{name: count + getattr(other, name) for name, count in one})
-
-
-def _tasks(erasure: ErasureService, wanted: EraseRequest) -> Iterator[TaskKey]:
-    principal = Principal(wanted.tenant, wanted.owner)
-    if wanted.task is not None:
-        key = principal.key(wanted.task)
+def _tasks(erasure: ErasureService, scope: ErasureScope) -> Iterator[TaskKey]:
+    if scope.task is not None:
+        key = scope.principal.key(scope.task)
         if erasure.erasure_store.count_items(key):
             yield key
         return
     after, more = None, True
     while more:
-        found, after = erasure.erasure_store.list_tasks(principal, wanted.context, after)
+        found, after = erasure.erasure_store.list_tasks(scope.principal, scope.context, after)
         yield from found
         more = after is not None
 
 
-def _is_safe_to_erase(erasure: ErasureService, key: TaskKey) -> bool:
-    """Cancels the task if it is running; true once no worker can still write."""
+def _end(erasure: ErasureService, key: TaskKey) -> int:
+    """Cancels the task if it is running; returns since when (ms) no worker can still write, 0 if none ever ran."""
     snapshot = erasure.log.read_head(key)
     if snapshot is None:
-        return True
+        return 0
     head, by = snapshot.head, erasure.ids.new()
     with suppress(TaskNotCancelable, TaskNotFound):
         change_task(
             erasure.log, key, head.agent, lambda snapshot: heads.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
-        return head.fence == 0
-    return head.fence == 0 or erasure.clock.now() >= head.status_at + ERASE_AFTER_MS
+    ended = erasure.log.read_head(key)
+    return ended.head.status_at + ERASE_AFTER_MS if ended and ended.head.fence else 0
 
 
-def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
+def _erase_task(erasure: ErasureService, key: TaskKey) -> Counts:
     while cursors := erasure.store.list_cursors(key):  # a client may register others meanwhile
         for cursor in cursors:
             close(erasure.store, erasure.clock, key, cursor.config_id)
@@ -148,7 +159,7 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> EraseResponse:
     places = [*uploads, _blobs_of(erasure, key)]
     blobs = sum(_erase_blobs(erasure, place) for place in places)
     own = erasure.erasure_store.erase_task(key)
-    return make_response(tasks=1 if own else 0, items=items + own, blobs=blobs)
+    return Counts(tasks=1 if own else 0, items=items + own, blobs=blobs)
 
 
 def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[str, str]], list[str], list[str]]:
@@ -178,32 +189,36 @@ def _erase_blobs(erasure: ErasureService, place: str) -> int:
     return len(names)
 
 
-def _revoke(erasure: ErasureService, principal: Principal) -> int:
-    """Revokes the owner's API keys, so that it can send nothing new. Returns how many."""
-    keys = _keys_of(erasure, principal)
+def _revoke(erasure: ErasureService, scope: ErasureScope) -> int:
+    """Revokes the API keys of an owner that is erased, so that it can send nothing new. Returns how many."""
+    keys = _keys_of(erasure, scope)
     for digest in keys:
         erasure.api_keys.revoke(digest)
     return len(keys)
 
 
-def _erase_shared(erasure: ErasureService, wanted: EraseRequest) -> EraseResponse:
+def _erase_shared(erasure: ErasureService, scope: ErasureScope) -> Counts:
     """Erases what belongs to no single task: of an owner, or of a conversation."""
-    principal = Principal(wanted.tenant, wanted.owner)
-    if _owner(wanted):
-        blobs = _erase_blobs(erasure, erasure.place(wanted.tenant, wanted.owner))
-        return make_response(items=erasure.erasure_store.erase_owner(principal), blobs=blobs)
-    if wanted.context:
-        place = _blobs_of(erasure, conversation(wanted.tenant, wanted.owner, wanted.context))
-        blobs = _erase_blobs(erasure, place)
-        return make_response(items=erasure.erasure_store.erase_context(principal, wanted.context), blobs=blobs)
-    return make_response()
+    blobs, items = sum(_erase_blobs(erasure, place) for place in _shared_places(erasure, scope)), 0
+    if scope.is_owner:
+        items = erasure.erasure_store.erase_owner(scope.principal)
+    if scope.context:
+        items = erasure.erasure_store.erase_context(scope.principal, scope.context)
+    return Counts(items=items, blobs=blobs)
 
 
-def _count_shared(erasure: ErasureService, wanted: EraseRequest) -> int:
-    principal = Principal(wanted.tenant, wanted.owner)
-    if _owner(wanted):
-        return erasure.erasure_store.count_owner_items(principal)
-    return erasure.erasure_store.count_context_items(principal, wanted.context) if wanted.context else 0
+def _count_shared(erasure: ErasureService, scope: ErasureScope) -> int:
+    if scope.is_owner:
+        return erasure.erasure_store.count_owner_items(scope.principal)
+    return erasure.erasure_store.count_context_items(scope.principal, scope.context) if scope.context else 0
+
+
+def _shared_places(erasure: ErasureService, scope: ErasureScope) -> list[str]:
+    """The prefixes of the names of all blobs of an owner, or of those of a conversation."""
+    tenant, owner = scope.principal.tenant, scope.principal.owner
+    if scope.context:
+        return [_blobs_of(erasure, conversation(tenant, owner, scope.context))]
+    return [erasure.place(tenant, owner)] if scope.is_owner else []
 
 
 def _blobs_of(erasure: ErasureService, key: TaskKey) -> str:
@@ -211,10 +226,8 @@ def _blobs_of(erasure: ErasureService, key: TaskKey) -> str:
     return erasure.place(key.tenant, key.owner, key.task)
 
 
-def _keys_of(erasure: ErasureService, owner: Principal) -> list[str]:
-    return [key.digest for key in erasure.api_keys.list_all() if key.principal == owner]
-
-
-def _owner(wanted: EraseRequest) -> Principal | None:
-    """The owner that is erased with everything, API keys included; None if only a task or a context is."""
-    return Principal(wanted.tenant, wanted.owner) if wanted.context is None and wanted.task is None else None
+def _keys_of(erasure: ErasureService, scope: ErasureScope) -> list[str]:
+    """The digests of the API keys of an owner that is erased."""
+    if not scope.is_owner:
+        return []
+    return [key.digest for key in erasure.api_keys.list_all() if key.principal == scope.principal]

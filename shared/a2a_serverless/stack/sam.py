@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STACK_NAME = "a2a-serverless"
 BUCKET = "a2a-serverless-code"
 CONFIGURATION = "samconfig.example.toml"
-FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator", "eraser")
+FUNCTIONS = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 _SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.5", "AWS_DEFAULT_REGION": REGION}
 
 

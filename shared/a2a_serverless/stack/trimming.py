@@ -19,7 +19,7 @@ from typing import Any
 
 import botocore
 
-SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "lambda", "s3", "secretsmanager", "sqs"})
+SERVICES = frozenset({"bedrock-runtime", "dynamodb", "kms", "s3", "secretsmanager", "sqs"})
 SDK = frozenset({"aws_lambda_powertools", "boto3", "botocore", "s3transfer"})
 _NAME = re.compile(r"""["']([a-z0-9][a-z0-9.-]*)["']""")
 # By folder; patterns are separated by spaces. What no code imports:
@@ -47,24 +47,19 @@ _UNUSED = {
     "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
 }
 # Modules of the library for people and tests.
-_TOOLS = "assets cli dev project.py project_check.py stack adapters/memory.py http/server.py testing.py "
-_TOOLS += "wiring/in_process.py wiring/local.py"
+_TOOLS = "assets cli dev project.py project_check.py stack adapters/deployed_stack.py adapters/dynamodb/erasure.py "
+_TOOLS += "adapters/memory.py domain/deployed.py http/server.py services/erasure.py testing.py wiring/in_process.py "
+_TOOLS += "wiring/local.py wiring/operators.py"
 TOOLS = tuple(f"a2a_serverless/{name}" for name in _TOOLS.split())
-# Modules that only some functions use: to run agents, to serve HTTP, to erase.
+# Modules that only some functions use: to run agents, to serve HTTP.
 API, WORKER, ROTATOR, NOTIFIER = "ApiFunction", "WorkerFunction", "RotatorFunction", "NotifierFunction"
 RUN_AGENTS = frozenset({API, WORKER})
 TRACED = frozenset({API, WORKER, NOTIFIER})
-ASKS_TO_ERASE = frozenset({API})
-ERASES = frozenset({"EraserFunction"})
 USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/ext": RUN_AGENTS,
     "a2a_serverless/adapters/dynamodb/values.py": RUN_AGENTS,
-    "a2a_serverless/adapters/deployed_stack.py": ASKS_TO_ERASE,
-    "a2a_serverless/adapters/dynamodb/erasure.py": ERASES,
-    "a2a_serverless/handlers/eraser.py": ERASES,
-    "a2a_serverless/services/erasure.py": ASKS_TO_ERASE | ERASES,
     "a2a_serverless/http": frozenset({API}),
     "aws_lambda_powertools/utilities/parameters": RUN_AGENTS,  # reads agents' secrets
 }

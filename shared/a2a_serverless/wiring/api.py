@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.handlers.invocations import Handler
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.http.runtime import Answer
@@ -113,14 +112,7 @@ def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metr
         limiter=_rate_limiter(settings, table, service),
         origins=settings.cors_origins,
         console=settings.console,
-        eraser=partial(_invoke_eraser, aws, settings.need("ERASER_FUNCTION_NAME")),
     )
-
-
-def _invoke_eraser(aws: Aws, name: str, request: JsonObject) -> JsonObject:
-    from a2a_serverless.adapters.deployed_stack import REQUEST_TIMEOUT_S, invoke_function
-
-    return invoke_function(aws, name, request, waits_s=REQUEST_TIMEOUT_S)
 
 
 def _task_service(

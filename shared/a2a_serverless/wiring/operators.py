@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.deployed_stack import DeployedStack
+from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
+from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
 from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
+from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.sqs import SqsQueues
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.system import UuidIds
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
+from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.settings import Settings
 from a2a_serverless.wiring.stores import aws_of, table_named, task_log, task_table
 
@@ -45,15 +49,20 @@ def make_operations(stack: StackName) -> Operations:
     deployed = DeployedStack(aws, stack.name)
     outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
     settings = Settings(values={name: deployed.output(output) for name, output in outputs.items()})
-    table = task_table(settings, aws)
-    admin = DeliveryAdmin(
-        log=task_log(table, settings, aws),
-        store=DynamoPushStore(table),
-        queues=SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")),
-        clock=SystemClock(),
+    table, clock = task_table(settings, aws), deployed.clock()
+    log, store = task_log(table, settings, aws), DynamoPushStore(table)
+    erasure = ErasureService(
+        log=log,
+        store=store,
+        erasure_store=DynamoErasureStore(table),
+        blobs=S3BlobStore(lambda: aws.s3, settings.need("BLOBS_BUCKET")),
+        api_keys=DynamoApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
+        clock=clock,
+        ids=UuidIds(),
+        place=lambda *names: f"{keys.path(*names)}/",
     )
     return Operations(
-        admin,
+        DeliveryAdmin(log, store, SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")), clock),
         lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
-        lambda order: deployed.invoke(deployed.output("EraserFunctionName"), order),
+        erasure,
     )

@@ -48,7 +48,7 @@ def public_table(settings: Settings, aws: Aws) -> Table:
 
 
 def access_table(settings: Settings, aws: Aws) -> Table:
-    """The table of API keys. Only operators may write it; the eraser may delete keys."""
+    """The table of API keys. Only operators may write it."""
     return table_named(settings.need("ACCESS_TABLE_NAME"), aws)
 
 

@@ -39,7 +39,6 @@ class DynamoApiKeyStore:
             "owner": {"S": key.principal.owner},
             "note": {"S": key.note},
             "made_at": {"N": str(key.made_at)},
-            **({"operator": {"BOOL": True}} if key.operator else {}),
             "scopes": {"S": " ".join(sorted(key.scopes))},
         }
         self._table.write(self._table.put(items.make_item(PARTITION, key.digest, None, attributes)))
@@ -99,5 +98,4 @@ def _key_of(item: Item) -> ApiKey:
     principal = Principal(known["tenant"]["S"], known["owner"]["S"])
     # Keys from before there were scopes may do everything.
     scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({FULL_SCOPE})
-    made_at, operator = int(known["made_at"]["N"]), "operator" in known
-    return ApiKey(known["sk"]["S"], principal, known["note"]["S"], made_at, operator, scopes)
+    return ApiKey(known["sk"]["S"], principal, known["note"]["S"], int(known["made_at"]["N"]), scopes)
