@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
@@ -109,37 +109,16 @@ class BedrockText:
 
     async def complete(self, prompt: str) -> str:
         """The whole answer. A model that is busy or breaks off is asked again from the start."""
-        request = self._request(prompt)
+        request = {
+            "modelId": self._model,
+            "messages": [{"role": "user", "content": [{"text": fitted(prompt)}]}],
+            "inferenceConfig": {"maxTokens": MOST_TOKENS},
+        }
         return await _retried(
             "language model",
             lambda: _in_thread(lambda stopped: "".join(_pieces(self._client(), request, stopped))),
             self._sleep,
         )
-
-    async def stream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in chunks. A busy model is asked again; one that breaks off in the middle is not."""
-        request, stopped = self._request(prompt), threading.Event()
-
-        def begin() -> tuple[Iterator[str], str | None]:
-            pieces = _pieces(self._client(), request, stopped)
-            return pieces, next(pieces, None)
-
-        try:
-            pieces, piece = await _retried("language model", lambda: asyncio.to_thread(begin), self._sleep)
-            while piece is not None:
-                yield piece
-                piece = await _retried(
-                    "language model", lambda: asyncio.to_thread(next, pieces, None), self._sleep, delays=()
-                )
-        finally:
-            stopped.set()
-
-    def _request(self, prompt: str) -> JsonObject:
-        return {
-            "modelId": self._model,
-            "messages": [{"role": "user", "content": [{"text": fitted(prompt)}]}],
-            "inferenceConfig": {"maxTokens": MOST_TOKENS},
-        }
 
 
 class BedrockImage:
@@ -168,11 +147,9 @@ def fitted(prompt: str) -> str:
     return prompt[:head] + _CUT + prompt[head - MOST_PROMPT :]
 
 
-async def _retried(
-    what: str, call: Callable[[], Awaitable[T]], sleep: Sleep, delays: tuple[float, ...] = DELAYS_S
-) -> T:
-    """The result of ``call``, which is retried after each of ``delays`` while its errors are transient."""
-    for delay in (*delays, None):
+async def _retried(what: str, call: Callable[[], Awaitable[T]], sleep: Sleep) -> T:
+    """The result of ``call``, which is retried after each of ``DELAYS_S`` while its errors are transient."""
+    for delay in (*DELAYS_S, None):
         try:
             return await call()
         except (ClientError, *_NETWORK) as error:

@@ -68,10 +68,9 @@ async def _nothing(task: TaskContext) -> Answer:
     return None
 
 
-def _emit(*parts: Part) -> Act:
+def _emit(part: Part) -> Act:
     async def act(task: TaskContext) -> Answer:
-        for part in parts:
-            await task.emit("output", part)
+        await task.emit("output", part)
         return None
 
     return act
@@ -99,10 +98,7 @@ ACTS: Final[dict[str, Act]] = {
     "tck-artifact-file": _emit(_FILE),
     "tck-artifact-file-url": _emit(_LINK),
     "tck-artifact-data": _emit(Part(data={"key": "value", "count": 42})),
-    "tck-stream-001": _emit(Part(text="Stream hello from TCK")),
-    "tck-stream-003": _emit(Part(text="Stream task lifecycle")),
-    "tck-stream-ordering-001": _emit(Part(text="Ordered output")),
-    "tck-stream-artifact-text": _emit(Part(text="Streamed text content")),
+    "tck-stream": _emit(Part(text="Streamed text content")),
     "tck-stream-artifact-file": _emit(_FILE),
     "tck-stream-artifact-chunked": _chunks,
     "test-resubscribe-message-id": _wait(LONG_S),

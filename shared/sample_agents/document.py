@@ -34,7 +34,7 @@ _HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
             name="Write a document",
             description="Turns a text, a topic or an outline into a structured Markdown document.",
             tags=("writing", "markdown", "long-running"),
-            examples=("Write a document about this text: ...", "根据以下内容写一篇文档：……"),
+            examples=("Write a document about keeping bees", "写一篇关于城市养蜂的文档"),
         )
     ],
     input_modes=("text/plain", "text/markdown", "application/json"),
@@ -53,11 +53,12 @@ async def document(task: TaskContext, models: GetModels = configured_models) -> 
         body = await models().text.complete(section_prompt(outline, section, source).render())
         return without_html(f"## {section.title}\n\n{_HEADING.sub('', body).strip()}\n\n")
 
-    await task.report_progress(_plan(outline))
+    titles = "; ".join(section.title for section in outline.sections)
+    await task.report_progress(f"{len(outline.sections)} sections: {titles}")
     opening = await task.step("opening", open_up)
     await task.emit(ARTIFACT, opening, media_type="text/markdown", description=outline.title)
     for number, section in enumerate(outline.sections, 1):
-        text = await task.step(f"section {section.id}", write, section)
+        text = await task.step(f"section {number}", write, section)
         await task.emit(ARTIFACT, text, append=True, last=number == len(outline.sections), media_type="text/markdown")
 
 
@@ -72,8 +73,3 @@ async def _outline(task: TaskContext, models: GetModels, source: str) -> Outline
         return outline_to_json(await plan_document(models().text, source))
 
     return outline_from_json(await task.step("outline", plan))
-
-
-def _plan(outline: Outline) -> str:
-    titles = "; ".join(section.title for section in outline.sections)
-    return f"{len(outline.sections)} sections: {titles}"

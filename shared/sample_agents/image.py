@@ -2,31 +2,30 @@
 
 It always answers with a task (task-only, "Life of a Task"). A change is a new task in the same conversation with an
 artifact of the same name; the old one stays. A picture's prompt is stored beside it as a data part, so a change starts
-from the prompt of the referenced picture; the metadata names the version that it replaces. If unsure, it asks.
+from the prompt of the referenced picture, or of the newest one; the metadata names the version that it replaces. What
+is unclear is asked for.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from a2a_serverless import Part, Skill, TaskContext, TaskFailed, TaskRejected, agent
+from a2a_serverless import Part, Skill, TaskContext, TaskRejected, agent
+from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.references import references_in
-from sample_agents.models import configured_models
+from sample_agents.models import configured_models, object_from
 from sample_agents.prompts import picture_prompt
-from sample_agents.references import FoundArtifact, chosen, meant
-from sample_agents.writing import language_of, object_in
+from sample_agents.references import meant
+from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
     from a2a_serverless import Artifact, Message
     from a2a_serverless.domain.model import Json, JsonObject
-    from sample_agents.models import GetModels, TextModel
+    from sample_agents.models import GetModels
     from sample_agents.writing import Language
 
-QUESTIONS: Final = 5
-TRIES: Final = 2
 LONGEST_WORDS: Final = 2_000
 PNG: Final = "image/png"
 _NEW: Final = re.compile(
@@ -34,34 +33,14 @@ _NEW: Final = re.compile(
     re.IGNORECASE,
 )
 _CHANGE: Final = re.compile(
-    r"\b(?:modify|change|turn|make|paint|colou?r|recolou?r|add|remove|replace|instead|without|more|less|now)\b"
-    r"|改|换|变|涂|把|将|加|去掉|删|移除|不要",
+    r"\b(?:modify|change|turn|make|paint|colou?r|recolou?r|add|remove|replace|instead|now)\b|[改换变涂把将加删]|去掉|移除|不要",
     re.IGNORECASE,
 )
-_IT: Final = re.compile(r"\b(?:it|this|that)\b|它|这", re.IGNORECASE)
-_SAYS: Final[dict[Language, dict[str, str]]] = {
-    "en": {
-        "nothing": "Say what the picture should show.",
-        "none": "There is no picture in this conversation yet. What should I draw?",
-        "which": "Which picture do you mean?",
-        "unclear": "I still do not know what to change.",
-    },
-    "zh": {
-        "nothing": "请说明要画什么。",
-        "none": "这个对话里还没有图片。要画什么？",
-        "which": "您指的是哪一张图片？",
-        "unclear": "还是不清楚要改什么。",
-    },
+_NOTHING: Final = "Say what the picture should show. 请说明要画什么。"
+_NO_PICTURE: Final[dict[Language, str]] = {
+    "en": "I do not find that picture in this conversation. What should I draw?",
+    "zh": "在这个对话里找不到图片。要画什么？",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The picture to change: its artifact's name, its prompt, and a reference to it."""
-
-    name: str
-    prompt: str
-    reference: JsonObject
 
 
 @agent(
@@ -72,19 +51,11 @@ class Base:
         Skill(
             id="generate-image",
             name="Generate an image",
-            description="Draws what a text describes, as a PNG.",
-            tags=("image", "generation"),
-            examples=("Generate an image of a sailboat on the ocean.", "画一艘海上的帆船"),
+            description="Draws what a text describes, as a PNG, or changes a picture of the same conversation.",
+            tags=("image", "generation", "refinement"),
+            examples=("Generate an image of a sailboat on the ocean.", "Make the sky red.", "画一艘海上的帆船"),
             output_modes=(PNG,),
-        ),
-        Skill(
-            id="refine-image",
-            name="Refine an image",
-            description="Changes a picture of the same conversation; the new one has the same name.",
-            tags=("image", "refinement"),
-            examples=("Please modify the sailboat to be red.", "请把帆船改成红色"),
-            output_modes=(PNG,),
-        ),
+        )
     ],
     input_modes=("text/plain",),
     output_modes=(PNG, "application/json"),
@@ -93,20 +64,19 @@ async def image(task: TaskContext, models: GetModels = configured_models) -> Non
     """Emits one artifact: the PNG, and its prompt as a data part."""
     text = task.text().strip()
     if not text:
-        raise TaskRejected(_SAYS["en"]["nothing"] + " " + _SAYS["zh"]["nothing"])
-    is_change = _is_change(task.message, text)
-    base = await _base(task, text) if is_change else None
-    if is_change and base is None:
-        text = (await task.ask(_SAYS[language_of(text)]["none"])).text()
+        raise TaskRejected(_NOTHING)
+    base = await _base(task) if _is_change(task.message, text) else None
+    if base is None and _is_change(task.message, text):
+        text = (await task.ask(_NO_PICTURE[language_of(text)])).text()
     shown = await _describe(task, models, text, base)
-    name = base.name if base else f"{_file_stem(shown['name'])}_image.png"
+    name = base["name"] if base else f"{_file_stem(shown['name'])}_image.png"
 
     async def draw() -> str:
         return base64.b64encode(await models().image.generate(shown["prompt"])).decode()
 
     picture = Part(raw=await task.step("draw", draw), media_type=PNG, filename=name)
     data = Part(
-        data={"prompt": shown["prompt"]}, media_type="application/json", metadata=base.reference if base else None
+        data={"prompt": shown["prompt"]}, media_type="application/json", metadata=base["reference"] if base else None
     )
     await task.emit(name, [picture, data], last=True, description=shown["description"])
 
@@ -117,86 +87,53 @@ def _is_change(message: Message, text: str) -> bool:
     return bool(_CHANGE.search(text)) and not _NEW.search(text)
 
 
-async def _describe(task: TaskContext, models: GetModels, text: str, base: Base | None) -> dict[str, str]:
+async def _describe(task: TaskContext, models: GetModels, text: str, base: dict[str, Any] | None) -> dict[str, str]:
     """What the picture should show: ``name``, ``prompt`` and ``description``. Asks the client if that is unclear."""
 
     async def describe(wish: str) -> dict[str, str]:
-        return await _answered(models().text, wish, base.prompt if base else None)
+        prompt = picture_prompt(wish, base["prompt"] if base else None)
+        return await object_from(models().text, prompt.render(), _description)
 
-    wish = text[:LONGEST_WORDS]
-    for number in range(QUESTIONS + 1):
+    wish, number = text[:LONGEST_WORDS], 0
+    while True:
         answer = await task.step(f"describe {number}", describe, wish)
         if "question" not in answer:
             return answer
-        if number < QUESTIONS:
-            wish = f"{wish}\n{(await task.ask(answer['question'])).text()}"[: 2 * LONGEST_WORDS]
-    raise TaskRejected(_SAYS[language_of(text)]["unclear"])
+        wish = f"{wish}\n{(await task.ask(answer['question'])).text()}"[: 2 * LONGEST_WORDS]
+        number += 1
 
 
-async def _answered(model: TextModel, wish: str, current: str | None) -> dict[str, str]:
-    """A text model's description of the requested picture. If the answer is unusable, it is asked once more."""
-    for _ in range(TRIES):
-        found = _texts_in(object_in(await model.complete(picture_prompt(wish, current).render())))
-        if "question" in found or {"name", "prompt", "description"} <= found.keys():
-            return found
-    raise TaskFailed("The language model gave no description that can be used.")
-
-
-def _texts_in(answer: Json) -> dict[str, str]:
+def _description(answer: Json) -> dict[str, str]:
+    """The texts in a model's answer: a question, or all that describes a picture."""
     members = answer.items() if isinstance(answer, dict) else ()
-    return {name: value for name, value in members if isinstance(value, str) and value.strip()}
+    texts = {name: value for name, value in members if isinstance(value, str) and value.strip()}
+    if "question" in texts or {"name", "prompt", "description"} <= texts.keys():
+        return texts
+    raise InvalidParams
 
 
 def _file_stem(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()[:40]).strip("_") or "picture"
 
 
-async def _base(task: TaskContext, text: str) -> Base | None:
-    """The picture to change; None when there is none."""
-    message = task.message
+async def _base(task: TaskContext) -> dict[str, Any] | None:
+    """``name``, ``prompt`` and ``reference`` of the picture that the message refers to, else of the newest."""
 
-    async def snapshot() -> JsonObject:
-        found = await meant(task, message, _is_picture)
-        return {"guessed": found.guessed, "pictures": [_told(one) for one in found.found]}
-
-    for number in range(QUESTIONS):
-        looked: dict[str, Any] = await task.step(f"pictures {number}", snapshot)
-        pictures: list[dict[str, Any]] = looked["pictures"]
-        if not pictures:
+    async def find() -> JsonObject | None:
+        pictures, is_guess = await meant(task, task.message, _is_picture)
+        if is_guess or not pictures:
             return None
-        picked = None if looked["guessed"] else _picked(pictures, text, message, first=number == 0)
-        if picked is not None:
-            one = pictures[picked]
-            return Base(one["name"], one["prompt"], one["reference"])
-        choices = " ".join(f"({index}) {one['words']}" for index, one in enumerate(pictures, 1))
-        message = await task.ask(f"{_SAYS[language_of(text)]['which']} {choices}")
-    raise TaskRejected(_SAYS[language_of(text)]["unclear"])
+        name, prompt = pictures[0].artifact.name, _prompt_of(pictures[0].artifact)
+        return {"name": name, "prompt": prompt, "reference": pictures[0].reference.to_json()}
 
-
-def _picked(pictures: list[dict[str, Any]], text: str, message: Message, *, first: bool) -> int | None:
-    """The index of the picture that the request itself means, or that the answer to our question means."""
-    words = [one["words"] for one in pictures]
-    if not (first or references_in(message.parts) or message.reference_task_ids):
-        return chosen(message.text(), words)
-    if len(pictures) == 1:
-        return 0
-    return None if _IT.search(text) else chosen(text, words)
+    return cast("dict[str, Any] | None", await task.step("picture", find))
 
 
 def _is_picture(artifact: Artifact) -> bool:
-    data = artifact.data()
-    is_drawn = any(part.media_type == PNG for part in artifact.parts)
-    return is_drawn and isinstance(data, dict) and bool(_prompt_of(artifact))
+    return any(part.media_type == PNG for part in artifact.parts) and bool(_prompt_of(artifact))
 
 
 def _prompt_of(artifact: Artifact) -> str:
-    """The prompt of a picture, or its description."""
     data = artifact.data()
     prompt = data.get("prompt") if isinstance(data, dict) else None
-    return prompt if isinstance(prompt, str) else artifact.description or ""
-
-
-def _told(one: FoundArtifact) -> Json:
-    artifact = one.artifact
-    words = f"{artifact.name}: {artifact.description}"
-    return {"name": artifact.name, "prompt": _prompt_of(artifact), "words": words, "reference": one.reference.to_json()}
+    return prompt if isinstance(prompt, str) else ""

@@ -7,16 +7,24 @@ those that it does not name. Nothing is imported, read or connected before a mod
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from a2a_serverless import TaskFailed
+from a2a_serverless.domain.errors import InvalidParams
+from sample_agents.writing import object_in
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
     from sample_agents.writing import Language
+
+T = TypeVar("T")
 
 VARIABLE: Final = "MODELS"
 KINDS: Final = ("text", "image")
+TRIES: Final = 2
 
 
 class TextModel(Protocol):
@@ -29,10 +37,6 @@ class TextModel(Protocol):
 
     async def complete(self, prompt: str) -> str:
         """The whole answer."""
-        ...
-
-    def stream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in pieces, as they arrive."""
         ...
 
 
@@ -53,6 +57,16 @@ class Models:
 
 
 GetModels: TypeAlias = Callable[[], Models]
+
+
+async def object_from(model: TextModel, prompt: str, read: Callable[[Json], T]) -> T:
+    """What ``read`` makes of the JSON in a model's answer. A model with an unusable answer is asked once more."""
+    for _ in range(TRIES):
+        try:
+            return read(object_in(await model.complete(prompt)))
+        except InvalidParams:
+            continue
+    raise TaskFailed("The language model gave no answer that can be used.")
 
 
 def configured_models() -> Models:

@@ -14,9 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, Field
 
 from a2a_serverless import AgentCallFailed, Artifact, Message, Part, Skill, TaskContext, TaskFailed, TaskState, agent
+from a2a_serverless.protocol.protojson import read_model
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
@@ -68,7 +71,7 @@ _SAYS: Final = {
             description="Outline, document, summary. A data part may say more: "
             '{"picture": "what to draw", "deadlineSeconds": 3600}.',
             tags=("orchestration", "writing", "long-running"),
-            examples=("Write about this text: ...", "根据以下内容写一篇文档：……"),
+            examples=("The history of lighthouses", "城市养蜂"),
         )
     ],
     input_modes=("text/plain", MARKDOWN, JSON),
@@ -79,27 +82,20 @@ async def orchestrator(task: TaskContext) -> str | None:
     source = task.text()
     if not source.strip():
         source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
-    wanted = _wanted(task.data())
+    wanted = read_model(Options, task.data() or {})
     chain = Chain(task, source, wanted.deadline_s)
     await chain.discover([step for step in SKILLS if step != "picture" or wanted.picture])
-    await asyncio.gather(chain.write(), *([chain.draw(wanted.picture)] if wanted.picture else []))
+    await asyncio.gather(
+        chain.write(), *([chain.call("picture", [Part(text=wanted.picture)], None)] if wanted.picture else [])
+    )
     return await chain.report()
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options in the data part of the request."""
+class Options(BaseModel, frozen=True):
+    """The data part of the request."""
 
-    picture: str | None
-    deadline_s: float
-
-
-def _wanted(data: Json) -> Wanted:
-    options: dict[str, Any] = data if isinstance(data, dict) else {}
-    picture, seconds = options.get("picture"), options.get("deadlineSeconds", DEADLINE_S)
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    deadline_s = float(seconds) if is_number and 0 < seconds <= DEADLINE_S else DEADLINE_S
-    return Wanted(picture if isinstance(picture, str) and picture.strip() else None, deadline_s)
+    picture: str | None = None
+    deadline_s: float = Field(DEADLINE_S, gt=0, le=DEADLINE_S, alias="deadlineSeconds")
 
 
 @dataclass
@@ -109,8 +105,7 @@ class Chain:
     task: TaskContext
     source: str
     deadline_s: float
-    agents: dict[str, str] = field(default_factory=dict)
-    cards: dict[str, AgentCard] = field(default_factory=dict)
+    agents: dict[str, tuple[str, AgentCard]] = field(default_factory=dict)
     given: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     document: list[tuple[str, list[Part], str | None]] = field(default_factory=list)
@@ -118,23 +113,24 @@ class Chain:
     async def discover(self, steps: Sequence[str]) -> None:
         """Finds an agent for each step, by its skill, and reads its card. An agent without a card is not called."""
         for step in steps:
-            await self._find(step)
-        found = await asyncio.gather(*map(self._card, steps))
-        self.cards = {step: card for step, card in zip(steps, found, strict=True) if card}
-        await self.task.report_progress(" → ".join(card.name for card in self.cards.values()))
+            try:
+                names = await self.task.find_agents(SKILLS[step])
+                if names:
+                    self.agents[step] = names[0], await self.task.get_card(names[0])
+                else:
+                    self.missing[step] = f"no agent has the skill {SKILLS[step]}"
+            except AgentCallFailed as failed:
+                self.missing[step] = str(failed)
+        await self.task.report_progress(" → ".join(card.name for _, card in self.agents.values()))
 
     async def write(self) -> None:
         """Runs outline, document and summary in sequence. Without an outline, the document is written anyway."""
-        outline = await self._step("outline", [Part(text=self.source)], OUTLINE)
-        document = await self._step("document", [Part(text=self.source), *outline], DOCUMENT)
+        outline = await self.call("outline", [Part(text=self.source)], OUTLINE)
+        document = await self.call("document", [Part(text=self.source), *outline], DOCUMENT)
         if document:
-            await self._step("summary", document, SUMMARY)
+            await self.call("summary", document, SUMMARY)
         else:
             self.missing["summary"] = "there is no document"
-
-    async def draw(self, picture: str) -> None:
-        """Orders the picture, which depends on no other step."""
-        await self._step("picture", [Part(text=picture)], None)
 
     async def report(self) -> str | None:
         """Emits the result of each step, and the document; without one, returns the result in words.
@@ -163,33 +159,13 @@ class Chain:
             return {"step": step, "state": "missing", "reason": self.missing[step]}
         return {"step": step, "state": "done", "artifacts": [*self.given[step]]}
 
-    async def _find(self, step: str) -> None:
-        try:
-            names = await self.task.find_agents(SKILLS[step])
-        except AgentCallFailed as failed:
-            self.missing[step] = str(failed)
-            return
-        if names:
-            self.agents[step] = names[0]
-        else:
-            self.missing[step] = f"no agent has the skill {SKILLS[step]}"
-
-    async def _card(self, step: str) -> AgentCard | None:
-        if step not in self.agents:
-            return None
-        try:
-            return await self.task.get_card(self.agents[step])
-        except AgentCallFailed as failed:
-            self.missing[step] = str(failed)
-            return None
-
-    async def _step(self, step: str, parts: list[Part], name: str | None) -> list[Part]:
+    async def call(self, step: str, parts: list[Part], name: str | None) -> list[Part]:
         """Calls an agent and emits its artifacts; returns their parts for the next one, none when the step failed."""
-        card = self.cards.get(step)
-        if card is None:
+        if step not in self.agents:
             return []
+        agent_name, card = self.agents[step]
         try:
-            answer = await self.task.call(step, self.agents[step], _fitting(parts, card), deadline_s=self.deadline_s)
+            answer = await self.task.call(step, agent_name, _fitting(parts, card), deadline_s=self.deadline_s)
         except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return []
@@ -199,7 +175,7 @@ class Chain:
         for number, artifact in enumerate(made):
             own = artifact.name or f"{step}-{number}"
             await self._pass_on(step, artifact, name if name and number == 0 else own, answer)
-        return [part.model_copy(update={"metadata": None}) for artifact in made for part in joined(artifact.parts)]
+        return [part.model_copy(update={"metadata": None}) for artifact in made for part in artifact.parts]
 
     async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
         """Emits an agent's artifact as our own, with a reference to the original; the document's at the end."""
@@ -207,28 +183,13 @@ class Chain:
         if not isinstance(answer, Message) and artifact.artifact_id:
             origin = {"taskId": answer.id, "artifactId": artifact.artifact_id}
         parts = [
-            part.model_copy(update={"metadata": {**(part.metadata or {}), **origin} or None})
-            for part in joined(artifact.parts)
+            part.model_copy(update={"metadata": {**(part.metadata or {}), **origin} or None}) for part in artifact.parts
         ]
         if step == "document":
             self.document.append((name, parts, artifact.description))
         else:
             await self.task.emit(name, parts, last=True, description=artifact.description)
         self.given.setdefault(step, []).append(name)
-
-
-def joined(parts: Sequence[Part]) -> list[Part]:
-    """The parts, with consecutive text chunks joined."""
-    runs: list[list[Part]] = []
-    for part in parts:
-        first = runs[-1][0] if runs else None
-        if first and first.kind == part.kind == "text" and first.media_type == part.media_type:
-            runs[-1].append(part)
-        else:
-            runs.append([part])
-    return [
-        run[0] if len(run) == 1 else run[0].with_content(text="".join(str(one.value) for one in run)) for run in runs
-    ]
 
 
 def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:

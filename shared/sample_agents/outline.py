@@ -5,14 +5,12 @@ It always answers with a task, and runs inside the request: the plan is an artif
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless import Skill, TaskContext, TaskFailed, TaskRejected, agent
-from a2a_serverless.domain.errors import InvalidParams
-from sample_agents.models import configured_models
+from a2a_serverless import Skill, TaskContext, TaskRejected, agent
+from sample_agents.models import configured_models, object_from
 from sample_agents.prompts import outline_prompt
-from sample_agents.writing import language_of, object_in, outline_from_json, outline_to_json
+from sample_agents.writing import outline_from_json, outline_to_json
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from sample_agents.writing import Outline
 
 ARTIFACT: Final = "outline.json"
-TRIES: Final = 2
 _NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的文本或主题。"
 
 
@@ -55,18 +52,5 @@ async def outline(task: TaskContext, models: GetModels = configured_models) -> N
 
 
 async def plan_document(model: TextModel, source: str) -> Outline:
-    """The plan of a document about a text or a topic. A model with an unusable answer is asked once more."""
-    for _ in range(TRIES):
-        planned = _outline_in(await model.complete(outline_prompt(source).render()))
-        if planned:
-            return replace(planned, language=language_of(source))
-    raise TaskFailed("The language model gave no outline that can be used.")
-
-
-def _outline_in(answer: str) -> Outline | None:
-    """The outline in an answer, with any text around it; None when there is none."""
-    try:
-        found = outline_from_json(object_in(answer))
-    except InvalidParams:
-        return None
-    return found if found.sections else None
+    """The plan of a document about a text or a topic."""
+    return await object_from(model, outline_prompt(source).render(), outline_from_json)

@@ -56,26 +56,15 @@ _PICTURE: Final = (
 class Prompt:
     """A prompt for a text model. ``fields`` may repeat a name; each value becomes one line."""
 
-    task: Task
-    language: Language
+    fields: tuple[tuple[str, str], ...]
     instruction: str
     material: str
-    fields: tuple[tuple[str, str], ...] = ()
 
     def render(self) -> str:
         """The text for the model."""
-        head = (("Task", self.task), ("Language", _LANGUAGES[self.language]), *self.fields)
-        lines = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in head)
+        lines = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in self.fields)
         material = _MARK.sub("", self.material)
         return f"{lines}\n\n{self.instruction}\n\n{_RULES}\n\n{_OPEN}\n{material}\n{_CLOSE}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPrompt:
-    """The fields and the material that were parsed from a prompt."""
-
-    fields: tuple[tuple[str, str], ...]
-    material: str
 
     def values(self, name: str) -> list[str]:
         """The values of all fields of that name."""
@@ -90,19 +79,24 @@ class ReadPrompt:
         return "zh" if self.value("Language") == _LANGUAGES["zh"] else "en"
 
 
-def read_prompt(text: str) -> ReadPrompt | None:
-    """The parts of a prompt that ``Prompt.render`` made; None for any other text."""
+def read_prompt(text: str) -> Prompt | None:
+    """The prompt that ``Prompt.render`` made; None for any other text."""
     head, _, rest = text.partition("\n\n")
     begin, end = rest.find(f"{_OPEN}\n"), rest.rfind(f"\n{_CLOSE}")
     if not head.startswith("Task: ") or not 0 <= begin < end:
         return None
     pairs = (line.partition(": ") for line in head.split("\n"))
-    return ReadPrompt(tuple((name, value) for name, _, value in pairs), rest[begin + len(_OPEN) + 1 : end])
+    fields = tuple((name, value) for name, _, value in pairs)
+    return Prompt(fields, rest[:begin].strip(), rest[begin + len(_OPEN) + 1 : end])
+
+
+def _prompt(task: Task, language: Language, instruction: str, material: str, *fields: tuple[str, str]) -> Prompt:
+    return Prompt((("Task", task), ("Language", _LANGUAGES[language]), *fields), instruction, material)
 
 
 def outline_prompt(source: str) -> Prompt:
     """Asks for the plan of a document about a text or a topic: JSON as ``writing.outline_from_json`` reads it."""
-    return Prompt("outline", language_of(source), f"{_OUTLINE} {_FACTS}", source)
+    return _prompt("outline", language_of(source), f"{_OUTLINE} {_FACTS}", source)
 
 
 def section_prompt(outline: Outline, section: Section, source: str) -> Prompt:
@@ -110,12 +104,12 @@ def section_prompt(outline: Outline, section: Section, source: str) -> Prompt:
     fields = [("Document", outline.title), ("Section", section.title)]
     fields += [("Point", point) for point in section.points]
     fields += [("Other section", other.title) for other in outline.sections if other != section]
-    return Prompt("section", outline.language, f"{_SECTION} {_FACTS}", source, tuple(fields))
+    return _prompt("section", outline.language, f"{_SECTION} {_FACTS}", source, *fields)
 
 
 def summary_prompt(text: str) -> Prompt:
     """Asks for a summary of a text in a few sentences."""
-    return Prompt("summary", language_of(text), f"{_SUMMARY.format(SUMMARY_SENTENCES)} {_FACTS}", text)
+    return _prompt("summary", language_of(text), f"{_SUMMARY.format(SUMMARY_SENTENCES)} {_FACTS}", text)
 
 
 def picture_prompt(request: str, current: str | None = None) -> Prompt:
@@ -124,4 +118,4 @@ def picture_prompt(request: str, current: str | None = None) -> Prompt:
     ``current`` is the prompt of the picture that should be changed.
     """
     fields = (("Current picture", current),) if current else ()
-    return Prompt("picture", language_of(request), _PICTURE, request, fields)
+    return _prompt("picture", language_of(request), _PICTURE, request, *fields)

@@ -28,7 +28,10 @@ _NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
             name="Summarise a text",
             description="Answers with the sentences that carry the text.",
             tags=("writing", "summary"),
-            examples=("Summarise this text: ...", "请为下面的文章写摘要：……"),
+            examples=(
+                "Bees live well in cities. Parks flower from March to October, and nobody sprays. A hive needs sun.",
+                "蜜蜂在城市里生活得很好。公园从三月到十月都开花，没有人喷洒农药。蜂箱需要阳光。",
+            ),
         )
     ],
     runs="inline",

@@ -11,7 +11,6 @@ It answers questions about its abilities with a message, and bookings with a tas
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -64,14 +63,6 @@ _OFFER: Final[dict[Language, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The booking on which another one is based."""
-
-    booking: dict[str, Any]
-    reference: JsonObject
-
-
 @agent(
     id="travel",
     name="Travel desk (demonstration)",
@@ -97,10 +88,10 @@ async def travel(task: TaskContext) -> Answer:
     if kind is None:
         return _OFFER[language_of(text)]
     base = await _base(task, _STANDS_ON[kind], text) if kind in _STANDS_ON else None
-    booking = _stay(kind, text, base) if base else await _flight(task, text)
+    booking = _stay(kind, text, base["booking"]) if base else await _flight(task, text)
     language = language_of(text)
     booking |= {"reference": _number(task.id), "note": _DEMONSTRATION[language]}
-    part = Part(data=booking, media_type="application/json", metadata=base.reference if base else None)
+    part = Part(data=booking, media_type="application/json", metadata=base["reference"] if base else None)
     words = _words(booking, language)
     await task.emit(f"{kind}_booking.json", [part], last=True, description=words)
     return [Part(text=f"{words} {_DEMONSTRATION[language]}"), Part(data=booking, media_type="application/json")]
@@ -122,26 +113,25 @@ async def _flight(task: TaskContext, text: str) -> dict[str, Any]:
     raise TaskRejected({"en": "I do not know where to fly to.", "zh": "不知道要飞往哪里。"}[language_of(text)])
 
 
-def _stay(kind: Kind, text: str, base: Base) -> dict[str, Any]:
+def _stay(kind: Kind, text: str, given: dict[str, Any]) -> dict[str, Any]:
     """A booking based on another one: at its place, and on its date unless the request names one."""
-    given = base.booking
     return {"kind": kind, "place": given["place"], "date": _date(text) or given["date"], "for": given["reference"]}
 
 
-async def _base(task: TaskContext, kind: Kind, text: str) -> Base:
-    """The booking on which one of ``kind`` is based; asks when there is none, or several."""
+async def _base(task: TaskContext, kind: Kind, text: str) -> dict[str, Any]:
+    """``booking``, ``words`` and ``reference`` of the earlier booking; asks when there is none, or several."""
     message = task.message
 
     async def snapshot() -> JsonObject:
-        found = await meant(task, message, _is(kind))
-        return {"guessed": found.guessed, "bookings": [_told(one) for one in found.found]}
+        found, is_guess = await meant(task, message, _is(kind))
+        return {"guessed": is_guess, "bookings": [_told(one) for one in found]}
 
     for number in range(QUESTIONS):
         looked: dict[str, Any] = await task.step(f"look {number}", snapshot)
         bookings: list[dict[str, Any]] = looked["bookings"]
         picked = None if looked["guessed"] else _picked(bookings, message, first=number == 0)
         if picked is not None:
-            return Base(bookings[picked]["booking"], bookings[picked]["reference"])
+            return bookings[picked]
         message = await task.ask(_question(kind, bookings, language_of(text)))
     raise TaskRejected(_none(kind, language_of(text)))
 

@@ -7,44 +7,42 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from dataclasses import dataclass
-from itertools import chain, count
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, cast
 
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from pydantic import BaseModel, Field, StringConstraints
+
+from a2a_serverless.protocol.protojson import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from a2a_serverless.domain.model import Json, JsonObject
 
 Language: TypeAlias = Literal["en", "zh"]
+Words: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 _HAN: Final = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 _WORD: Final = re.compile(r"[^\W\d_\u3400-\u9fff]+")
 _TAG: Final = re.compile(r"<(?=[a-zA-Z/!?])")
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_SLUG_LENGTH: Final = 48
 _MOST_ITEMS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section to write. ``id`` is unique in its outline and stays the same when the outline is made again."""
+class Section(BaseModel, frozen=True):
+    """A section to write."""
 
-    id: str
-    title: str
-    points: tuple[str, ...] = ()
+    title: Words
+    points: tuple[Words, ...] = Field((), max_length=_MOST_ITEMS)
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(BaseModel, frozen=True):
     """The plan of a document, in reading order."""
 
-    title: str
-    language: Language
-    sections: tuple[Section, ...]
+    title: Words
+    sections: list[Section] = Field(min_length=1, max_length=_MOST_ITEMS)
+
+    @property
+    def language(self) -> Language:
+        """The language of the titles."""
+        return language_of("\n".join([self.title, *(section.title for section in self.sections)]))
 
 
 def language_of(text: str) -> Language:
@@ -66,31 +64,6 @@ def without_html(markdown: str) -> str:
     return "\n".join(lines)
 
 
-def slugs(titles: Iterable[str]) -> list[str]:
-    """One id for each title: lower case, letters and digits of any script joined by ``-``, unique in the list."""
-    return _unused(titles, set())
-
-
-def _unused(titles: Iterable[str], seen: set[str]) -> list[str]:
-    """The ids of ``titles``, none of them in ``seen``. Each number is tried once only, so it takes linear time."""
-    candidates: dict[str, Iterator[str]] = {}
-    found = []
-    for slug in map(_slug, titles):
-        unused = next(candidate for candidate in candidates.setdefault(slug, _numbered(slug)) if candidate not in seen)
-        seen.add(unused)
-        found.append(unused)
-    return found
-
-
-def _numbered(slug: str) -> Iterator[str]:
-    return chain([slug], (f"{slug}-{number}" for number in count(2)))
-
-
-def _slug(title: str) -> str:
-    plain = unicodedata.normalize("NFKC", title).casefold()
-    return re.sub(r"[\W_]+", "-", plain).strip("-")[:_SLUG_LENGTH].strip("-") or "section"
-
-
 def object_in(answer: str) -> Json:
     """The JSON object in a model's answer, with any text around it; None when there is none."""
     try:
@@ -100,75 +73,10 @@ def object_in(answer: str) -> Json:
 
 
 def outline_to_json(outline: Outline) -> JsonObject:
-    """``{"title", "language", "sections": [{"id", "title", "points"}]}``; ``outline_from_json`` reads it back."""
-    return {
-        "title": outline.title,
-        "language": outline.language,
-        "sections": [
-            {"id": section.id, "title": section.title, "points": [*section.points]} for section in outline.sections
-        ],
-    }
+    """``{"title", "sections": [{"title", "points"}]}``; ``outline_from_json`` reads it back."""
+    return outline.model_dump(mode="json")
 
 
 def outline_from_json(value: Json) -> Outline:
-    """The outline in a data part; raises ``InvalidParams`` that names the first invalid field.
-
-    Only titles are required: a missing id is made from the title, a missing language is detected from the titles.
-    """
-    fields = _object(value, "outline")
-    title = _text(fields.get("title"), "title")
-    items = [_object(item, f"sections[{i}]") for i, item in enumerate(_list(fields.get("sections"), "sections"))]
-    titles = [_text(item.get("title"), f"sections[{i}].title") for i, item in enumerate(items)]
-    points = [_texts(item.get("points", []), f"sections[{i}].points") for i, item in enumerate(items)]
-    sections = tuple(map(Section, _ids(items, titles), titles, points))
-    return Outline(title, _language(fields.get("language"), title, *titles), sections)
-
-
-def _ids(items: list[JsonObject], titles: list[str]) -> list[str]:
-    ids = [_text(item["id"], f"sections[{i}].id") if "id" in item else None for i, item in enumerate(items)]
-    seen: set[str] = set()
-    for index, given in enumerate(ids):
-        if given in seen:
-            raise _refused(f"sections[{index}].id", "must be unique")
-        seen |= {given} if given else set()
-    made = iter(_unused((title for given, title in zip(ids, titles, strict=True) if given is None), seen))
-    return [given or next(made) for given in ids]
-
-
-def _texts(value: Json, path: str) -> tuple[str, ...]:
-    return tuple(_text(item, f"{path}[{index}]") for index, item in enumerate(_list(value, path)))
-
-
-def _language(value: Json, *titles: str) -> Language:
-    if value is None:
-        return language_of("\n".join(titles))
-    if value == "en":
-        return "en"
-    if value == "zh":
-        return "zh"
-    raise _refused("language", 'must be "en" or "zh"')
-
-
-def _object(value: Json, path: str) -> JsonObject:
-    if not isinstance(value, dict):
-        raise _refused(path, "must be an object")
-    return value
-
-
-def _list(value: Json, path: str) -> list[Json]:
-    if not isinstance(value, list):
-        raise _refused(path, "must be a list")
-    if len(value) > _MOST_ITEMS:
-        raise _refused(path, f"must have at most {_MOST_ITEMS} items")
-    return value
-
-
-def _text(value: Json, path: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise _refused(path, "must be a text that is not empty")
-    return value.strip()
-
-
-def _refused(path: str, description: str) -> InvalidParams:
-    violation = FieldViolation(path, description)
-    return InvalidParams(f"The outline cannot be read: {path} {description}.", violations=(violation,))
+    """The outline in a data part; raises ``InvalidParams`` that names the invalid fields. Only titles are required."""
+    return read_model(Outline, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -52,10 +52,6 @@ def generate(server: StandIn, model: str, prompt: str = "A sailboat on the sea."
     return asyncio.run(BedrockImage(server.client, model, sleep=Waits()).generate(prompt))
 
 
-async def listed(pieces: AsyncIterator[str]) -> list[str]:
-    return [piece async for piece in pieces]
-
-
 def test_the_model_gets_the_prompt_as_it_is_and_its_pieces_are_one_answer() -> None:
     with bedrock_answers(said("Tides ", "rise\n", "and fall. ")) as server:
         assert complete(server, "Why do tides rise?") == "Tides rise\nand fall. "
@@ -63,23 +59,6 @@ def test_the_model_gets_the_prompt_as_it_is_and_its_pieces_are_one_answer() -> N
     assert path == f"/model/{MODEL}/converse-stream"
     assert body["messages"] == [{"role": "user", "content": [{"text": "Why do tides rise?"}]}]
     assert body["inferenceConfig"]["maxTokens"] > 0
-
-
-def test_a_stream_gives_the_pieces_as_they_come() -> None:
-    with bedrock_answers(BUSY, said("Tides ", "rise.")) as server:
-        assert asyncio.run(listed(text_model(server).stream("Tides?"))) == ["Tides ", "rise."]
-
-
-def test_a_stream_that_breaks_in_the_middle_fails_and_says_nothing_twice() -> None:
-    pieces: list[str] = []
-
-    async def read(server: StandIn) -> None:
-        async for piece in text_model(server).stream("Tides?"):
-            pieces.append(piece)  # noqa: PERF401 - what came before the failure counts
-
-    with bedrock_answers(broke_off("Tides ")) as server, pytest.raises(TaskFailed, match="The language model failed"):
-        asyncio.run(read(server))
-    assert pieces == ["Tides "]
 
 
 def test_a_prompt_that_is_too_long_loses_the_middle_of_its_material() -> None:
@@ -169,19 +148,6 @@ def test_a_cancelled_call_stops_reading_the_answer() -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-
-    asyncio.run(run())
-    assert endless.closed.is_set()
-
-
-def test_a_stream_that_is_left_closes_the_answer() -> None:
-    endless = Endless()
-
-    async def run() -> None:
-        pieces = BedrockText(lambda: endless, MODEL).stream("Tides?")
-        assert await anext(pieces) == "and "
-        assert isinstance(pieces, AsyncGenerator)
-        await pieces.aclose()
 
     asyncio.run(run())
     assert endless.closed.is_set()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sample_agents.prompts import Prompt
 
 _SALT: Final = count()  # what is read is remembered, so each text is another one
-PLAN: Final = Outline("T", "en", (Section("a", "Keepers", ("A keeper sails by the wind.",)),))
+PLAN: Final = Outline(title="T", sections=[Section(title="Keepers", points=("A keeper sails by the wind.",))])
 PIECES: Final = (
     "Ships sail by the wind. ",
     "Ships sail by the wind.\n\n",

@@ -1,28 +1,42 @@
-"""The offline painter: an image model that can draw the sea and a few things on it, and says so for other prompts."""
+"""The offline painter: an image model that can draw the sea, a sailboat and a lighthouse, and says so otherwise.
+
+Everything is drawn twice as large as it is delivered and reduced at the end, which smooths every edge.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from io import BytesIO
-from math import exp, pi, sin
+from random import Random
 from textwrap import wrap
-from typing import Final
+from typing import Final, TypeAlias
 
-from PIL import Image, ImageDraw, ImageFilter, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont, ImageOps
 
-from sample_agents.offline.canvas import HEIGHT, INK, SCALE, WHITE, WIDTH, Canvas, Point, at, chance, gradient, mix
-from sample_agents.offline.light import COLOURS, Light, light_of, rgb
-from sample_agents.offline.scenes import Scene, scene_of
-from sample_agents.offline.subjects import paint_gull, paint_lighthouse, paint_sailboat
+from sample_agents.offline.scenes import COLOURS, Scene, scene_of
 
-HORIZON: Final = 430
-NOTE: Final = "The offline painter knows only the sea: a sailboat, a lighthouse and gulls."
-_ROWS: Final = 24
-# Positions of things (x, waterline), the farthest first.
-_PLACES: Final = {"lighthouse": (paint_lighthouse, 868, 466), "sailboat": (paint_sailboat, 470, 606)}
-_GULLS: Final = ((246, 214, 40), (330, 172, 29), (176, 168, 25))
-_CLOUDS: Final = ((150, 118, 150), (470, 74, 110), (640, 196, 135), (905, 262, 120), (330, 250, 92))
-_MORE_CLOUDS: Final = ((60, 60, 210), (330, 90, 220), (610, 60, 230), (900, 100, 220), (210, 190, 190))
+Point: TypeAlias = "tuple[float, float]"
+
+WIDTH: Final = 2_048
+HEIGHT: Final = 1_536
+HORIZON: Final = 860
+NOTE: Final = "The offline painter knows only the sea, a sailboat and a lighthouse."
+# Three colours of the sky and three of the sea from top to bottom, the sun or moon, and what white looks like.
+_LIGHTS: Final = {
+    "day": "#2674c8 #6fb0e5 #d8eefa #80bed8 #2b76a1 #0a3e68 #fffae0 #ffffff",
+    "sunset": "#242658 #a24f72 #ffd68e #fab476 #6d4368 #1c1a3c #ffe8aa #ffceb2",
+    "night": "#050b20 #0d1e43 #2a4874 #2c4c78 #102548 #040d22 #dce6ff #8e9ece",
+}
+_HEIGHTS: Final = {"day": 256, "sunset": 784, "night": 264}
+_SHADOW: Final = "#060a18"
+_WOOD: Final = "#966034"
+_LINEN: Final = "#faf4e6"
+_LAMP: Final = "#fff0be"
+_MIDDLE: Final = 1_280  # of the sun and the moon
+_BOAT: Final = (800, 1_200)  # its middle at the waterline
+_TOWER: Final = (1_736, 932)
+_STEPS: Final = 20
 
 
 class OfflineImage:
@@ -33,144 +47,136 @@ class OfflineImage:
 
 
 def _png(prompt: str) -> bytes:
-    scene = scene_of(prompt)
-    png = BytesIO()
-    (paint(scene) if scene else _card(prompt)).save(png, "PNG")
+    scene, png = scene_of(prompt), BytesIO()
+    (_painted(scene) if scene else _card(prompt)).save(png, "PNG")
     return png.getvalue()
 
 
-def paint(scene: Scene) -> Image.Image:
-    """Paints a scene."""
-    light, canvas = light_of(scene), Canvas()
-    _paint_sky(canvas, scene, light)
-    _paint_water(canvas, light)
-    near = float(HORIZON)
-    for kind, (paint_thing, x, y) in _PLACES.items():
-        if thing := scene.find(kind):
-            _paint_waves(canvas, scene, light, near, y + 4)
-            paint_thing(canvas.moved((x, y)), thing, light)
-            near = y + 4
-    _paint_waves(canvas, scene, light, near, HEIGHT + 40)
-    if gulls := scene.find("gulls"):
-        for gull_x, gull_y, span in _GULLS:
-            paint_gull(canvas.moved((gull_x, gull_y), span), light.on(COLOURS.get(gulls.colour, WHITE)))
-    _paint_weather(canvas, scene, light)
-    return canvas.image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+def _painted(scene: Scene) -> Image.Image:
+    *colours, light, white = _LIGHTS[scene["time"]].split()
+    picture, source = Image.new("RGB", (WIDTH, HEIGHT)), (_MIDDLE, _HEIGHTS[scene["time"]])
+    picture.paste(_gradient(HORIZON, colours[:3], scene.get("sky", "")))
+    picture.paste(_gradient(HEIGHT - HORIZON, colours[3:], scene.get("sea", "")), (0, HORIZON))
+    if scene["time"] == "night":
+        _paint_stars(picture)
+    _glow(picture, source, 680, light, 0.6)
+    ImageDraw.Draw(picture).ellipse(_circle(source, 84), light)
+    _paint_clouds(picture, colours[2])
+    _paint_waves(picture, light)
+    things = Image.new("RGBA", picture.size)
+    if "lighthouse" in scene:
+        _paint_lighthouse(things, COLOURS.get(scene["lighthouse"], COLOURS["red"]))
+    if "sailboat" in scene:
+        _paint_sailboat(things, COLOURS.get(scene["sailboat"], COLOURS["white"]))
+    shaded = ImageChops.multiply(things.convert("RGB"), Image.new("RGB", picture.size, white))
+    picture.paste(shaded, mask=things.getchannel("A"))
+    if scene["time"] == "night" and "lighthouse" in scene:
+        _glow(picture, (_TOWER[0], _TOWER[1] - 460), 240, _LAMP, 1)
+    return picture.resize((WIDTH // 2, HEIGHT // 2), Image.Resampling.LANCZOS)
 
 
-def _paint_sky(canvas: Canvas, scene: Scene, light: Light) -> None:
-    canvas.image.paste(gradient((WIDTH * SCALE, HORIZON * SCALE + 2), light.sky), (0, 0))
-    if scene.time == "night":
-        _paint_stars(canvas, light)
-    if light.hidden < 1:
-        _paint_source(canvas, light)
-    if scene.weather != "fog":
-        _paint_clouds(canvas, scene, light)
+def _gradient(height: int, colours: list[str], tint: str) -> Image.Image:
+    """The colours from top to bottom, mixed with ``tint`` if there is one."""
+    top, middle, bottom = colours
+    plain = ImageOps.colorize(Image.linear_gradient("L").resize((WIDTH, height)), top, bottom, middle)
+    return Image.blend(plain, Image.new("RGB", plain.size, COLOURS[tint]), 0.64) if tint else plain
 
 
-def _paint_stars(canvas: Canvas, light: Light) -> None:
-    random = chance(11)
+def _paint_stars(picture: Image.Image) -> None:
+    draw, random = ImageDraw.Draw(picture, "RGBA"), Random(11)  # noqa: S311 - nothing here is a secret
     for _ in range(240):
-        place, size = (random.uniform(0, WIDTH), HORIZON * random.random() ** 1.5), random.choice((0.5, 0.6, 1.0, 1.4))
-        canvas.ellipse(place, (size, size), WHITE, round(random.uniform(70, 235) * (1 - light.hidden)))
+        place = random.uniform(0, WIDTH), HORIZON * random.random() ** 1.5
+        draw.ellipse(_circle(place, random.uniform(1, 3)), (255, 255, 255, random.randint(70, 235)))
 
 
-def _paint_source(canvas: Canvas, light: Light) -> None:
-    """Paints the moon at night, the sun otherwise."""
-    shine = 1 - light.hidden
-    canvas.glow(light.source, light.radius * 9, mix(light.disc, light.glint, 0.5), round(130 * shine))
-    canvas.glow(light.source, light.radius * 3.2, light.disc, round(200 * shine))
-    canvas.ellipse(light.source, (light.radius, light.radius), light.disc, round(255 * min(1, shine + 0.2)))
+def _paint_clouds(picture: Image.Image, colour: str) -> None:
+    mask = Image.new("L", picture.size)
+    for x, y, width in ((300, 236, 160), (940, 148, 120), (1810, 524, 130), (660, 500, 100)):
+        for number, ball in enumerate((0.4, 0.7, 0.8, 1.0, 0.9, 0.6, 0.4)):
+            radius, middle = ball * width / 2, x + (number - 3) * width / 2
+            ImageDraw.Draw(mask).ellipse(_circle((middle, y - radius), radius), 215)
+        ImageDraw.Draw(mask).rectangle((x - 3 * width, y - width / 6, x + 3 * width, y + width), 0)
+    picture.paste(colour, mask=mask.filter(ImageFilter.GaussianBlur(5)))
 
 
-def _paint_clouds(canvas: Canvas, scene: Scene, light: Light) -> None:
-    """Paints clouds as groups of soft balls on a flat base, lit from above."""
-    random, (bright, shadow) = chance(5), light.cloud
-    for x, y, width in _CLOUDS if scene.weather == "clear" else (*_CLOUDS, *_MORE_CLOUDS):
-        size = round(width * 2 * SCALE), round(width * 0.8 * SCALE)
-        mask = Image.new("L", size)
-        draw = ImageDraw.Draw(mask)
-        for number in range(15):
-            place = (number + 0.5) / 15
-            ball = size[1] * (0.1 + 0.3 * (1 - (2 * place - 1) ** 2)) * random.uniform(0.75, 1.1)
-            middle, base = size[0] * (0.12 + 0.76 * place), size[1] * 0.8
-            draw.ellipse((middle - 1.3 * ball, base - 1.7 * ball, middle + 1.3 * ball, base + 0.3 * ball), fill=215)
-        draw.rectangle((0, size[1] * 0.8, *size), fill=0)
-        soft = mask.filter(ImageFilter.GaussianBlur(width * 0.03))
-        fill = gradient(size, ((0.0, bright), (0.45, bright), (0.85, shadow), (1.0, shadow)))
-        canvas.image.paste(fill, (round((x - width) * SCALE), round((y - width * 0.6) * SCALE)), soft)
-
-
-def _paint_water(canvas: Canvas, light: Light) -> None:
-    """Paints the sea without waves, and short strokes of light, most of them below the sun or the moon."""
-    canvas.image.paste(gradient((WIDTH * SCALE, (HEIGHT - HORIZON) * SCALE), light.sea), (0, HORIZON * SCALE))
-    canvas.glow((light.source[0], HORIZON + 4), 260, light.glint, round(90 * (1 - light.hidden)))
-    random = chance(3)
-    for _ in range(900):
+def _paint_waves(picture: Image.Image, light: str) -> None:
+    """Paints short strokes of light on the water, half of them below the sun or the moon."""
+    mask, random = Image.new("L", picture.size), Random(3)  # noqa: S311 - nothing here is a secret
+    for number in range(1_400):
         near = random.random() ** 1.4
-        width = 30 + 190 * near
-        x = random.choice(
-            (random.gauss(light.source[0], width), random.gauss(light.source[0], width), random.uniform(0, WIDTH))
-        )
-        close = exp(-(((x - light.source[0]) / (width * 1.1)) ** 2))
-        stroke = (2 + 15 * near) * random.uniform(0.5, 1.5), 0.35 + 1.1 * near
-        alpha = round((26 + 150 * close) * (1 - 0.85 * light.hidden))
-        canvas.ellipse((x, HORIZON + 3 + (HEIGHT - HORIZON) * near), stroke, light.glint, alpha)
+        x = random.uniform(0, WIDTH) if number % 2 else random.gauss(_MIDDLE, 60 + 260 * near)
+        y, height = HORIZON + 4 + (HEIGHT - HORIZON) * near, 1 + 2 * near
+        length = (6 + 40 * near) * random.uniform(0.5, 1.5)
+        ImageDraw.Draw(mask).ellipse((x - length, y - height, x + length, y + height), random.randint(30, 110))
+    picture.paste(light, mask=mask)
 
 
-def _paint_waves(canvas: Canvas, scene: Scene, light: Light, top: float, bottom: float) -> None:
-    """Paints the rows of waves with crests between two heights, far ones first."""
-    for number in range(_ROWS):
-        near = (number + 0.6) / _ROWS
-        crest = HORIZON + (HEIGHT + 10 - HORIZON) * near**1.65
-        if top <= crest < bottom:
-            line = _wave(number, near, crest, 2.4 if scene.weather == "storm" else 1.0)
-            colour = at(light.sea, (crest - HORIZON) / (HEIGHT - HORIZON))
-            stops = ((0.0, mix(colour, light.sky[-1][1], 0.2)), (0.5, colour), (1.0, mix(colour, INK, 0.1)))
-            canvas.shade([*line, *((x, y + 10 + 60 * near) for x, y in reversed(line))], stops, alpha=110)
-            _paint_crests(canvas, light, line, number, near * (1.8 if scene.weather == "storm" else 1.0))
+def _paint_sailboat(things: Image.Image, hull: str) -> None:
+    """Paints a sailboat, 330 wide and 390 high."""
+    _fill(things, _BOAT, [(10, -30), (17, -30), (15, -392), (12, -392)], _WOOD)
+    jib = "18 -338 70 -240 130 -140 172 -62 120 -60 80 -58 36 -62 50 -140 40 -240 18 -338"
+    _fill(things, _BOAT, _curve("10 -372 -60 -290 -140 -170 -150 -74 -90 -62 -40 -66 10 -70"), _LINEN, across=True)
+    _fill(things, _BOAT, _curve(jib), _LINEN, across=True)
+    _fill(things, _BOAT, _curve("13 -392 -8 -398 -16 -384 -40 -388 -16 -374 -8 -386 13 -378"), COLOURS["red"])
+    _fill(things, _BOAT, [(-34, -28), *_curve("-28 -46 0 -52 50 -52 78 -46"), (92, -30)], _LINEN)
+    sheer = "-152 -40 -60 -22 60 -24 178 -58"
+    _fill(things, _BOAT, _curve(f"{sheer} 168 -30 150 -4 118 12 40 14 -60 14 -128 12 -144 4 -150 -16 -152 -40"), hull)
+    _fill(things, _BOAT, _curve(f"{sheer} 178 -58 176 -52 176 -52 60 -18 -60 -16 -152 -34"), _WOOD)
 
 
-def _wave(number: int, near: float, crest: float, height: float) -> list[Point]:
-    high, length, shift = height * (0.5 + 9 * near**1.5), 46 + 330 * near, chance(number).uniform(0, 2 * pi)
-    phases = ((x, 2 * pi * x / length + shift) for x in range(-8, WIDTH + 9, 4))
-    return [
-        (x, crest + high * (0.6 * sin(turn) + 0.28 * sin(2.3 * turn + 1) + 0.12 * sin(5.1 * turn + 2)))
-        for x, turn in phases
-    ]
+def _paint_lighthouse(things: Image.Image, stripes: str) -> None:
+    """Paints a striped tower on rocks, 270 high."""
+    _fill(things, _TOWER, _curve("-150 22 -110 -10 -60 -20 -20 -22 20 -24 90 -16 156 22"), "#605854")
+    for band in range(4):
+        low, high, foot = 34 - 3.25 * band, 30.75 - 3.25 * band, -12 - 48 * band
+        corners = [(-low, foot), (-high, foot - 48), (high, foot - 48), (low, foot)]
+        _fill(things, _TOWER, corners, COLOURS["white"] if band % 2 else stripes, across=True)
+    _fill(things, _TOWER, [(-31, -204), (31, -204), (28, -214), (-28, -214)], "#323c60")
+    _fill(things, _TOWER, [(-14, -214), (14, -214), (14, -246), (-14, -246)], _LAMP)
+    _fill(things, _TOWER, _curve("-19 -245 -14 -268 14 -268 19 -245"), "#7a1626")
 
 
-def _paint_crests(canvas: Canvas, light: Light, line: list[Point], number: int, size: float) -> None:
-    """Paints short crescents of light along the waves."""
-    random = chance(number + 100)
-    place = random.randrange(12)
-    while place < len(line) - 4:
-        length = random.randint(3, 6 + round(22 * size))
-        crest, thick = line[place : place + length], (0.5 + 2.6 * size) * random.uniform(0.5, 1.2)
-        under = [(x, y + thick * sin(pi * step / max(1, len(crest) - 1))) for step, (x, y) in enumerate(crest)]
-        canvas.polygon([*crest, *reversed(under)], light.glint, random.randint(40, 120))
-        place += length + random.randint(4, 10 + round(34 * size))
+def _curve(numbers: str) -> list[Point]:
+    """The points of cubic Bezier curves: x and y of a start, then of two control points and an end for each curve."""
+    values = [*map(float, numbers.split())]
+    points = list(zip(values[::2], values[1::2], strict=True))
+    line = points[:1]
+    for first in range(0, len(points) - 1, 3):
+        a, b, c, d = points[first : first + 4]
+        for t in (step / _STEPS for step in range(1, _STEPS + 1)):
+            p, q, r, s = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
+            line.append((p * a[0] + q * b[0] + r * c[0] + s * d[0], p * a[1] + q * b[1] + r * c[1] + s * d[1]))
+    return line
 
 
-def _paint_weather(canvas: Canvas, scene: Scene, light: Light) -> None:
-    """Paints rain or fog in front of everything else."""
-    random = chance(21)
-    if scene.weather == "fog":
-        thick = gradient(canvas.image.size, ((0.0, (70,) * 3), (0.54, (196,) * 3), (1.0, (24,) * 3))).convert("L")
-        canvas.image.paste(mix(light.sky[-1][1], WHITE, 0.4), (0, 0), thick)
-    for _ in range({"rain": 1_100, "storm": 2_200}.get(scene.weather, 0)):
-        x, y, size = random.uniform(-40, WIDTH + 160), random.uniform(-40, HEIGHT), random.random()
-        canvas.line([(x, y), (x - 6 * size - 3, y + 14 + 20 * size)], mix(light.glint, WHITE, 0.4), 0.8, 80)
+def _fill(layer: Image.Image, place: Point, points: Iterable[Point], colour: str, *, across: bool = False) -> None:
+    """Fills a polygon, with shadow that grows to its bottom, or to its right with ``across``."""
+    mask = Image.new("L", layer.size)
+    ImageDraw.Draw(mask).polygon([(place[0] + 2 * x, place[1] + 2 * y) for x, y in points], 255)
+    layer.paste(colour, mask=mask)
+    box = mask.getbbox() or (0, 0, 1, 1)
+    ramp = Image.linear_gradient("L").rotate(90 if across else 0).point(lambda value: value * 0.25)
+    shadow = ImageChops.multiply(mask.crop(box), ramp.resize((box[2] - box[0], box[3] - box[1])))
+    layer.paste(_SHADOW, box, shadow)
+
+
+def _glow(picture: Image.Image, centre: Point, radius: int, colour: str, strength: float) -> None:
+    """Paints light that fades from the centre to nothing at ``radius``."""
+    ramp = Image.radial_gradient("L").point(lambda value: max(0, 178 - value) ** 2 / 178 * strength)
+    box = round(centre[0]) - radius, round(centre[1]) - radius
+    picture.paste(colour, box, ramp.resize((2 * radius, 2 * radius)))
+
+
+def _circle(centre: Point, radius: float) -> tuple[float, float, float, float]:
+    return centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius
 
 
 def _card(words: str) -> Image.Image:
     """The words of a prompt without anything of the sea. Pillow's own font has Latin letters only."""
-    canvas, font = Image.new("RGB", (WIDTH, HEIGHT)), ImageFont.load_default
-    canvas.paste(gradient((WIDTH, HEIGHT), ((0.0, rgb("54708c")), (1.0, rgb("c89664")))))
-    draw = ImageDraw.Draw(canvas, "RGBA")
-    draw.rounded_rectangle((112, 150, 912, 618), 24, (*WHITE, 226))
-    plain = "".join(letter if letter.isprintable() and letter < "\u0180" else "" for letter in words[:400]).strip()
+    canvas, font = Image.new("RGB", (WIDTH // 2, HEIGHT // 2), "#c4d4e0"), ImageFont.load_default
+    plain = "".join(letter for letter in words[:400] if letter.isprintable() and letter < "\u0180").strip()
     lines = wrap(plain, width=30, max_lines=5, placeholder="…") or ["?"]
-    draw.multiline_text((512, 340), "\n".join(lines), fill=INK, font=font(44), anchor="mm", align="center")
-    draw.text((512, 570), NOTE, fill=INK, font=font(20), anchor="mm")
+    draw = ImageDraw.Draw(canvas)
+    draw.multiline_text((512, 340), "\n".join(lines), fill=_SHADOW, font=font(44), anchor="mm", align="center")
+    draw.text((512, 570), NOTE, fill=_SHADOW, font=font(20), anchor="mm")
     return canvas

@@ -1,157 +1,122 @@
-"""Scenes of the sea that the offline painter can paint, parsed from a request or from one of our descriptions."""
+"""Scenes of the sea in words: reads a scene from a request, changes it, and describes it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from sample_agents.offline.scene_words import Mention, mentions, normalised
+from sample_agents.writing import language_of
 
-SUBJECTS: Final = ("sailboat", "lighthouse")
-# Parts: the thing that they belong to, and whether they have its second colour.
-_OWNERS: Final = {"hull": ("sailboat", False), "sails": ("sailboat", True), "stripes": ("lighthouse", True)}
-_BETWEEN: Final = re.compile(r"\s*(?:的|coloured |colored )?\s*")
-_PLACE: Final = re.compile(r"\b(?:on|in|at|by|over|under|above|across)\s{1,4}(?:(?:the|an?)\s{1,4})?$")
-_OBJECT_FIRST: Final = re.compile(r"[把将]")
+if TYPE_CHECKING:
+    from sample_agents.writing import Language
 
+Scene: TypeAlias = dict[str, str]
+"""The colour of each thing in the picture, empty for its natural one, and ``time``: day, sunset or night."""
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """Something in the picture. ``accent`` is its second colour: sails, stripes. Without a colour it looks natural."""
-
-    kind: str
-    colour: str = ""
-    accent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What to paint: things on and over the sea, at a time of day and in a weather."""
-
-    things: tuple[Thing, ...] = ()
-    time: str = "day"
-    weather: str = "clear"
-    sea: str = ""
-    sky: str = ""
-
-    def find(self, kind: str) -> Thing | None:
-        """The thing of that kind, if there is one."""
-        return next((thing for thing in self.things if thing.kind == kind), None)
-
-    @property
-    def subjects(self) -> list[str]:
-        """The kinds of things that "it" may mean."""
-        return [thing.kind for thing in self.things if thing.kind in SUBJECTS]
-
-
-@dataclass(frozen=True, slots=True)
-class Tint:
-    """A colour for a thing, the sea or the sky; ``target`` is empty for "it"."""
-
-    target: str
-    colour: str
-    is_accent: bool = False
+MOST_READ: Final = 2_000
+SUBJECTS: Final = {"sailboat": "一艘", "lighthouse": "一座"}  # with the Chinese words before the name
+# A colour begins with its code. The first Chinese word is the one for descriptions. English plurals need no entry.
+_TABLE: Final = """
+sailboat: sailboat, sailing boat, sailing ship, boat, ship, yacht, 帆船, 船
+lighthouse: lighthouse, 灯塔
+sea: sea, ocean, water, seaside, 海面, 大海, 海洋, 海
+sky: sky, background, 天空, 背景
+day: day, daytime, noon, morning, afternoon, 白天, 中午
+sunset: sunset, dusk, evening, twilight, 日落时, 日落, 黄昏, 傍晚, 夕阳
+night: night, midnight, moonlight, star, 夜里, 夜晚, 晚上, 夜
+red: #ce2026, red, 红色, 红
+orange: #ee781c, orange, 橙色
+yellow: #f6ce32, yellow, gold, golden, 黄色, 金色
+green: #2a8c4a, green, 绿色, 绿
+blue: #225cc4, blue, 蓝色, 蓝
+purple: #763aa0, purple, violet, 紫色
+pink: #ee82aa, pink, 粉色, 粉红色
+black: #22242a, black, 黑色
+white: #f6f4ee, white, 白色, 白
+"""
+_ROWS: Final = {value: words.split(", ") for value, _, words in (row.partition(": ") for row in _TABLE.split("\n"))}
+COLOURS: Final = {value: words[0] for value, words in _ROWS.items() if words[0].startswith("#")}
+_MEANINGS: Final = {word: value for value, words in _ROWS.items() for word in words if word}
+_IN_CHINESE: Final = {value: next((word for word in words if not word.isascii()), "") for value, words in _ROWS.items()}
+_LONGEST_FIRST: Final = sorted(_MEANINGS, key=len, reverse=True)
+_WORD: Final = re.compile(
+    rf"(?<![a-z])({'|'.join(word for word in _LONGEST_FIRST if word.isascii())})s?(?![a-z])"
+    rf"|({'|'.join(word for word in _LONGEST_FIRST if not word.isascii())})"
+)
+_CLAUSE: Final = re.compile(r"[.;,!?。；，！？\n]|\band\b")
+_THINGS: Final = (*SUBJECTS, "sea", "sky")
+_TIMES: Final = ("day", "sunset", "night")
+_WHAT: Final[dict[Language, str]] = {
+    "en": "What should change about the picture? The offline painter can change colours and the time of day, and add "
+    "a sailboat or a lighthouse.",
+    "zh": "画面要怎么改？离线画师可以改变颜色和时间，也可以添加帆船或灯塔。",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The meaning of a request's words."""
-
-    shown: tuple[str, ...]
-    hidden: frozenset[str]
-    tints: tuple[Tint, ...]
-    time: str
-    weather: str
-    asks_colour: bool
-    is_sea: bool
+def answer_about_picture(request: str, current: str) -> dict[str, str]:
+    """``name``, ``prompt`` and ``description`` of the requested picture, or a ``question`` to the client."""
+    before, language = scene_of(current), language_of(request)
+    after = _changed(before, request) if before else scene_of(request)
+    if after is None:
+        words = " ".join(f"{current} {request}".split())[:MOST_READ]
+        return {"name": "words", "prompt": words, "description": words}
+    if before and _in_english(after) == _in_english(before):
+        return {"question": _WHAT[language]}
+    name = next((subject for subject in SUBJECTS if subject in after), "sea")
+    prompt = _in_english(after)
+    return {"name": name, "prompt": prompt, "description": _in_chinese(after) if language == "zh" else prompt}
 
 
 def scene_of(text: str) -> Scene | None:
     """The scene that a text describes; None when it names nothing that can be painted."""
-    request = read_request(text)
-    is_known = request.is_sea or not set(SUBJECTS).isdisjoint(request.shown)
-    return changed(Scene(), request) if is_known else None
+    scene = _changed({"time": "day"}, text)
+    return scene if {"sea", *SUBJECTS}.intersection(scene) else None
 
 
-def read_request(text: str) -> Request:
-    """Parses the beginning of a text."""
-    text = normalised(text)
-    found = mentions(text)
-    kinds = [(kind, _verb(text, found, each)) for each in found if (kind := _kind(each))]
-    kept = [each for each in found if each.role in {"time", "weather"} and _verb(text, found, each) != "remove"]
-    last = {each.role: each.value for each in kept}
-    hidden = frozenset(kind for kind, verb in kinds if verb == "remove")
-    return Request(
-        shown=tuple(dict.fromkeys(kind for kind, _ in kinds if kind not in hidden)),
-        hidden=hidden,
-        tints=tuple(_tints(text, found)),
-        time=last.get("time", ""),
-        weather=last.get("weather", "clear" if any(each.role == "weather" for each in found) else ""),
-        asks_colour=any(each.role == "word" for each in found),
-        is_sea=any(each.value == "sea" for each in found),
-    )
+def _changed(scene: Scene, request: str) -> Scene:
+    """The scene with what a request names. A colour for "it" is the subject's, or the sky's when there is none."""
+    changed = dict(scene)
+    for clause in _CLAUSE.split(request[:MOST_READ].lower()):
+        words = [(_MEANINGS[word[1] or word[2]], word) for word in _WORD.finditer(clause)]
+        for value, _ in words:
+            if value in _TIMES:
+                changed["time"] = value
+            elif value in _THINGS:
+                changed.setdefault(value, "")
+        for target, colour in _tints(words):
+            changed[target or next((subject for subject in SUBJECTS if subject in changed), "sky")] = colour
+    return changed
 
 
-def changed(scene: Scene, request: Request) -> Scene:
-    """The scene with the requested changes. A colour for "it" is for the subject if there is only one."""
-    things = {thing.kind: thing for thing in scene.things if thing.kind not in request.hidden}
-    things |= {kind: Thing(kind) for kind in request.shown if kind not in things}
-    result = replace(
-        scene,
-        things=tuple(things.values()),
-        time=request.time or scene.time,
-        weather=request.weather or scene.weather,
-    )
-    for tint in request.tints:
-        result = _tinted(result, tint)
-    return result
+def _tints(words: Sequence[tuple[str, re.Match[str]]]) -> Iterator[tuple[str, str]]:
+    """Each colour in a clause with its thing: the one right behind it, else the last before it; empty for "it"."""
+    for index, (colour, word) in enumerate(words):
+        if colour in COLOURS:
+            behind = [thing for thing, at in words[index + 1 :] if thing in _THINGS and at.start() <= word.end() + 1]
+            before = [thing for thing, _ in words[:index] if thing in _THINGS]
+            before.sort(key=lambda thing: thing != "sea")  # in "the boat on the sea", the sea is only a place
+            yield (behind or before[-1:] or [""])[0], colour
 
 
-def _tinted(scene: Scene, tint: Tint) -> Scene:
-    target = tint.target or next(iter(scene.subjects), "sky")
-    if target == "sea":
-        return replace(scene, sea=tint.colour)
-    if target == "sky":
-        return replace(scene, sky=tint.colour)
-    return replace(scene, things=tuple(_coloured(each, tint) if each.kind == target else each for each in scene.things))
+def _in_english(scene: Scene) -> str:
+    """One sentence with everything that the picture shows; ``scene_of`` reads it back."""
+    shown = " and ".join(_noun(scene, subject) for subject in SUBJECTS if subject in scene)
+    sea = _noun(scene, "sea") if scene.get("sea") else "the sea"
+    words = f"{shown} {'on' if 'sailboat' in scene else 'by'} {sea}" if shown else sea
+    words += "" if scene["time"] == "day" else f" at {scene['time']}"
+    words += f" under {_noun(scene, 'sky')}" if scene.get("sky") else ""
+    return f"{words[0].upper()}{words[1:]}."
 
 
-def _coloured(thing: Thing, tint: Tint) -> Thing:
-    return replace(thing, accent=tint.colour) if tint.is_accent else replace(thing, colour=tint.colour)
+def _noun(scene: Scene, thing: str) -> str:
+    return f"{'an' if scene[thing] == 'orange' else 'a'} {scene[thing]} {thing}".replace("  ", " ")
 
 
-def _kind(mention: Mention) -> str:
-    """The kind of thing that a word names, directly or by one of its parts; empty for any other word."""
-    return mention.value if mention.role == "kind" else _OWNERS.get(mention.value, ("", False))[0]
-
-
-def _verb(text: str, found: Sequence[Mention], mention: Mention) -> str:
-    """The last verb before a word in its clause; in Chinese with the object in front, the first verb behind it."""
-    verbs = [each for each in found if each.role == "verb" and each.clause == mention.clause]
-    before = [verb.value for verb in verbs if verb.start < mention.start]
-    if before or not _OBJECT_FIRST.search(text, 0, mention.start):
-        return before[-1] if before else ""
-    return next((verb.value for verb in verbs), "")
-
-
-def _tints(text: str, found: Sequence[Mention]) -> Iterator[Tint]:
-    """Each colour with its target, except colours that something should no longer have."""
-    for before, each in pairwise((None, *found)):
-        if each and each.role == "colour" and not (before and before.role == "former"):
-            target = _target(text, found, each)
-            owner, is_accent = _OWNERS.get(target, (target, False))
-            yield Tint(owner, each.value, is_accent)
-
-
-def _target(text: str, found: Sequence[Mention], colour: Mention) -> str:
-    """The target of a colour: the word right behind it, else the last before it in its clause, else the next."""
-    named = [each for each in found if each.role in {"kind", "part"} and each.clause == colour.clause]
-    behind = [each for each in named if each.start >= colour.end]
-    if behind and _BETWEEN.fullmatch(text, colour.end, behind[0].start):
-        return behind[0].value
-    before = [each for each in named if each.end <= colour.start]
-    objects = [each for each in before if not (each.value in {"sea", "sky"} and _PLACE.search(text[: each.start]))]
-    return next((each.value for each in (*reversed(objects), *reversed(before), *behind)), "")
+def _in_chinese(scene: Scene) -> str:
+    colours = {thing: _IN_CHINESE[colour] for thing, colour in scene.items() if colour in COLOURS}
+    time = "" if scene["time"] == "day" else f"{_IN_CHINESE[scene['time']]}的"
+    names = [f"{one}{colours.get(each, '')}{_IN_CHINESE[each]}" for each, one in SUBJECTS.items() if each in scene]
+    shown = f"上有{'和'.join(names)}" if names else ""
+    sky = f"，天空是{colours['sky']}的" if "sky" in colours else ""
+    return f"{time}{colours.get('sea', '')}海面{shown}{sky}。"
