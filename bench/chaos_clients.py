@@ -130,6 +130,7 @@ class Round:
                 sleep=time.sleep,
                 hook=hook,
                 actions=ACTIONS,
+                played=0,
             )
             for number in range(CLIENTS)
         ]

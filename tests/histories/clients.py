@@ -183,7 +183,8 @@ class Board:
 class Program:
     """One client's program. ``hook`` makes a URL of a name; ``sleep`` waits for seconds; ``most`` bounds the tasks.
 
-    ``start`` runs something at the same time; without it the client does one thing after the other.
+    ``start`` runs something at the same time; without it the client does one thing after the other. ``played`` is the
+    share of its tasks that play a random program: 0 for an agent that can only count.
     """
 
     name: str
@@ -195,6 +196,7 @@ class Program:
     start: Callable[[Callable[[], object]], object] | None = None
     actions: int = 10
     most: int = 3
+    played: float = PLAYED
     count: int = 0
 
     def run(self) -> None:
@@ -221,7 +223,7 @@ class Program:
         yield self.client.webhooks, 1
 
     def _start(self) -> None:
-        if self.random.random() < PLAYED:
+        if self.random.random() < self.played:
             self._send(self._params(f"{PLAY} {self.random.randrange(1 << 30)}"), ANY)
             return
         chunks = self.random.randrange(6)
