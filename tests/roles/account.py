@@ -154,7 +154,8 @@ class Account:
         return next(item for item in self.heads() if item["pk"]["S"].endswith(task))
 
     def items(self) -> list[dict[str, Any]]:
-        return list(self.aws["dynamodb"].scan(TableName=self.name("Table"))["Items"])
+        pages = self.aws["dynamodb"].get_paginator("scan").paginate(TableName=self.name("Table"))
+        return [item for page in pages for item in page["Items"]]
 
     def type(self, *words: str) -> Any:
         """The JSON that an operator's command prints; its calls are noted by the command's first word."""
