@@ -281,6 +281,7 @@ def test_the_api_needs_only_what_its_inline_agents_reach(project: Paths, target:
     package = project.root / "packages-of-WorkerFunction/PIL"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
+    (project.root / "functions/worker/requirements.txt").write_text("a2a-serverless\npillow\n")
     with_agent(project.root, "import PIL")
     with_inline_agent(project, "")
     made = build(project, target).path

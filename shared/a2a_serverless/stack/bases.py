@@ -22,7 +22,7 @@ from a2a_serverless.stack.emulator import without_aws
 from a2a_serverless.stack.packaging import compile_sources, functions_of, keep_newest
 from a2a_serverless.stack.paths import Paths
 from a2a_serverless.stack.sam import overrides, run_sam
-from a2a_serverless.stack.trimming import API, SDK, SERVICES, TRACED, named_services, trim_installed
+from a2a_serverless.stack.trimming import SDK, SERVICES, TRACED, named_services, trim_installed
 
 if TYPE_CHECKING:
     from a2a_serverless.stack.targets import Target
@@ -54,7 +54,7 @@ class Base:
 def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> Base:
     """Return the base of a function: its own requirements, and the project's if it runs agents."""
     lines = library.read_requirements(folder / "requirements.txt")
-    services = SERVICES if name == API else SERVICES - {"lambda"}
+    services = SERVICES
     own = runs_agents and project.root != library.FILES
     if project.otel and name in TRACED:
         lines.append("a2a-serverless[otel]")
