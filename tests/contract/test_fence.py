@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, renew_lease, resume_run
+from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, hand_over, renew_lease, resume_run
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.ports.values import StoredText
@@ -62,11 +62,20 @@ def test_rule_06_a_run_that_slept_through_its_lease_writes_nothing_if_another_ha
     store: Store, write: str
 ) -> None:
     head = taken(store.log).head
-    assert store.log.update_head(head, resume_run(head, now=head.lease_until))
+    assert store.log.update_head(head, resume_run(head, now=head.lease_until, by="the other"))
     store.now.ms = head.lease_until
     before = store.left()
     assert not WRITES_OF_RUNS[write](store, head)
     assert (store.left(), store.blobs.content) == (before, {})
+
+
+def test_rule_06_of_two_runs_that_take_a_task_in_the_same_millisecond_one_gets_it(store: Store) -> None:
+    head = taken(store.log).head
+    assert store.log.update_head(head, free := hand_over(head, head.fence, now=NOW + 2))
+    first, second = (resume_run(free, now=NOW + 3, by=run) for run in ("first", "second"))
+    assert store.log.update_head(free, first)
+    assert not store.log.update_head(free, second)
+    assert store.log.update_head(free, first), "its answer was lost, so it is sent again"
 
 
 def test_what_a_call_has_made_is_stored_for_an_ended_task_and_not_for_an_erased_one(store: Store) -> None:

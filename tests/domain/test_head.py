@@ -68,7 +68,8 @@ def after(change: Change) -> HeadSnapshot:
 
 
 def taken(snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapshot:
-    return after(start_run(snapshot or submitted(), now=now, by="runner"))
+    snapshot = snapshot or submitted()
+    return after(start_run(snapshot, now=now, by=f"run {snapshot.head.fence + 1}"))
 
 
 def reported(state: TaskState, snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapshot:
@@ -114,6 +115,7 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
         rev=2,
         fence=1,
         lease_until=NOW + 100 + RUN_LEASE_MS,
+        holder="runner",
     )
 
 
@@ -122,6 +124,15 @@ def test_rule_06_a_task_under_a_lease_cannot_be_taken_until_the_lease_is_over() 
     with pytest.raises(AlreadyLeased):
         start_run(snapshot, now=NOW + RUN_LEASE_MS - 1, by="other")
     assert start_run(snapshot, now=NOW + RUN_LEASE_MS, by="other").after.fence == 2
+
+
+@pytest.mark.parametrize("late_ms", [1, RUN_LEASE_MS - 1, RUN_LEASE_MS, 10 * RUN_LEASE_MS])
+def test_rule_06_a_run_that_was_not_told_that_it_has_the_lease_takes_the_task_again_and_is_not_lost(
+    late_ms: int,
+) -> None:
+    snapshot = taken()
+    again = resume_run(snapshot.head, now=NOW + late_ms, by=snapshot.head.holder)
+    assert (again.fence, again.lost, again.lease_until) == (2, 0, NOW + late_ms + RUN_LEASE_MS)
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL | INTERRUPTED))
@@ -312,8 +323,8 @@ def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
 def test_a_question_that_is_open_stays_open_when_a_run_is_woken_beside_it() -> None:
     asked = ask(taken(), 1, TaskState.INPUT_REQUIRED, QUESTION, 0, now=NOW + 1, by="run", wake_at=NOW + 9)
     with pytest.raises(NotRunnable):
-        resume_run(asked.after, now=NOW + 8)
-    taken_again = resume_run(asked.after, now=NOW + 9)
+        resume_run(asked.after, now=NOW + 8, by="other")
+    taken_again = resume_run(asked.after, now=NOW + 9, by="other")
     assert (taken_again.state, taken_again.n) == (TaskState.INPUT_REQUIRED, asked.event.n)
     assert (taken_again.fence, taken_again.rev) == (2, asked.after.rev + 1)
 
@@ -460,7 +471,7 @@ class Heads(RuleBasedStateMachine):
         head = self.snapshot.head
         may = head.is_runnable(self.now) and not head.is_leased(self.now)
         try:
-            self.changed(start_run(self.snapshot, now=self.now, by="runner"))
+            self.changed(start_run(self.snapshot, now=self.now, by=f"run {head.fence + 1}"))
         except (NotRunnable, AlreadyLeased):
             assert not may
         except TooManyLostRuns:

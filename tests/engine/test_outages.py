@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.files import TaskFiles
@@ -108,13 +109,9 @@ def assert_whole(world: World, task_id: str) -> None:
     assert (head_of(world, task_id).lease_until, head_of(world, task_id).due_at) == (0, None)
 
 
-# Not: every write takes effect and its answer is lost. Then a run does not learn that it has taken the task.
-LATE = [what for what in WHAT if what != "writes"]
-CASES = [(what, False) for what in WHAT] + [(what, True) for what in LATE]
-
-
 @pytest.mark.parametrize("minutes", [3, 10, 30])
-@pytest.mark.parametrize(("what", "late"), CASES)
+@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_rule_06_a_task_outlives_an_outage(what: str, minutes: int, late: bool) -> None:  # noqa: FBT001
     writer = Writer(seconds=STEP_S)
     outage = Outage(WHAT[what], 5_000, 5_000 + minutes * MINUTE_MS, late=late)
@@ -138,6 +135,18 @@ def test_rule_06_a_task_outlives_stores_of_which_every_other_call_fails(what: st
     outage = Outage(WHAT[what], 5_000, 5_000 + minutes * MINUTE_MS, chance=0.5, late=late)
     world, task_id = told(writer.work, outage)
     assert_whole(world, task_id)
+
+
+def test_rule_06_a_run_that_is_not_told_that_it_has_taken_its_task_asks_until_it_is_told() -> None:
+    writer = Writer(seconds=STEP_S)
+    outage = Outage(("table.append", "table.read_"), 0, 5 * MINUTE_MS, late=True)
+    world, task_id = told(writer.work, outage)
+    assert_whole(world, task_id)
+    head, events = head_of(world, task_id), world.events(task_id)
+    assert (outage.failed > LOST_LIMIT, head.lost) == (True, 0)
+    statuses = [event for event in events if isinstance(event, StatusEvent) and event.message is None]
+    begun = [event for event in statuses if event.state is TaskState.WORKING]
+    assert len(begun) == 1, "it says once that it works"
 
 
 def test_rule_06_a_run_that_waits_for_a_store_keeps_its_lease_and_makes_the_very_call_again() -> None:

@@ -124,7 +124,7 @@ GUARDS = (
         "a leased task is not taken",
         DYING,
         HEAD,
-        "    if head.is_leased(now):\n        raise AlreadyLeased\n",
+        "    if head.is_leased(now) and head.holder != by:\n        raise AlreadyLeased\n",
         "",
     ),
     Guard(
@@ -145,7 +145,7 @@ GUARDS = (
         "a run after one that was lost takes the number of its late chunk",
         CHUNK,
         "engine.run",
-        "(head.lease_until > 0 or not status.fence)",
+        "(head.is_held_by_another(by) or not status.fence)",
         "not status.fence",
     ),
     Guard(

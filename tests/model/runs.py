@@ -64,8 +64,9 @@ def _start(ports: Ports) -> RunSession | None:
         registry=UNUSED,
         values=UNUSED,
     )
+    by = ports.ids.new()
     try:
-        taken = retry_on_conflict(lambda: engine_run._start_run(engine, KEY))  # noqa: SLF001 - run() needs a loop
+        taken = retry_on_conflict(lambda: engine_run._start_run(engine, KEY, by))  # noqa: SLF001 - run() needs a loop
     except heads.AlreadyLeased:
         return None
     ports.events = taken[1] if taken else []

@@ -46,7 +46,8 @@ class Head(NamedTuple):
     (``domain/trace.py``). ``fold`` refers to the last snapshot of a long log: the number of its last event, then what
     the store needs to find it. ``rings`` counts how often in a row the sweeper enqueued the task, ``lost`` the runs
     that died in a row; ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0;
-    ``children`` that the task has called other agents. Other times are in ms.
+    ``children`` that the task has called other agents. ``holder`` is the id of the run that took the lease last. Other
+    times are in ms.
     """
 
     key: TaskKey
@@ -61,6 +62,7 @@ class Head(NamedTuple):
     rev: int = 1
     fence: int = 0
     lease_until: int = 0
+    holder: str = ""
     wake: int = 0
     push: bool = False
     due_at: int | None = None
@@ -105,6 +107,10 @@ class Head(NamedTuple):
     def is_leased(self, now: int) -> bool:
         """Whether a run has the lease at ``now`` (ms)."""
         return self.lease_until > now
+
+    def is_held_by_another(self, run: str) -> bool:
+        """Whether a run other than ``run`` took the lease and did not release it; it may have died since."""
+        return self.lease_until > 0 and self.holder != run
 
 
 class HeadSnapshot(NamedTuple):
@@ -210,27 +216,29 @@ def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Cha
 
 def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
     """Takes a task to run it: ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    taken = resume_run(snapshot.head, now=now)
+    taken = resume_run(snapshot.head, now=now, by=by)
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
     return _change(taken._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
 
 
-def resume_run(head: Head, *, now: int) -> Head:
-    """The head of a task that a run takes, with a new fence and a lease; its state stays, because a question is open.
+def resume_run(head: Head, *, now: int, by: str) -> Head:
+    """The head of a task that the run ``by`` takes, with a new fence and a lease; its state stays.
 
-    Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died.
+    Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died. A run
+    whose first write succeeded without an answer takes the task again.
     """
     if not head.is_runnable(now):
         raise NotRunnable
-    if head.is_leased(now):
+    if head.is_leased(now) and head.holder != by:
         raise AlreadyLeased
-    lost = head.lost + 1 if head.lease_until else head.lost
+    lost = head.lost + 1 if head.is_held_by_another(by) else head.lost
     if lost >= LOST_LIMIT:
         raise TooManyLostRuns
     until = now + RUN_LEASE_MS
     return head._replace(
         fence=head.fence + 1,
         lease_until=until,
+        holder=by,
         due_at=min(_due_soon(head, now), until),  # the first sweep after the lease finds a run that died
         rings=0,
         lost=lost,

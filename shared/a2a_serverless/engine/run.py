@@ -126,13 +126,15 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     the lease only with the newest head. It also enqueues the messages that find out whether it has died.
     """
     try:
-        taken = retry_on_conflict(lambda: _start_run(engine, key))
+        taken = await _take_task(engine, key, remaining_ms)
     except heads.TooManyLostRuns:
         if _give_up(engine, key):
             _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
     except heads.AlreadyLeased:
         return RunOutcome.LEASED
+    except ProcessInterrupted as interrupted:
+        raise interrupted.__cause__ or interrupted from None
     if taken is None:
         _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
@@ -233,8 +235,26 @@ def _clean_up(engine: Engine, key: TaskKey) -> None:
             logger.warning("a call could not be canceled", extra={"task": key.task})
 
 
-def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]] | None:
-    """Takes the task and returns it with its log; None when there is nothing to run.
+async def _take_task(
+    engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]
+) -> tuple[HeadSnapshot, list[Event]] | None:
+    """Takes the task as ``_start_run`` does; repeats it while a store fails and there is time.
+
+    The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
+    """
+    log, by, pause_s = guard_store(engine.log), engine.ids.new(), FIRST_PAUSE_S
+    while True:
+        try:
+            return retry_on_conflict(lambda: _start_run(replace(engine, log=log), key, by))
+        except StoreFailed as failed:
+            if failed.is_permanent or remaining_ms() < MARGIN_MS:
+                raise failed.__cause__ or failed from None
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, list[Event]] | None:
+    """Takes the task for the run ``by`` and returns it with its log; None when there is nothing to run.
 
     Raises AlreadyLeased, TooManyLostRuns, Conflict.
     """
@@ -242,7 +262,7 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
     if snapshot is None:
         return None
     try:
-        resumed = heads.resume_run(snapshot.head, now=engine.now())
+        resumed = heads.resume_run(snapshot.head, now=engine.now(), by=by)
     except heads.NotRunnable:
         return None
     loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
@@ -250,8 +270,8 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
         return None
     events = loaded[1]
     check_written(events[-1].n == snapshot.last)
-    if _begins_with_event(snapshot.head, events):
-        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new())
+    if _begins_with_event(snapshot.head, events, by):
+        change = heads.start_run(snapshot, now=engine.now(), by=by)
         check_written(engine.log.append(change))
         resumed, events = change.after, [*events, change.event]
     else:
@@ -260,14 +280,14 @@ def _start_run(engine: Engine, key: TaskKey) -> tuple[HeadSnapshot, list[Event]]
     return HeadSnapshot(resumed, events[-1].n), events
 
 
-def _begins_with_event(head: Head, events: Sequence[Event]) -> bool:
+def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
     """Whether the run says ``working``: a message of the client is the newest status, or a run was lost.
 
     That run may be about to write a chunk, whose number this event takes. Any other run, for example one whose timer is
     over or that goes on beside an open question, takes the task without an event.
     """
     status = next(event for event in reversed(events) if isinstance(event, StatusEvent))
-    return head.state not in INTERRUPTED and (head.lease_until > 0 or not status.fence)
+    return head.state not in INTERRUPTED and (head.is_held_by_another(by) or not status.fence)
 
 
 def _give_up(engine: Engine, key: TaskKey) -> bool:
@@ -279,7 +299,7 @@ def _give_up(engine: Engine, key: TaskKey) -> bool:
             return False
         with suppress(heads.NotRunnable, heads.AlreadyLeased):
             try:
-                heads.resume_run(snapshot.head, now=engine.now())
+                heads.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
             except heads.TooManyLostRuns:
                 said, lost = "The task was given up: its workers died.", heads.LOST_LIMIT
                 check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
