@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.step_names import LIMIT, call_name, fit_name, join_path, path_of, raised_name, wait_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
-from a2a_serverless.engine.step_names import LIMIT, call_name, fit_name, join_path, path_of, raised_name, wait_name
 
 
 def step(name: str, within: RunningStep | None = None, *, is_at_work: bool = True) -> RunningStep:

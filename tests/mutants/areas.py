@@ -48,7 +48,7 @@ AREAS: Final = {
         (
             *("engine/chunks.py", "engine/codecs.py", "engine/emits.py", "engine/endings.py", "engine/errors.py"),
             *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py", "engine/signals.py"),
-            "engine/step_names.py",
+            "domain/step_names.py",
         ),
         (
             *("engine/test_answers.py", "engine/test_chunks.py", "engine/test_emits_in_steps.py"),

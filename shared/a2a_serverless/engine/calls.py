@@ -19,12 +19,12 @@ from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import SUSPEND_MS, clear_children
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_names import CALL, CARD, TAGS, call_name
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
 from a2a_serverless.engine.files import INLINE, with_parts
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
-from a2a_serverless.engine.step_names import CALL, CARD, TAGS, call_name
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.protojson import as_json

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.engine.step_names import SEPARATOR, path_of, wait_name
+from a2a_serverless.domain.step_names import SEPARATOR, path_of, wait_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from a2a_serverless.domain.agent import TaskContext
+from a2a_serverless.domain.step_names import fit_name
 from a2a_serverless.engine.signals import StepAlreadyStored
-from a2a_serverless.engine.step_names import fit_name
 
 __all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import StepConflict
 from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.step_names import LIMIT, SEPARATOR, join_path
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
-from a2a_serverless.engine.step_names import LIMIT, SEPARATOR, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -36,6 +36,7 @@ from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_names import FAILED, OUTSIDE, TIMER, USAGE, join_path, raised_name, unfinished_name
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls, CallLimit
@@ -47,7 +48,6 @@ from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed, check_printable
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
-from a2a_serverless.engine.step_names import FAILED, OUTSIDE, TIMER, USAGE, join_path, raised_name, unfinished_name
 from a2a_serverless.engine.values import RunValues
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
