@@ -12,12 +12,14 @@ from moto import mock_aws
 
 from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.calls import OpenedCall
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.ports.values import StoredText
@@ -73,6 +75,14 @@ def erase_all(given: ErasureService, scope: ErasureScope) -> Counts:
     return erase(given, scope, lambda _: None)
 
 
+def store_call(store: Store, key: TaskKey, callback: str) -> None:
+    """A call of the task, with this callback address."""
+    name, url = call_name(callback), f"https://a.example.com/callbacks/{callback}"
+    opened = OpenedCall("child", "digest", "message", "token", NOW, url, "https://a.example.com/child")
+    store.log.store_step(writer(key), name.opened, StepResult("d", opened.value))
+    store.log.store_callback(writer(key), callback, name.opened)
+
+
 def full(store: Store, key: TaskKey = KEY) -> None:
     """A task with one of everything, in the middle of a run."""
     sent = f"message of {key.task}"
@@ -86,9 +96,7 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     store.log.append_chunk(writer(key), chunk(3, BIG))
     store.log.store_snapshot(key)
     store.log.store_step(writer(key), "step", StepResult("d", "x" * (LIMIT + 1)))
-    url = f"https://a.example.com/callbacks/call-{key.owner}-{key.task}"
-    store.log.store_step(writer(key), "@call/child", StepResult("d", {"url": url}))
-    store.log.store_callback(writer(key), f"call-{key.owner}-{key.task}", "child")
+    store_call(store, key, f"call-{key.owner}-{key.task}")
     store.push.record_attempt(key, attempt(), EXPIRES)
     head = seen(store.log, key).head
     for scope in (ValueScope(key), ValueScope(key, head.context_id)):
@@ -162,9 +170,7 @@ def test_what_each_message_and_each_call_of_a_task_has_left_elsewhere_is_erased_
     receipt = IdempotencyRecord("echo", "m-2", "digest", KEY.task)
     assert store.log.append(follow_up(seen(store.log), answer, now=NOW + 1, by=by()), receipt)
     for name in ("one", "two"):
-        url = f"https://a.example.com/callbacks/{name}"
-        store.log.store_step(writer(), f"@call/{name}", StepResult("d", {"url": url}))
-        store.log.store_callback(writer(), name, name)
+        store_call(store, KEY, name)
     erase_all(erasure(store), wanted(ALICE, task="task-1"))
     assert [store.log.find_idempotency(KEY, "echo", sent) for sent in ("m-1", "m-2")] == [None, None]
     assert [store.log.find_callback(name) for name in ("one", "two")] == [None, None]

@@ -71,7 +71,8 @@ def test_rule_06_a_run_that_slept_through_its_lease_writes_nothing_if_another_ha
 
 def test_rule_06_of_two_runs_that_take_a_task_in_the_same_millisecond_one_gets_it(store: Store) -> None:
     head = taken(store.log).head
-    assert store.log.update_head(head, free := hand_over(head, head.fence, now=NOW + 2))
+    free = hand_over(head, head.fence, now=NOW + 2)
+    assert store.log.update_head(head, free)
     first, second = (resume_run(free, now=NOW + 3, by=run) for run in ("first", "second"))
     assert store.log.update_head(free, first)
     assert not store.log.update_head(free, second)

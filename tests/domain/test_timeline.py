@@ -47,7 +47,7 @@ def test_steps_interrupted_and_failed_steps_and_calls_are_spans_and_what_else_th
         StepTime("@call/ask", 0, 10),
         StepTime("@call/ask/done", 0, 19),
         StepTime("@call/ask/answer/question", 0, 15),
-        StepTime("@call/other/call", 0, 11),
+        StepTime("@call/other%2Fcall", 0, 11),
         StepTime("@usage/1", 0, 3),
         StepTime("@card/x", 0, 3),
         StepTime("@running/draw a/b/1", 2, 8),

@@ -215,5 +215,5 @@ def test_the_path_of_each_stored_ending_is_read_from_its_name(path: str) -> None
     assert path_of(path) == path
     assert path_of(raised_name(path, 12)) == path
     assert path_of(wait_name(path)) == path
-    assert path_of(f"{call_name(path)}/ended") == path
-    assert call_name("x") + "/sent" != call_name("x/sent")
+    assert path_of(call_name(path).done) == path
+    assert call_name("x").sent != call_name("x/sent").opened

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession
@@ -156,10 +158,11 @@ def _prepare_waiting(ports: Ports) -> None:
     snapshot = ports.log.read_head(KEY)
     assert snapshot
     head = snapshot.head._replace(lease_until=START + 1)
-    ports.log.store_callback(head, "address", "call")
-    opened = {"address": "agent", "url": "https://a.example/callbacks/address", "token": "t", "agent": "other"}
-    ports.log.store_step(head, "@call/call", StepResult("", {**opened}))
-    ports.log.store_step(head, "@call/call/sent", StepResult("", {"agent": "other", "task": "child"}))
+    name = call_name("call")
+    opened = OpenedCall("other", "digest", "message", "t", START, "https://a.example/callbacks/address", "agent")
+    ports.log.store_callback(head, opened.callback, name.opened)
+    ports.log.store_step(head, name.opened, StepResult("", opened.value))
+    ports.log.store_step(head, name.sent, StepResult("", SentCall("other", "child").value))
 
 
 def _wait(ports: Ports, session: RunSession) -> None:

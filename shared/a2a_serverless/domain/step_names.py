@@ -6,7 +6,7 @@ The path of a step or scope is the names of the scopes around it and its own, jo
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 SEPARATOR: Final = " > "
@@ -51,15 +51,63 @@ def wait_name(path: str) -> str:
     return f"{WAIT}{path}"
 
 
-def call_name(path: str) -> str:
-    """The name of a call's first record; those of its other records are this, a slash and a word."""
-    return CALL + quote(path, safe=" :#>@")
+class CallName(NamedTuple):
+    """The name of a call's first record, and those of its other records (``domain/calls.py``).
+
+    ``opened`` has an ``OpenedCall``. ``sent`` has a ``SentCall``, also ``told``, if a callback named the task first.
+    ``done`` has the agent's answer, ``failed`` the reason why there is none.
+    """
+
+    opened: str
+
+    @property
+    def sent(self) -> str:
+        """The name of the record of the task that the agent made."""
+        return f"{self.opened}/sent"
+
+    @property
+    def told(self) -> str:
+        """The name of the record of the task that a callback named."""
+        return f"{self.opened}/told"
+
+    @property
+    def done(self) -> str:
+        """The name of the agent's stored answer."""
+        return f"{self.opened}/done"
+
+    @property
+    def failed(self) -> str:
+        """The name of the stored reason of a call without an answer."""
+        return f"{self.opened}/failed"
+
+    def answer(self, question: str) -> str:
+        """The name of the record that the agent's question was answered."""
+        return f"{self.opened}/answer/{question}"
+
+    def answer_id(self, question: str) -> str:
+        """The name of the message id under which the question is answered."""
+        return f"{self.answer(question)}/id"
+
+    @property
+    def path(self) -> str:
+        """The path of the call."""
+        return unquote(self.opened.removeprefix(CALL))
+
+
+def call_name(path: str) -> CallName:
+    """The name of the call of this path."""
+    return CallName(CALL + quote(path, safe=" :#>@"))
+
+
+def call_of(record: str) -> CallName | None:
+    """The name of the call to which the record of this name belongs; None for any other record."""
+    return CallName(CALL + record.removeprefix(CALL).partition("/")[0]) if record.startswith(CALL) else None
 
 
 def path_of(name: str) -> str:
     """The path of the step, call or wait that a stored ending belongs to."""
     if name.startswith(RAISED):
         return name.removeprefix(RAISED).rpartition("/")[0]
-    if name.startswith(CALL):
-        return unquote(name.removeprefix(CALL).rpartition("/")[0])
+    if call := call_of(name):
+        return call.path
     return name.removeprefix(WAIT)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.step_names import FAILED, UNFINISHED, call_of
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
@@ -15,14 +16,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.push import WebhookStatus
+    from a2a_serverless.domain.step_names import CallName
 
-CALL: Final = "@call/"
-RUNNING: Final = "@running/"
-FAILED: Final = "@failed/"
 INTERNAL: Final = "@"
-ENDS: Final = ("/done", "/failed")
-DETAILS: Final = frozenset({"sent", "told", "done", "failed"})
-ANSWER: Final = "/answer/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +109,19 @@ def step_spans(times: Iterable[StepTime]) -> list[Span]:
 
 
 def _step_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
-    if one.name.startswith(RUNNING):
-        name = one.name.removeprefix(RUNNING).rpartition("/")[0]
+    if one.name.startswith(UNFINISHED):
+        name = one.name.removeprefix(UNFINISHED).rpartition("/")[0]
         return Span(SpanKind.INTERRUPTED, name, one.began_at or one.ended_at, one.ended_at)
     if one.name.startswith(FAILED):
         name = one.name.removeprefix(FAILED)
         return Span(SpanKind.FAILED, name, one.began_at or one.ended_at, one.ended_at, one.error)
-    if one.name.startswith(CALL):
-        return _call_span(one, known)
+    if call := call_of(one.name):
+        return _call_span(one, call, known) if one.name == call.opened else None
     if one.name.startswith(INTERNAL):
         return None
     return Span(SpanKind.STEP, one.name, one.began_at or one.ended_at, one.ended_at)
 
 
-def _call_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
-    """The span of a call, for the entry that opened it."""
-    call, _, detail = one.name.rpartition("/")
-    if (detail in DETAILS and call in known) or one.name.rpartition(ANSWER)[0] in known:
-        return None
-    ended = [known[one.name + end].ended_at for end in ENDS if one.name + end in known]
-    return Span(SpanKind.CALL, one.name.removeprefix(CALL), one.ended_at, ended[0] if ended else None)
+def _call_span(opened: StepTime, call: CallName, known: dict[str, StepTime]) -> Span:
+    ending = known.get(call.done) or known.get(call.failed)
+    return Span(SpanKind.CALL, call.path, opened.ended_at, ending.ended_at if ending else None)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
+from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import SUSPEND_MS, clear_children
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
-from a2a_serverless.domain.step_names import CALL, CARD, TAGS, call_name
+from a2a_serverless.domain.step_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
 from a2a_serverless.engine.files import INLINE, with_parts
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.step_names import CallName
     from a2a_serverless.engine.files import TaskFiles
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.scopes import Scope
@@ -94,11 +96,11 @@ class CallLimit:
 
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
-    """A call under way, until ``until`` (ms). ``name`` is that of its first record, ``opened`` its content."""
+    """A call under way, until ``until`` (ms)."""
 
-    name: str
+    name: CallName
     agent: str
-    opened: dict[str, Any]
+    opened: OpenedCall
     until: int
     ask: Ask
     scope: Scope
@@ -186,33 +188,32 @@ class AgentCalls:
     ) -> Task | Message:
         """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
         name, content = call_name(path), digest([agent, [*parts]])
-        opened = cast("dict[str, Any]", self._steps[name].value) if name in self._steps else {}
-        if opened.get("content", content) != content:
+        stored = self._steps.get(name.opened)
+        if stored and OpenedCall.of(stored.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
-        done, failed = f"{name}/done", f"{name}/failed"
-        if done not in self._steps and failed not in self._steps:
+        if name.done not in self._steps and name.failed not in self._steps:
             await self._endings.start(path, scope)
             await self._finish_call(name, agent, parts, content, limit, ask, scope)
-        stored = self._steps[done if done in self._steps else failed]
-        await self._endings.end(stored.sequence, scope)
-        if done not in self._steps:
-            raise AgentCallFailed(str(stored.value))
-        return _load_answer(stored.value)
+        ending = self._steps[name.done if name.done in self._steps else name.failed]
+        await self._endings.end(ending.sequence, scope)
+        if name.done not in self._steps:
+            raise AgentCallFailed(str(ending.value))
+        return _load_answer(ending.value)
 
     async def _finish_call(  # noqa: PLR0913 - a call's
-        self, name: str, agent: str, parts: Sequence[Part], content: str, limit: CallLimit, ask: Ask, scope: Scope
+        self, name: CallName, agent: str, parts: Sequence[Part], content: str, limit: CallLimit, ask: Ask, scope: Scope
     ) -> None:
         """Makes the call, or goes on with it, and stores how it ended."""
-        opened: dict[str, Any] = {}
+        opened: OpenedCall | None = None
         try:
             opened = self._open_call(name, agent, content, limit)
-            call = _PendingCall(name, agent, opened, self._until(limit, opened["at"]), ask, scope)
+            call = _PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
             answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
-            self._store_once(f"{name}/failed", str(failure), self._endings.next_number())
+            self._store_once(name.failed, str(failure), self._endings.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
         else:
-            self._store_once(f"{name}/done", _dump_answer(answer), self._endings.next_number())
+            self._store_once(name.done, _dump_answer(answer), self._endings.next_number())
             self._record_span(name, agent, opened)
 
     def _until(self, limit: CallLimit, called_at: int) -> int:
@@ -220,18 +221,18 @@ class AgentCalls:
         head = self._session.head
         return min(limit.until(called_at, head.created_at) or NEVER, head.deadline - LAST_MS)
 
-    def _record_span(self, name: str, agent: str, opened: dict[str, Any], error: str = "") -> None:
+    def _record_span(self, name: CallName, agent: str, opened: OpenedCall | None, error: str = "") -> None:
         """Records the span of a call that is over, under the ids that it was made with."""
         session = self._session
-        if session.tracer.is_on and "trace" in opened:
+        if session.tracer.is_on and opened and opened.trace:
             from a2a_serverless.domain.spans import call_span
 
-            ids, times = (opened["trace"], opened["parent"]), (opened["at"], session.now())
-            session.tracer.record(call_span(session.head, name, agent, *ids, times, error))
+            ids, times = (opened.trace, opened.parent), (opened.at, session.now())
+            session.tracer.record(call_span(session.head, name.path, agent, *ids, times, error))
 
-    def _agents_for(self, opened: dict[str, Any]) -> RemoteAgents:
+    def _agents_for(self, opened: OpenedCall) -> RemoteAgents:
         """The remote agents, which get the call's span as the parent of theirs if it has one."""
-        return self._registry.remote_agents.with_trace(opened["trace"]) if "trace" in opened else self._remote_agents
+        return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
 
     async def _make_call(self, call: _PendingCall, parts: Sequence[Part]) -> Task | Message:
         sent = await self._send_once(call, parts)
@@ -239,36 +240,34 @@ class AgentCalls:
             return sent
         return await self._follow_task(call, sent)
 
-    def _open_call(self, name: str, agent: str, content: str, limit: CallLimit) -> dict[str, Any]:
+    def _open_call(self, name: CallName, agent: str, content: str, limit: CallLimit) -> OpenedCall:
         """The call's ids and addresses, the same in every run."""
-        stored = self._steps.get(name)
-        opened = stored.value if stored else self._store_once(name, self._new_call(agent, content, limit))
-        return cast("dict[str, Any]", opened)
+        if stored := self._steps.get(name.opened):
+            return OpenedCall.of(stored.value)
+        return OpenedCall.of(self._store_once(name.opened, self._new_call(agent, content, limit).value))
 
-    def _new_call(self, agent: str, content: str, limit: CallLimit) -> Json:
+    def _new_call(self, agent: str, content: str, limit: CallLimit) -> OpenedCall:
         """New ids and addresses for a call. Raises AgentCallFailed if its time is over already."""
         ids, now = self._registry.ids, self._session.now()
         if now >= self._until(limit, now):
             raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
-        identity: dict[str, Json] = {"agent": agent, "content": content, "message": ids.new(), "token": ids.new()}
-        url = f"{self._registry.base_url}/callbacks/{ids.new()}"
-        if trace := self._session.new_trace():
-            identity |= {"trace": trace, "parent": self._session.trace}
-        return identity | {"at": now, "url": url, "address": self._remote_agents.address(agent)}
+        message, token, url = ids.new(), ids.new(), f"{self._registry.base_url}/callbacks/{ids.new()}"
+        trace, address = self._session.new_trace(), self._remote_agents.address(agent)
+        parent = self._session.trace if trace else ""
+        return OpenedCall(agent, content, message, token, now, url, address, trace, parent)
 
-    async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> dict[str, Any] | Message:
+    async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns what is stored of the remote task, or the message."""
-        if f"{call.name}/sent" not in self._steps:
+        if call.name.sent not in self._steps:
             opened, head = call.opened, self._session.head
             if not head.children:
                 self._session.mark_children()
-            self._session.store_callback(opened["url"].rpartition("/")[2], call.name.removeprefix(CALL))
-            identity: dict[str, Any] = {"message_id": opened["message"], "context_id": head.context_id}
-            message = Message(role=Role.USER, parts=tuple(parts), **identity)
+            self._session.store_callback(opened.callback, call.name.opened)
+            message = Message(role=Role.USER, parts=tuple(parts), message_id=opened.message, context_id=head.context_id)
             answer = await self._ask_agent(call, lambda: self._send(call, message))
             if isinstance(answer, Message):
                 return answer
-        return cast("dict[str, Any]", self._steps[f"{call.name}/sent"].value)
+        return SentCall.of(self._steps[call.name.sent].value)
 
     def _send(self, call: _PendingCall, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
@@ -276,11 +275,11 @@ class AgentCalls:
         If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
         task is next due.
         """
-        remote_agents, agent, record = self._agents_for(call.opened), call.agent, f"{call.name}/sent"
+        remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
         answer = remote_agents.send(self._caller, agent, message, _callback(call.opened))
         if isinstance(answer, Task):
-            sent: Json = {"agent": agent, "task": answer.id, "push": remote_agents.has_push(agent)}
-            self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent))
+            sent = SentCall(agent, answer.id, remote_agents.has_push(agent))
+            self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent.value))
             if ended:
                 with suppress(AgentCallFailed):
                     remote_agents.cancel(self._caller, agent, answer.id)
@@ -301,9 +300,9 @@ class AgentCalls:
 
         return cast("A", with_parts(answer, keep))
 
-    async def _follow_task(self, call: _PendingCall, sent: dict[str, Any]) -> Task:
+    async def _follow_task(self, call: _PendingCall, sent: SentCall) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
-        remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent["task"]
+        remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent.task
 
         def get() -> Task:
             task = remote_agents.get(self._caller, agent, task_id)
@@ -318,21 +317,22 @@ class AgentCalls:
                 with self._endings.at_work():
                     await self._retry(lambda: remote_agents.cancel(self._caller, agent, task_id))
                     return await self._retry(get)
-            record = f"{call.name}/answer/{_question(task.status)}"
-            if task.status.state in INTERRUPTED and record not in self._steps:
-                await self._answer_question(call, record, task)
+            question = _question(task.status)
+            if task.status.state in INTERRUPTED and call.name.answer(question) not in self._steps:
+                await self._answer_question(call, question, task)
             else:
-                waited_ms = self._session.now() - call.opened["at"]
-                await self._pause(call, SUSPEND_MS if sent["push"] else look_pause_ms(waited_ms), seen)
+                waited_ms = self._session.now() - call.opened.at
+                await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), seen)
 
-    async def _answer_question(self, call: _PendingCall, record: str, task: Task) -> None:
+    async def _answer_question(self, call: _PendingCall, identity: str, task: Task) -> None:
         """Asks our own client the remote agent's question, and sends the answer back once."""
-        asked = task.status.message
+        asked, record = task.status.message, call.name.answer(identity)
         question = asked.parts if asked and asked.parts else f"{call.agent} asks for input."
         answer = await call.ask(question, record, call.scope)
-        opened = cast("dict[str, Any]", self._store_once(f"{record}/id", {"message": self._registry.ids.new()}))
-        identity: dict[str, Any] = {"context_id": task.context_id, "task_id": task.id, "message_id": opened["message"]}
-        message = Message(role=Role.USER, parts=answer.parts, **identity)
+        message_id = str(self._store_once(call.name.answer_id(identity), self._registry.ids.new()))
+        message = Message(
+            role=Role.USER, parts=answer.parts, context_id=task.context_id, task_id=task.id, message_id=message_id
+        )
         remote_agents, callback = self._agents_for(call.opened), _callback(call.opened)
         await self._ask_agent(call, lambda: remote_agents.send(self._caller, call.agent, message, callback))
         self._store_once(record, {"answered": message.message_id})
@@ -351,7 +351,7 @@ class AgentCalls:
                 if (now := self._session.now()) >= call.until:
                     raise
                 logger.warning("agent unavailable", extra={"task": self._session.key.task, "agent": call.agent})
-                pause_ms = retry_pause_ms(now - call.opened["at"], failed.retry_after_s)
+                pause_ms = retry_pause_ms(now - call.opened.at, failed.retry_after_s)
             await self._pause(call, pause_ms, seen)
 
     async def _pause(self, call: _PendingCall, ms: int, seen: int) -> None:
@@ -361,7 +361,7 @@ class AgentCalls:
         def ready_at() -> int | None:
             return 0 if self._session.head.wake != seen or self._session.now() >= due_at else None
 
-        await self._endings.look(Wait(call.name, ready_at, due_at, seen=seen), call.scope)
+        await self._endings.look(Wait(call.name.opened, ready_at, due_at, seen=seen), call.scope)
 
     async def _retry(self, call: Callable[[], T]) -> T:
         """Makes a request to a remote agent, with up to three tries (see ``RETRIES_S``).
@@ -410,16 +410,16 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
     """The unfinished calls as (agent, task id). The id comes from the agent's answer, or else its first callback."""
     found: dict[tuple[str, str], None] = {}
     for name, step in steps.items():
-        call, _, kind = name.rpartition("/")
-        known = cast("dict[str, str]", step.value)
-        if name.startswith(CALL) and kind in {"sent", "told"} and "task" in known and f"{call}/done" not in steps:
-            found[known["agent"], known["task"]] = None
+        call = call_of(name)
+        if call and name in {call.sent, call.told} and call.done not in steps:
+            child = SentCall.of(step.value)
+            found[child.agent, child.task] = None
     return found
 
 
-def _callback(opened: dict[str, Any]) -> TaskPushNotificationConfig:
+def _callback(opened: OpenedCall) -> TaskPushNotificationConfig:
     """The webhook for a call. Its URL identifies task and call but reveals neither."""
-    return TaskPushNotificationConfig(url=opened["url"], id="parent", token=opened["token"])
+    return TaskPushNotificationConfig(url=opened.url, id="parent", token=opened.token)
 
 
 def _question(status: TaskStatus) -> str:

@@ -133,8 +133,6 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         return RunOutcome.NOTHING_TO_DO
     except heads.AlreadyLeased:
         return RunOutcome.LEASED
-    except ProcessInterrupted as interrupted:
-        raise interrupted.__cause__ or interrupted from None
     if taken is None:
         _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
@@ -249,6 +247,8 @@ async def _take_task(
         except StoreFailed as failed:
             if failed.is_permanent or remaining_ms() < MARGIN_MS:
                 raise failed.__cause__ or failed from None
+        except ProcessInterrupted as interrupted:
+            raise interrupted.__cause__ or interrupted from None
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

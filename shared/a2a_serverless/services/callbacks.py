@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_names import CallName
 from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier, ExpectedCallback, InvalidCallback
 from a2a_serverless.ports.tasks import StepResult, TaskLog
 from a2a_serverless.services.task_changes import update_head
@@ -22,11 +24,10 @@ from a2a_serverless.services.task_changes import update_head
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.webhooks import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
 
-PREFIX: Final = "@call/"
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
 
 logger = logging.getLogger(__name__)
@@ -44,10 +45,11 @@ def handle_callback(
     Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is not read
     before address and token are checked; ``check_body`` raises for a body that is refused.
     """
-    found = service.log.find_callback(callback)
-    if found is None:
+    stored = service.log.find_callback(callback)
+    if stored is None:
         raise TaskNotFound
-    key, name = found
+    key, opened = stored
+    name = CallName(opened)
     call = _call(service.log, key, name)
     if not compare_digest(call.expected.token.encode(), incoming.headers.get(TOKEN_HEADER, "").encode()):
         raise TaskNotFound
@@ -55,7 +57,7 @@ def handle_callback(
     try:
         challenge = verifier.verify(incoming, call.expected)
     except InvalidCallback as refusal:
-        logger.warning("callback refused", extra={"task": key.task, "call": name, "reason": str(refusal)})
+        logger.warning("callback refused", extra={"task": key.task, "call": name.path, "reason": str(refusal)})
         raise TaskNotFound from refusal
     if challenge is None:
         from a2a_serverless.protocol.webhooks import read_notification
@@ -68,31 +70,27 @@ def handle_callback(
 class _Call:
     """The stored facts of a call."""
 
-    name: str
+    name: CallName
     expected: ExpectedCallback
     agent: str
     done: bool
     failed: bool
 
 
-def _call(log: TaskLog, key: TaskKey, name: str) -> _Call:
+def _call(log: TaskLog, key: TaskKey, name: CallName) -> _Call:
     steps = log.read_steps(key)
-    opened, sent = (_value(steps.get(f"{PREFIX}{name}{end}")) for end in ("", "/sent"))
-    if "token" not in opened:
+    if name.opened not in steps:
         raise TaskNotFound
-    expected = ExpectedCallback(opened["address"], opened["url"], opened["token"], sent.get("task"))
-    done, failed = (f"{PREFIX}{name}/{end}" in steps for end in ("done", "failed"))
-    return _Call(name, expected, opened["agent"], done, failed)
-
-
-def _value(step: Any) -> dict[str, Any]:  # noqa: ANN401 - what the engine has stored
-    return step.value if step and isinstance(step.value, dict) else {}
+    opened = OpenedCall.of(steps[name.opened].value)
+    task = SentCall.of(steps[name.sent].value).task if name.sent in steps else None
+    expected = ExpectedCallback(opened.address, opened.url, opened.token, task)
+    return _Call(name, expected, opened.agent, name.done in steps, name.failed in steps)
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
     """Resumes the task if it waits for the call. If it has ended, has the work that goes on for it canceled."""
     if incoming.task_id and call.expected.task is None and not call.done:
-        _store_child_task(service, key, call, {"agent": call.agent, "task": incoming.task_id})
+        _store_child_task(service, key, call, SentCall(call.agent, incoming.task_id))
 
     def decide(head: Head) -> Head | None:
         return (_mark_orphan if head.is_terminal else _wake_task)(head, call, incoming, service)
@@ -101,11 +99,11 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
         service.queues.enqueue(WorkMessage(key))
 
 
-def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: dict[str, Json]) -> None:
+def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: SentCall) -> None:
     """Stores which task the call has made, as the callback names it: the run may have died before it stored that."""
     snapshot = service.log.read_head(key)
     if snapshot is not None:
-        service.log.store_step(snapshot.head, f"{PREFIX}{call.name}/told", StepResult("", child), of_run=False)
+        service.log.store_step(snapshot.head, call.name.told, StepResult("", child.value), of_run=False)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:

@@ -13,11 +13,12 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.calls import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.step_names import call_of
 from a2a_serverless.domain.values import conversation
-from a2a_serverless.services.callbacks import PREFIX
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
 
@@ -170,15 +171,16 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
     snapshot = erasure.log.read_head(key)
     with suppress(RuntimeError):
         if snapshot:
-            values = [step.value for name, step in erasure.log.read_steps(key).items() if name.startswith(PREFIX)]
-            urls = [value.get("url") for value in values if isinstance(value, dict)]
+            steps = erasure.log.read_steps(key)
+            calls = {call.opened for call in map(call_of, steps) if call and call.opened in steps}
+            callbacks = [OpenedCall.of(steps[opened].value).callback for opened in sorted(calls)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
             records = [(snapshot.head.agent, one.message.message_id) for one in incoming]
             uploads = erasure.place(key.tenant, key.owner, UPLOADS)
             files = [file_of(part) for one in incoming for part in one.message.parts]
             named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
-            return records, [url.rpartition("/")[2] for url in urls if isinstance(url, str)], named
+            return records, callbacks, named
     return [], [], []
 
 
