@@ -8,6 +8,7 @@ at its first try and has a retry policy, or a subgraph, whose nodes play an oper
 from __future__ import annotations
 
 import os
+from collections import Counter
 from operator import add
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 FIRST = int(os.environ.get("FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "1"))
 PLAYS = int(os.environ.get("PLAYS", "24"))
+PARTS = "\n\n"
 BESIDE = ("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "interrupt", "interrupt", "model")
 ALONE = (*BESIDE, "ask", "call", "sleep", "branches")
 WITHIN = ("step", "repeat", "repeat", "say", "usage")
@@ -188,7 +190,7 @@ class _OraclePlayer(NodePlayer):
         """They are one question, which is asked again without what was answered."""
         answers = []
         for place in range(len(questions)):
-            self._oracle.asked.append("\n\n".join(questions[place:]))
+            self._oracle.asked.append(PARTS.join(questions[place:]))
             answers.append(f"answer {len(self._oracle.asked)}")
         return answers
 
@@ -206,8 +208,8 @@ def conversation_of(operations: list[Operation]) -> Conversation:
         loop.close()
     expected = {
         "answer": " ".join(leaves(answer)),
-        "asked": oracle.asked,
-        "progress": oracle.progress,
+        "asked": [part for question in oracle.asked for part in question.split(PARTS)],
+        "progress": Counter(oracle.progress),
         "artifacts": {**oracle.texts, **_spoken(operations)},
         "usage": dict(oracle.usage),
     }
