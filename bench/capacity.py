@@ -27,12 +27,6 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 sys.path.insert(0, str(ROOT))
 
 from a2a_serverless import Agent, TaskContext
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore, dump_event
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoTaskIndex
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemorySealer
 from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -51,6 +45,12 @@ from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, deliver
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.payloads import PayloadStore, dump_event
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore, DynamoTaskIndex
+from a2a_serverless.store.table import RetryPolicy, Table
+from a2a_serverless.store.task_log import DynamoTaskLog
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.meter import Meter, metering

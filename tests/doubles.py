@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
 from a2a_serverless.adapters.memory import MemoryItems
+from a2a_serverless.store.api_keys import DynamoApiKeyStore
+from a2a_serverless.store.stores import DynamoOwnerStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

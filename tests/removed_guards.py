@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from a2a_serverless.adapters.dynamodb import task_log
 from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain import delivery, head
 from a2a_serverless.domain.push import CursorState
@@ -23,6 +22,7 @@ from a2a_serverless.engine.run_session import RunSession, StoreFailed
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.store import task_log
 from a2a_serverless.wiring import in_process
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from a2a_serverless.wiring.in_process import VISIBILITY_S, InProcessDeployment
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.store.items import Item
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import ABSENT_MS, FRESH, KEPT, KEPT_MS, CachedApiKeyStore
 from a2a_serverless.domain.access import ApiKey, digest_of, encode_key
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import OidcOrApiKey
+from a2a_serverless.store.api_keys import ABSENT_MS, FRESH, KEPT, KEPT_MS, CachedApiKeyStore
 from tests.doubles import MemoryApiKeyStore
 
 KEY = encode_key(b"k" * 32)

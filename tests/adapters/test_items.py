@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.dynamodb import items, keys, push_store
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
@@ -16,6 +15,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
 from a2a_serverless.ports.tasks import IdempotencyRecord
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store import items, keys, push_store
 
 KEY = TaskKey("tenant", "owner", "task")
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.store import keys
 
 names = st.text(max_size=30)
 task_keys = st.builds(TaskKey, names, names, names)

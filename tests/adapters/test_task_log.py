@@ -11,9 +11,6 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.payloads import INLINE_LIMIT, PayloadCorrupted
-from a2a_serverless.adapters.dynamodb.task_log import REREADS
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import replay
@@ -22,6 +19,9 @@ from a2a_serverless.domain.push import Cursor
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.payloads import INLINE_LIMIT, PayloadCorrupted
+from a2a_serverless.store.task_log import REREADS
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import (

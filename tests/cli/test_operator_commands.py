@@ -12,9 +12,6 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.dynamodb.keys import path
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.formatting import moment
@@ -26,6 +23,9 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, ErasureService
+from a2a_serverless.store import keys
+from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.keys import path
 from a2a_serverless.testing import START
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import (
+from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.store.api_keys import DynamoApiKeyStore
+from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import (
     DynamoBreakerStore,
     DynamoOwnerStore,
     DynamoPublications,
     DynamoTaskIndex,
 )
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
-from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.store.table import RetryPolicy, Table
+from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.values import DynamoValueStore
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import (
@@ -24,6 +23,7 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
+from a2a_serverless.store import keys
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:

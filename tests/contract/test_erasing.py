@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.calls import OpenedCall
 from a2a_serverless.domain.challenges import ChallengeState
@@ -25,6 +24,7 @@ from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, Counts, ErasureScope, ErasureService, Progress, count, erase
+from a2a_serverless.store import keys
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
-from a2a_serverless.adapters.dynamodb import api_keys
-from a2a_serverless.adapters.dynamodb.table import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
@@ -15,6 +13,8 @@ from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
 from a2a_serverless.services import deliver, erasure, rate_limiter, streams, sweep
 from a2a_serverless.settings import Settings
+from a2a_serverless.store import api_keys
+from a2a_serverless.store.table import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
 from a2a_serverless.wiring.rotator import rotation_times
 from a2a_webhook_receiver import jwks, replay, verifier
 

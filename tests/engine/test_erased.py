@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.dynamodb.fence import Fence
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.services.erasure import ERASE_AFTER_MS
+from a2a_serverless.store import keys
+from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.fence import Fence
 from tests.echo import agent_of
 from tests.faults.plans import At
 from tests.removed_guards import RemovedGuard

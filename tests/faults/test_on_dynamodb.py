@@ -12,13 +12,13 @@ import pytest
 from boto3.session import Session
 from moto import mock_aws
 
-from a2a_serverless.adapters.dynamodb.keys import HEAD
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.store.keys import HEAD
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore
+from a2a_serverless.store.table import RetryPolicy, Table
+from a2a_serverless.store.task_log import DynamoTaskLog
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at

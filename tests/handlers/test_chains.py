@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier, require_worker
 from a2a_serverless.client import Client, ClientRequest, text_message
@@ -27,6 +26,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
+from a2a_serverless.store.api_keys import KEPT_MS, CachedApiKeyStore
 from tests.client.deployment import BASE, Deployment
 from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer
 from tests.echo import agent_of

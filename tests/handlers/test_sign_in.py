@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
-from a2a_serverless.adapters.dynamodb.api_keys import KEPT_MS, CachedApiKeyStore
 from a2a_serverless.adapters.oidc import (
     COOL_DOWN_MS,
     FIRST_COOL_DOWN_MS,
@@ -26,6 +25,7 @@ from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIs
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import OidcOrApiKey
+from a2a_serverless.store.api_keys import KEPT_MS, CachedApiKeyStore
 from tests.doubles import MemoryApiKeyStore
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.handlers.batches import make_stream_handler
+from a2a_serverless.store.keys import task_key
 from tests.handlers.test_queues import Clock
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
-from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
 from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
+from a2a_serverless.store.table import RetryPolicy, Table
+from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.values import DynamoValueStore
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.schema import table_schema

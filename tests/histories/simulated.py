@@ -14,8 +14,8 @@ from tests.simulation.store import SimulatedItems, SimulatedTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.store.items import Item
 
 HOURS: Final = 12
 CALM_MS: Final = 11 * HOUR_MS

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.stack import paths, processes, sam
 from a2a_serverless.stack.build import build
 from a2a_serverless.stack.emulator import aws_environment
 from a2a_serverless.stack.targets import this_machine
+from a2a_serverless.store.keys import HEAD
 from tests.gateway import Behind, Gateway, gateway
 from tests.journeys.shell import Shell, shell
 from tests.stack.local import eventually

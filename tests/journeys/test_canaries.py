@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.keys import task_key
 from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
@@ -27,6 +26,7 @@ from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.store.keys import task_key
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import agent_of
 from tests.edge import Edge

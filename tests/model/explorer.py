@@ -23,8 +23,8 @@ from a2a_serverless.engine.signals import ProcessInterrupted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from a2a_serverless.adapters.dynamodb.items import Item
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.store.items import Item
     from tests.model.ports import Ports
 
 BLOCKED: Final = object()

@@ -53,7 +53,7 @@ DELETION, REPLACEMENT = "webhook: deletion", "webhook: replacement"
 FIRST_RING, ROTATION = "key ring: the first", "key ring: two rotators"
 PUBLICATION = "key ring: a rotation and a publication"
 DEAD_ROTATOR = "key ring: a rotator that dies"
-TASK_LOG, PUSH, HEAD = "adapters.dynamodb.task_log", "adapters.dynamodb.push_store", "domain.head"
+TASK_LOG, PUSH, HEAD = "store.task_log", "store.push_store", "domain.head"
 
 GUARDS = (
     Guard(

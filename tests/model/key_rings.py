@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.key_ring import SecretKeyRingStore, load_key_ring
 from a2a_serverless.domain.key_ring import RotationTimes, SigningKey
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.key_rotation import KeyRotation, RingChanged, ensure_ring, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.store import keys
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import START

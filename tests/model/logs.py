@@ -17,7 +17,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
@@ -26,6 +25,7 @@ from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService, accept_message
+from a2a_serverless.store import keys
 from tests.model.explorer import Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import AGENT, KEY, LIFE, ME, START, check_log, create, message, read, start

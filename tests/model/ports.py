@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems
 from a2a_serverless.domain.publications import AGENTS
+from a2a_serverless.store import keys
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoPublications
+from a2a_serverless.store.task_log import DynamoTaskLog
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.store.items import Item, WriteConflict
+    from a2a_serverless.store.table import Table
 
 # Items on which nothing depends in any model: they are read at once (as the list of all configurations is), and not
 # written.

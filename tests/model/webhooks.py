@@ -17,7 +17,6 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.memory import MemoryResolver, MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS
@@ -34,6 +33,7 @@ from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.store.push_store import DynamoPushStore
 from a2a_serverless.wiring.in_process import PlainSigner
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require

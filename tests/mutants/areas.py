@@ -106,14 +106,14 @@ AREAS: Final = {
         ),
     ),
     "erasure": Area(
-        ("adapters/dynamodb/erasure.py", "services/erasure.py"),
+        ("store/erasure.py", "services/erasure.py"),
         ("cli/test_operator_commands.py", "contract/test_erasing.py"),
     ),
     "tables": Area(
         (
-            *("adapters/dynamodb/api_keys.py", "adapters/dynamodb/items.py", "adapters/dynamodb/keys.py"),
-            *("adapters/dynamodb/payloads.py", "adapters/dynamodb/push_store.py", "adapters/dynamodb/stores.py"),
-            *("adapters/dynamodb/table.py", "adapters/dynamodb/task_log.py", "adapters/dynamodb/values.py"),
+            *("store/api_keys.py", "store/items.py", "store/keys.py"),
+            *("store/payloads.py", "store/push_store.py", "store/stores.py"),
+            *("store/table.py", "store/task_log.py", "store/values.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),

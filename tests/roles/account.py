@@ -24,13 +24,13 @@ from moto import mock_aws
 from moto.backends import get_backend
 from rich.console import Console
 
-from a2a_serverless.adapters.dynamodb.keys import EVENTS, HEAD
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.store.keys import EVENTS, HEAD
+from a2a_serverless.store.table import RetryPolicy, Table
 from a2a_serverless.wiring.api import make_api
 from a2a_serverless.wiring.notifier import make_notifier
 from a2a_serverless.wiring.relay import make_relay

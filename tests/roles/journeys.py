@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.keys import HEAD
 from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.store.api_keys import DynamoApiKeyStore
+from a2a_serverless.store.keys import HEAD
 from tests.roles.account import KEY, MODELS, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
@@ -22,6 +21,7 @@ from a2a_serverless.ports.tasks import SHARDS, DueItem, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
+from a2a_serverless.store import keys
 from a2a_serverless.testing import START
 from a2a_serverless.wiring.in_process import LIFE
 from tests.echo import Asker, Writer

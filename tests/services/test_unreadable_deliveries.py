@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.dynamodb.payloads import PayloadCorrupted
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
@@ -16,6 +15,7 @@ from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive
+from a2a_serverless.store.payloads import PayloadCorrupted
 from tests.echo import Writer
 from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World

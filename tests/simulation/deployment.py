@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
@@ -33,6 +32,7 @@ from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.store import keys
 from a2a_serverless.testing import START
 from a2a_serverless.testing import Counter as Ids
 from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters

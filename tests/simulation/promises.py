@@ -6,12 +6,12 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.head import RUN_RENEWAL_MS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store import items, keys
 from tests.faults.journeys import may_be_left_out
 from tests.simulated import NEVER
 from tests.simulation.deployment import ME

@@ -8,8 +8,6 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore
 from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
 from a2a_serverless.domain.head import LOST_LIMIT
@@ -33,6 +31,8 @@ from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.stores import DynamoOwnerStore
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from random import Random
 
-    from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.store.items import Item, WriteConflict
     from tests.simulated import Process, Scheduler
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.client import ClientRequest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.store import keys
 from tests.baseline.bindings import BINDINGS, Hook, Message
 from tests.baseline.talk import Answer
 from tests.client.deployment import BASE, Deployment

@@ -1,6 +1,6 @@
 """In-memory implementations of the storage and queue ports, for tests and for running without AWS.
 
-The stores are those of ``adapters.dynamodb``, with their keys and items, over a dictionary in place of the table. The
+The stores are those of ``store``, with their keys and items, over a dictionary in place of the table. The
 contract tests run against them and against DynamoDB.
 """
 
@@ -15,31 +15,31 @@ from itertools import count, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live, make_place
-from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
-from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
-from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
 from a2a_serverless.domain.contents import UploadSlot
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S
 from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
+from a2a_serverless.store import keys
+from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
+from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.values import DynamoValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
+    from a2a_serverless.store.table import Table
 
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
 class MemoryItems:
-    """``adapters.dynamodb.table.Table`` over a dictionary: its queries, and its conditional writes. ``now`` is in ms.
+    """``store.table.Table`` over a dictionary: its queries, and its conditional writes. ``now`` is in ms.
 
     ``on_put`` gets every item that a write puts.
     """

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.contents import ContentNotFound, StoredFile, UploadSlot
+from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from a2a_serverless.adapters.dynamodb.keys import key_of_path, path
 from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.options import StackContext
 from a2a_serverless.cli.terminal import Terminal
@@ -30,6 +29,7 @@ from a2a_serverless.services.delivery_admin import (
     redrive_all,
     resume,
 )
+from a2a_serverless.store.keys import key_of_path, path
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")

@@ -2,7 +2,7 @@
 
 A running task is canceled first. Nothing of a task that ran is erased until ``ERASE_AFTER_MS`` after its end: by then
 the lease of its last run, and every write that began in it, are over. A later write is refused
-(``adapters.dynamodb.fence``). The head is erased last, because tasks are found by it. So whoever was interrupted starts
+(``store.fence``). The head is erased last, because tasks are found by it. So whoever was interrupted starts
 again, and several may erase at once: what one has erased the other does not find.
 """
 

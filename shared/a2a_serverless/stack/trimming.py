@@ -47,7 +47,7 @@ _UNUSED = {
     "pillow.libs": "libavif* liblcms2* libsharpyuv* libwebp*",
 }
 # Modules of the library for people and tests.
-_TOOLS = "assets cli dev project.py project_check.py stack adapters/deployed_stack.py adapters/dynamodb/erasure.py "
+_TOOLS = "assets cli dev project.py project_check.py stack adapters/deployed_stack.py store/erasure.py "
 _TOOLS += "adapters/memory.py domain/deployed.py http/server.py services/erasure.py testing.py wiring/in_process.py "
 _TOOLS += "wiring/local.py wiring/operators.py"
 TOOLS = tuple(f"a2a_serverless/{name}" for name in _TOOLS.split())
@@ -59,7 +59,7 @@ USED_BY = {
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/ext": RUN_AGENTS,
-    "a2a_serverless/adapters/dynamodb/values.py": RUN_AGENTS,
+    "a2a_serverless/store/values.py": RUN_AGENTS,
     "a2a_serverless/http": frozenset({API}),
     "aws_lambda_powertools/utilities/parameters": RUN_AGENTS,  # reads agents' secrets
 }

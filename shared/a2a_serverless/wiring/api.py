@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.dynamodb.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
@@ -21,6 +20,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.settings import Settings, read
+from a2a_serverless.store.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
 from a2a_serverless.wiring import stores
 from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler, start_logged
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.handlers.invocations import Handler
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
+    from a2a_serverless.store.table import Table
 
 
 def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
@@ -157,9 +157,9 @@ def _webhooks(
     settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Callable[[], Sealer]
 ) -> Webhooks:
     """The service that registers webhooks."""
-    from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
     from a2a_serverless.adapters.egress import SystemResolver
     from a2a_serverless.services.webhooks import Webhooks
+    from a2a_serverless.store.push_store import DynamoPushStore
 
     return Webhooks(
         log=log,
@@ -210,9 +210,9 @@ def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Auth
 
     if settings.anonymous_access:
         return AllowAnonymous()
-    from a2a_serverless.adapters.dynamodb.api_keys import CachedApiKeyStore, DynamoApiKeyStore
     from a2a_serverless.adapters.kms import KmsServiceTokenSealer
     from a2a_serverless.adapters.service_tokens import ServiceTokenVerifier
+    from a2a_serverless.store.api_keys import CachedApiKeyStore, DynamoApiKeyStore
 
     keys = CachedApiKeyStore(DynamoApiKeyStore(stores.access_table(settings, aws)), now)
     service_tokens = ServiceTokenVerifier(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID")), now)

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_aws
-from a2a_serverless.adapters.dynamodb.stores import DynamoTaskIndex
 from a2a_serverless.adapters.kms import KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
@@ -15,6 +14,7 @@ from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine
+from a2a_serverless.store.stores import DynamoTaskIndex
 from a2a_serverless.wiring.stores import (
     contents,
     deployed_agents,

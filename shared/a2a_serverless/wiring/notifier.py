@@ -7,8 +7,6 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, CachedKeyRingStore, KeyRingSigner, SecretKeyRingStore
 from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.sqs import SqsQueues
@@ -19,6 +17,8 @@ from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.settings import read
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore
 from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
 from a2a_serverless.wiring.stores import contents, egress_policy, make_aws, own_urls, task_log, task_table
 

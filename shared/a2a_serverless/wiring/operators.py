@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.deployed_stack import DeployedStack
-from a2a_serverless.adapters.dynamodb import keys
-from a2a_serverless.adapters.dynamodb.api_keys import DynamoApiKeyStore
-from a2a_serverless.adapters.dynamodb.erasure import DynamoErasureStore
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
-from a2a_serverless.adapters.dynamodb.stores import DynamoBreakerStore
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import UuidIds
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.settings import Settings
+from a2a_serverless.store import keys
+from a2a_serverless.store.api_keys import DynamoApiKeyStore
+from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.stores import DynamoBreakerStore
 from a2a_serverless.wiring.stores import aws_of, table_named, task_log, task_table
 
 if TYPE_CHECKING:

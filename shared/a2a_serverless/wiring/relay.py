@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.dynamodb.keys import task_key
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.handlers.batches import make_stream_handler
 from a2a_serverless.services.relay import relay
 from a2a_serverless.settings import read
+from a2a_serverless.store.keys import task_key
+from a2a_serverless.store.push_store import DynamoPushStore
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import make_aws, task_table
 

@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, Es256Keys, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
@@ -27,6 +26,7 @@ from a2a_serverless.services.key_rotation import (
 )
 from a2a_serverless.services.publish import CardPublisher, without_scopes
 from a2a_serverless.settings import SettingsError, read
+from a2a_serverless.store.stores import DynamoPublications
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
 

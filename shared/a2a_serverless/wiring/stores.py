@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.aws import Aws, emulated
-from a2a_serverless.adapters.dynamodb.table import RetryPolicy, Table
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.settings import Settings, SettingsError
+from a2a_serverless.store.table import RetryPolicy, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.values import ValueStore
+    from a2a_serverless.store.payloads import PayloadStore
 
 
 def make_aws() -> Aws:
@@ -59,21 +59,21 @@ def table_named(name: str, aws: Aws) -> Table:
 
 def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
     """The log of tasks. The sweeper has no bucket, and reads no payload."""
-    from a2a_serverless.adapters.dynamodb.task_log import DynamoTaskLog
+    from a2a_serverless.store.task_log import DynamoTaskLog
 
     return DynamoTaskLog(table, _payloads(settings, aws))
 
 
 def value_store(table: Table, settings: Settings, aws: Aws) -> ValueStore:
     """The values of agents."""
-    from a2a_serverless.adapters.dynamodb.values import DynamoValueStore
+    from a2a_serverless.store.values import DynamoValueStore
 
     return DynamoValueStore(table, _payloads(settings, aws))
 
 
 def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
-    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
     from a2a_serverless.adapters.s3 import S3BlobStore
+    from a2a_serverless.store.payloads import PayloadStore
 
     return PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
 
@@ -114,7 +114,7 @@ def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
 
 def published_base_url(table: Table) -> str:
     """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
-    from a2a_serverless.adapters.dynamodb.stores import DynamoPublications
     from a2a_serverless.services.publish import base_url_in
+    from a2a_serverless.store.stores import DynamoPublications
 
     return base_url_in(DynamoPublications(table))

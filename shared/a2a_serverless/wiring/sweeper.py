@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb.push_store import DynamoPushStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.handlers.schedules import make_schedule_handler
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.settings import read
+from a2a_serverless.store.push_store import DynamoPushStore
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import make_aws, task_log, task_table
 

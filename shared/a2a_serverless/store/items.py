@@ -15,10 +15,10 @@ from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from a2a_serverless.adapters.dynamodb import keys
 from a2a_serverless.domain.head import Head
 from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.challenges import ChallengeState

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.store import items, keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.store.table import Action, Table
 
 
 class Fence:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.fence import Fence
 from a2a_serverless.domain.values import encode_key
 from a2a_serverless.ports.values import StoredText
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.fence import Fence
 
 if TYPE_CHECKING:
-    from a2a_serverless.adapters.dynamodb.items import Item
-    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-    from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.values import ValueScope
+    from a2a_serverless.store.items import Item
+    from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.table import Action, Table
 
 MINUTE_S: Final = 60  # more than clocks differ
 _OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had

@@ -9,20 +9,17 @@ from __future__ import annotations
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.fence import Fence
-from a2a_serverless.adapters.dynamodb.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.ports.tasks import IdempotencyRecord, TaskPart
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.fence import Fence
+from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict
-    from a2a_serverless.adapters.dynamodb.payloads import PayloadStore
-    from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
@@ -30,6 +27,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.ports.tasks import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.items import Item, WriteConflict
+    from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.table import Action, Table
 
 REREADS: Final = 5
 
@@ -226,7 +226,7 @@ class DynamoTaskLog:
     def _config_actions(self, head: Head, pushes: Iterable[tuple[PushConfig, Cursor]]) -> list[Action]:
         if not pushes:
             return []
-        from a2a_serverless.adapters.dynamodb.push_store import config_actions
+        from a2a_serverless.store.push_store import config_actions
 
         return [action for config, cursor in pushes for action in config_actions(self._table, head, config, cursor)]
 

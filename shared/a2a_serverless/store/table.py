@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.dynamodb.items import Item, WriteConflict, is_live
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.store.items import Item, WriteConflict, is_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
-from a2a_serverless.adapters.dynamodb.payloads import dump_json
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.store import items, keys
+from a2a_serverless.store.payloads import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.dynamodb.items import Item
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.ports.tasks import TaskEntry
+    from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Table
 
 
 class DynamoPublications:

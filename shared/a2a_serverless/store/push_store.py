@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, close_cursor
+from a2a_serverless.store import items, keys
 
 if TYPE_CHECKING:
-    from a2a_serverless.adapters.dynamodb.items import Item
-    from a2a_serverless.adapters.dynamodb.table import Action, Table
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Action, Table
 
 DAY_S: Final = 86_400
 

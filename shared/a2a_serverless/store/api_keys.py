@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items
 from a2a_serverless.domain.access import FULL_SCOPE, ApiKey
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.store import items
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.dynamodb.items import Item
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.ports.keys import ApiKeyStore
+    from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Table
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.dynamodb import items, keys
+from a2a_serverless.store import items, keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.adapters.dynamodb.table import Table
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.store.table import Table
 
 PAGE: Final = 100
 

@@ -1,1 +1,0 @@
-"""The adapters that keep tasks, webhooks, owners, API keys and public documents in DynamoDB."""

@@ -1,0 +1,1 @@
+"""Tasks, webhooks, owners, values, API keys and public documents, as items of a table."""
