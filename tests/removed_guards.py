@@ -21,6 +21,7 @@ from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.run_session import RunSession, StoreFailed
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
+from a2a_serverless.services.delivery_attempts import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
 from a2a_serverless.wiring import in_process
@@ -129,11 +130,10 @@ def _check_before_only(self: RateLimiter, principal: Any, own: int) -> None:
         _check_streams(self, principal, own)
 
 
-def _renew_once(context: Any, session: Any, cursor: Any) -> Any:
-    now = context.clock.now()
-    if delivery.covers_attempt(cursor, now):
-        return cursor
-    return deliver._move_or_raise(context, session, cursor, delivery.renew_lease(cursor, now=now))  # noqa: SLF001
+def _renew_once(self: CursorLease) -> None:
+    now = self._context.clock.now()
+    if not delivery.covers_attempt(self.cursor, now):
+        self.move(delivery.renew_lease(self.cursor, now=now))
 
 
 def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
@@ -215,12 +215,12 @@ REMOVED_GUARDS: Final = _by_name(
         ((RateLimiter, "_check_streams", _check_before_only),),
     ),
     RemovedGuard(
-        "late renewal", "a renewal that is answered late is repeated", ((deliver, "_extend_lease", _renew_once),)
+        "late renewal", "a renewal that is answered late is repeated", ((CursorLease, "extend", _renew_once),)
     ),
     RemovedGuard(
         "due for ever",
         "a webhook that has had everything is not due",
-        ((deliver, "_settle", lambda *_: deliver.DeliveryOutcome.CAUGHT_UP),),
+        ((deliver._Claim, "_settle", lambda *_: deliver.DeliveryOutcome.CAUGHT_UP),),  # noqa: SLF001
     ),
     RemovedGuard(
         "wrong delete", "a delete leaves what was registered after it", ((webhooks, "close", _delete_whichever),)

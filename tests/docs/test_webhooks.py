@@ -20,7 +20,7 @@ from a2a_serverless.domain.delivery import (
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState, PushConfig, Verification
-from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from a2a_serverless.services.delivery_attempts import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from a2a_webhook_receiver.answers import STATUS
 from tests.faults.kinds import KINDS
 

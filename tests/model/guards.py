@@ -217,14 +217,14 @@ GUARDS = (
         "services.deliver",
         "if snapshot and snapshot.last > after.position else",
         "if False else",
-        ("        _enqueue_at(context, message, wait_until)\n", "        pass\n"),
+        ("            _enqueue_at(self._context, self._message, wait_until)\n", "            pass\n"),
     ),
     Guard(
         "a request begins only under a lease that outlasts it",
         LATE,
-        "services.deliver",
-        "while not delivery.covers_attempt(cursor, now := context.clock.now()):",
-        "while not (now := context.clock.now()):",
+        "services.delivery_attempts",
+        "while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):",
+        "while not (now := self._context.clock.now()):",
     ),
     Guard(
         "a deletion waits for the lease",

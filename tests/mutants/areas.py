@@ -76,7 +76,7 @@ AREAS: Final = {
     "deliveries": Area(
         (
             *("domain/delivery.py", "domain/push.py", "services/circuit_breakers.py", "services/deliver*.py"),
-            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
+            *("services/memory_budget.py", "services/notifications.py", "services/relay.py", "services/webhooks.py"),
         ),
         (
             *("domain/test_delivery.py", "faults/test_recovery.py", "faults/test_undisturbed.py"),

@@ -12,7 +12,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import ProtocolVersion, PushConfig
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.protocol.webhooks import notification
-from a2a_serverless.services.deliver import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from a2a_serverless.services.delivery_attempts import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from a2a_webhook_receiver.keys import parse_key_set
 from a2a_webhook_receiver.verifier import VerifiedChallenge, VerifiedNotification, verify
 from tests.webhook_receiver.sending import EXPECTED

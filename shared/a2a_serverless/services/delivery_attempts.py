@@ -1,0 +1,234 @@
+"""The attempts to deliver to one webhook: a token for each, a POST under a lease that outlasts it, and its record.
+
+The lease is on the webhook's cursor. Only the notifier that has it POSTs, and every result moves the cursor.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import delivery, trace
+from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.delivery import POST_DEADLINE_MS
+from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.push import Attempt, Cursor, CursorState
+from a2a_serverless.services.circuit_breakers import HostBusy
+from a2a_serverless.services.notifications import reading
+from a2a_serverless.services.task_changes import check_written
+from a2a_serverless.services.webhooks import sealing_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push import PushConfig
+    from a2a_serverless.ports.keys import Signed
+    from a2a_serverless.protocol.webhooks import NotificationBody
+    from a2a_serverless.services.deliver import DeliveryContext
+
+logger = logging.getLogger(__name__)
+
+NOTIFICATION_TYP: Final = "a2a-notification+jwt"
+CHALLENGE_TYP: Final = "a2a-challenge+jwt"
+JWT_HEADER: Final = "X-A2A-Notification-JWT"
+TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
+CHALLENGE: Final = 0  # in place of an event's number
+STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
+SLOT_WAIT_MS: Final = 2_000
+SLOT_POLL_S: Final = 0.01
+
+
+class CursorLost(Exception):
+    """The notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
+
+
+class TooLittleTime(Exception):
+    """Too little time is left for a POST. The notifier still has its lease."""
+
+
+class CursorLease:
+    """A webhook's cursor, and this notifier's lease on it.
+
+    ``cursor`` is what this notifier has read or written last. ``verification`` is stored with the next move.
+    """
+
+    def __init__(self, context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> None:
+        self._context, self._key, self._remaining_ms = context, key, remaining_ms
+        self.cursor, self.verification = cursor, cursor.verification
+
+    def take(self, now: int) -> None:
+        """Stores a new lease. Raises Conflict if the stored cursor has changed."""
+        taken = delivery.claim_lease(self.cursor, self._context.ids.new(), now=now)
+        check_written(self._context.store.move_cursor(self._key, self.cursor, taken))
+        self.cursor = taken
+
+    def extend(self) -> None:
+        """Makes the lease outlast a POST; raises CursorLost or TooLittleTime.
+
+        So nothing is sent after a deletion has returned. Called right before each attempt, because what came before
+        it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
+        answer came late, while the time suffices for the POST.
+        """
+        while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):
+            self.move(delivery.renew_lease(self.cursor, now=now))
+            if self._remaining_ms() < POST_DEADLINE_MS:
+                raise TooLittleTime
+
+    def move(self, after: Cursor) -> None:
+        """Moves the cursor; raises CursorLost."""
+        if not self.try_to_move(after):
+            raise CursorLost
+
+    def try_to_move(self, after: Cursor) -> bool:
+        """Moves the cursor and stores the verification state with it; False if the stored cursor has changed.
+
+        If the cursor was closed or paused meanwhile, this stores the same and releases the lease, but keeps that
+        state. If it was replaced, the replacement still has our lease and waits for its end, so this releases the
+        lease too.
+        """
+        store, before, after = self._context.store, self.cursor, replace(after, verification=self.verification)
+        if store.move_cursor(self._key, before, after):
+            self.cursor = after
+            count_exhausted(self._context, self._key, after)
+            return True
+        stored = store.get_cursor(self._key, before.config_id)
+        if stored and stored.state in STOPPED and self.is_of(stored):
+            store.move_cursor(self._key, stored, replace(after, state=stored.state, lease_until=0, due_at=None))
+        elif stored and stored.incarnation != before.incarnation and delivery.same_lease(stored, before):
+            store.move_cursor(self._key, stored, delivery.release_lease(stored))
+        return False
+
+    def is_of(self, stored: Cursor) -> bool:
+        """Whether no other lease of this cursor was taken since, and it is the same webhook's."""
+        return (stored.incarnation, stored.lease_no) == (self.cursor.incarnation, self.cursor.lease_no)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """The result of one POST, when it began (ms), its trace, and the id of the key that signed it (None: not sent)."""
+
+    outcome: Outcome
+    at: int
+    kid: str | None
+    trace: str = ""
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether the connection of an earlier request was reset before an answer. The POST may have arrived."""
+        outcome = self.outcome
+        return outcome.status is None and outcome.reused and outcome.error is OutboundError.RESET
+
+
+class Attempts:
+    """The attempts to deliver to the webhook ``config`` while this notifier has its ``lease``."""
+
+    def __init__(self, context: DeliveryContext, head: Head, config: PushConfig, lease: CursorLease) -> None:
+        self._context, self._head, self._config, self._lease = context, head, config, lease
+        self.host = host_of(config.url)
+
+    def post(self, n: int, body: NotificationBody) -> AttemptResult:
+        """POSTs the notification of event ``n``, or the challenge (``CHALLENGE``), with a new token.
+
+        Raises CircuitOpen or HostBusy at the host's limits, CursorLost, TooLittleTime, and Unreadable.
+        """
+        context = self._context
+        jti = context.ids.new()
+        signed, traced = self._sign(n, body.content, jti), trace.child_of(self._head.trace, jti)
+        with reading():
+            headers = self._headers(body, signed)
+            if traced:
+                headers[trace.HEADER] = traced
+        with self._reserve_host():
+            self._lease.extend()
+            at = context.clock.now()
+            outcome = context.sender.post(self._config.url, headers, body.content, POST_DEADLINE_MS)
+        if not (outcome.status is None and outcome.reused):
+            context.hosts.learn(self.host, outcome, context.clock.now())
+        return AttemptResult(outcome, at, signed.kid, traced)
+
+    def record(self, n: int, result: AttemptResult, next_at: int | None) -> None:
+        """Stores the attempt for the webhook's owner, and reports it: log line, metrics, span."""
+        context, cursor, outcome = self._context, self._lease.cursor, result.outcome
+        attempt = Attempt(
+            config_id=cursor.config_id,
+            n=n,
+            k=cursor.attempt + 1,
+            at=result.at,
+            ms=outcome.elapsed_ms,
+            status=outcome.status,
+            address=outcome.address,
+            error=outcome.error and outcome.error.value,
+            kid=result.kid,
+            next_at=next_at,
+        )
+        context.store.record_attempt(self._head.key, attempt, self._head.expires)
+        self._log(attempt, accepted=outcome.accepted)
+        if context.tracer.is_on and result.trace:
+            from a2a_serverless.domain.spans import delivery_span
+
+            span = delivery_span(self._head, attempt, result.trace, self.host, accepted=outcome.accepted)
+            context.tracer.record(span)
+
+    def _sign(self, n: int, content: bytes, jti: str) -> Signed:
+        config, signer, issuer = self._config, self._context.signer, self._context.issuer
+        now = self._context.clock.now()
+        if n == CHALLENGE:
+            claims = delivery.challenge_claims(config, content, issuer=issuer, now=now, jti=jti)
+            return signer.sign(CHALLENGE_TYP, claims)
+        claims = delivery.notification_claims(self._head.key, config, n, content, issuer=issuer, now=now, jti=jti)
+        return signer.sign(NOTIFICATION_TYP, claims)
+
+    def _headers(self, body: NotificationBody, signed: Signed) -> dict[str, str]:
+        """The headers. ``Authorization`` has the client's credentials, if any; the JWT then has its own header."""
+        config, sealer = self._config, self._context.sealer
+        sealing = sealing_context(self._head.key, config.config_id)
+        headers = {"Content-Type": body.content_type, "A2A-Version": config.wire}
+        if config.token is not None:
+            headers[TOKEN_HEADER] = sealer.open(config.token, sealing)
+        if config.credentials is None:
+            return headers | {"Authorization": f"Bearer {signed.token}"}
+        own = f"{config.scheme} {sealer.open(config.credentials, sealing)}"
+        return headers | {"Authorization": own, JWT_HEADER: signed.token}
+
+    @contextmanager
+    def _reserve_host(self) -> Iterator[None]:
+        """Reserves one of the host's request slots; waits ``SLOT_WAIT_MS`` for one, then raises HostBusy."""
+        clock = self._context.clock
+        until = clock.now() + SLOT_WAIT_MS
+        while True:
+            with ExitStack() as slots:
+                try:
+                    slots.enter_context(self._context.hosts.request_slot(self.host, clock.now()))
+                except HostBusy:
+                    if clock.now() >= until:
+                        raise
+                else:
+                    yield
+                    return
+            clock.sleep(SLOT_POLL_S)
+
+    def _log(self, attempt: Attempt, *, accepted: bool) -> None:
+        """Writes the log line and the metrics of a POST: ids, numbers, the kind of error. A URL may hold secrets."""
+        ids: dict[str, str | int] = {"task": self._head.key.task, "config": attempt.config_id, "event": attempt.n}
+        answer = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
+        extra = {**ids, "attempt": attempt.k, **answer, "trace": trace.trace_id(self._head.trace)}
+        logger.info("webhook tried", extra=extra)
+        success = {"DeliverySuccess": int(accepted)}
+        if accepted and attempt.n:
+            success["DeliveryAttempts"] = attempt.k
+        self._context.metrics.record(success, **ids)
+
+
+def count_exhausted(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:
+    """Counts a webhook that is given up."""
+    if cursor.state is CursorState.EXHAUSTED:
+        count(context, key, "DeliveryExhausted", cursor.config_id)
+
+
+def count(context: DeliveryContext, key: TaskKey, name: str, config_id: str) -> None:
+    """Counts one more ``name`` of a webhook."""
+    context.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)
