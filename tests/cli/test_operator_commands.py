@@ -19,13 +19,12 @@ from a2a_serverless.cli.operator_commands import moment_of
 from a2a_serverless.cli.options import CliContext as Outside
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.deployed import StackName, StackNotFound
+from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, ErasureService
-from a2a_serverless.store import keys
 from a2a_serverless.store.erasure import DynamoErasureStore
-from a2a_serverless.store.keys import path
 from a2a_serverless.testing import START
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
@@ -67,7 +66,6 @@ class Deployed:
             api_keys=MemoryApiKeyStore(),
             clock=clock,
             ids=self.world.ids,
-            place=lambda *names: f"{keys.path(*names)}/",
         )
         if self.failure:
             raise self.failure

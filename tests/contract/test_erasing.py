@@ -16,7 +16,7 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import cancel, follow_up, start_run
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey, path
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.domain.values import ValueScope
@@ -24,7 +24,6 @@ from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.ports.values import StoredText
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, Counts, ErasureScope, ErasureService, Progress, count, erase
-from a2a_serverless.store import keys
 from a2a_serverless.testing import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer
@@ -67,7 +66,6 @@ def erasure(store: Store) -> ErasureService:
         api_keys=store.api_keys,
         clock=Clock(store),
         ids=Counter(),
-        place=lambda *names: f"{keys.path(*names)}/",
     )
 
 
@@ -151,7 +149,7 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
 
 @NEARBY
 def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(store: Store) -> None:
-    uploads = keys.path(KEY.tenant, KEY.owner, UPLOADS)
+    uploads = path(KEY.tenant, KEY.owner, UPLOADS)
     mine, other = (StoredFile(UPLOADS, letter * 64, 3) for letter in "ab")
     for file in (mine, other):
         store.blobs.put(f"{uploads}/{file.sha256}", b"abc")
@@ -164,7 +162,7 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
 def test_what_each_message_and_each_call_of_a_task_has_left_elsewhere_is_erased_with_it(store: Store) -> None:
     files = [StoredFile(UPLOADS, letter * 64, 3) for letter in "ab"]
     for file in files:
-        store.blobs.put(f"{keys.path(KEY.tenant, KEY.owner, UPLOADS)}/{file.sha256}", b"abc")
+        store.blobs.put(f"{path(KEY.tenant, KEY.owner, UPLOADS)}/{file.sha256}", b"abc")
     store.log.create(opening(sent="m-1", parts=(Part(url=files[0].address),)))
     answer = Incoming(message(Part(url=files[1].address), message_id="m-2"))
     receipt = IdempotencyRecord("echo", "m-2", "digest", KEY.task)

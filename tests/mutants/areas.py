@@ -111,7 +111,7 @@ AREAS: Final = {
     ),
     "tables": Area(
         (
-            *("store/api_keys.py", "store/items.py", "store/keys.py"),
+            *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
             *("store/payloads.py", "store/push_store.py", "store/stores.py"),
             *("store/table.py", "store/task_log.py", "store/values.py"),
         ),

@@ -16,7 +16,6 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless.services.tasks import RequestContext
-from a2a_serverless.store import keys
 from a2a_serverless.store.api_keys import DynamoApiKeyStore
 from a2a_serverless.store.erasure import DynamoErasureStore
 from tests.echo import agent_of
@@ -100,7 +99,6 @@ class Players:
             api_keys=DynamoApiKeyStore(table),
             clock=simulation.clock,
             ids=simulation.ids,
-            place=lambda *names: f"{keys.path(*names)}/",
         )
 
     def _start(self, agent: str, url: str) -> Program:

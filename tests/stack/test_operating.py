@@ -18,8 +18,9 @@ import pytest
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.deployed import StackName
+from a2a_serverless.domain.model import key_of_path
 from a2a_serverless.domain.push import CursorState
-from a2a_serverless.store.keys import HEAD, key_of_path
+from a2a_serverless.store.keys import HEAD
 from a2a_serverless.wiring.operators import make_operations, redrive_receiver
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from botocore.exceptions import ClientError
 
 from a2a_serverless.domain.contents import ContentNotFound, StoredFile, UploadSlot
-from a2a_serverless.store import keys
+from a2a_serverless.domain.model import path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,4 +118,4 @@ class BlobContentStore:
 
 
 def _name(owner: Principal | TaskKey, content: StoredFile) -> str:
-    return keys.path(owner.tenant, owner.owner, content.place) + f"/{content.sha256}"
+    return path(owner.tenant, owner.owner, content.place) + f"/{content.sha256}"

@@ -10,8 +10,8 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.model import path
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage, QueueMessage, WorkMessage, to_json
-from a2a_serverless.store.keys import path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from a2a_serverless.cli.formatting import moment
 from a2a_serverless.cli.options import StackContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.model import Json, JsonObject, TaskKey
+from a2a_serverless.domain.model import Json, JsonObject, TaskKey, key_of_path, path
 from a2a_serverless.domain.push import WebhookStatus
 from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.protojson import as_json, read_timestamp, timestamp_text
@@ -29,7 +29,6 @@ from a2a_serverless.services.delivery_admin import (
     redrive_all,
     resume,
 )
-from a2a_serverless.store.keys import key_of_path, path
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")
@@ -244,7 +243,7 @@ def _redrive_all(stack: StackContext, selection: DeliverySelection) -> None:
 
 
 def _path(key: TaskKey) -> str:
-    return path(key.tenant, key.owner, key.task)
+    return path(*key)
 
 
 def _printed(one: WebhookStatus) -> JsonObject:

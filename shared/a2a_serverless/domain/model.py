@@ -1,12 +1,24 @@
-"""JSON values, and the keys of tasks: tenant, owner and id. The objects of A2A are in ``protocol/v1.py``."""
+"""JSON values, and the keys of tasks: tenant, owner and id. The objects of A2A are in ``protocol/v1.py``.
+
+A path joins names to one text, for keys of the table, of the bucket and of queues, and for operators. Every name is
+percent-encoded, so no tenant, owner or id can reach another one's path. A name that is too long is replaced by its
+SHA-256, and cannot be read back.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
+
+NAME_LIMIT: Final = 300
+"""Characters of a percent-encoded name in a path."""
+_HASHED: Final = "sha256="
 
 
 class TaskKey(NamedTuple):
@@ -30,3 +42,35 @@ class Principal:
     def key(self, task: str) -> TaskKey:
         """The key of one of this principal's tasks."""
         return TaskKey(self.tenant, self.owner, task)
+
+
+def path(*names: str) -> str:
+    """Names joined so that different lists of names always give different texts."""
+    return "/".join(map(encode_name, names))
+
+
+def key_of_path(text: str) -> TaskKey:
+    """The task of which ``text`` is the path (``path(*key)``); raises ValueError for any other text."""
+    names = text.split("/")
+    if len(names) != len(TaskKey._fields) or any(name.startswith(_HASHED) for name in names):
+        raise ValueError(f"{text[:80]!r} is not a task's path")
+    return TaskKey(*map(decode_name, names))
+
+
+@lru_cache(maxsize=1024)  # one request encodes the same few names about eighteen times
+def encode_name(name: str) -> str:
+    """One name of a path: percent-encoded, or its digest when that is longer than ``NAME_LIMIT``."""
+    encoded = quote(name, safe="", errors="surrogatepass")
+    return encoded if len(encoded) <= NAME_LIMIT else _HASHED + sha256(encoded.encode()).hexdigest()
+
+
+def decode_name(text: str) -> str:
+    """The name that ``encode_name`` percent-encoded."""
+    return unquote(text, errors="surrogatepass")
+
+
+def check_readable(*names: str) -> None:
+    """Raises ValueError when a name is too long to be read back from a path."""
+    for name in names:
+        if encode_name(name).startswith(_HASHED):
+            raise ValueError(f"an id of {len(name)} characters is too long to be stored: {name[:40]!r}...")

@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Match, Route
 
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
+from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operations import Envelope, make_handler
@@ -40,7 +41,6 @@ from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.services.delivery_admin import list_deliveries
 from a2a_serverless.services.timeline import read_timeline
-from a2a_serverless.store.keys import path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,6 +17,7 @@ from a2a_serverless.domain.calls import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.model import path
 from a2a_serverless.domain.step_names import call_of
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.task_changes import change_task
@@ -38,7 +39,7 @@ ERASE_AFTER_MS: Final = 120_000
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """The dependencies of erasure. ``place`` returns the prefix of the names of a task's, or an owner's, blobs."""
+    """The dependencies of erasure."""
 
     log: TaskLog
     store: PushStore
@@ -47,7 +48,6 @@ class ErasureService:
     api_keys: ApiKeyStore
     clock: Clock
     ids: Ids
-    place: Callable[..., str]
 
 
 class ErasureScope(NamedTuple):
@@ -87,8 +87,8 @@ class Progress(NamedTuple):
 def count(erasure: ErasureService, scope: ErasureScope) -> Counts:
     """Counts what ``erase`` would erase, except idempotency records, uploads and callback addresses. Writes nothing."""
     keys = list(_tasks(erasure, scope))
-    of_tasks = [] if scope.is_owner else [_blobs_of(erasure, key) for key in keys]  # an owner's place has its tasks'
-    places = [*of_tasks, *_shared_places(erasure, scope)]
+    of_tasks = [] if scope.is_owner else [_blobs_of(key) for key in keys]  # an owner's place has its tasks'
+    places = [*of_tasks, *_shared_places(scope)]
     return Counts(
         tasks=len(keys),
         items=sum(map(erasure.erasure_store.count_items, keys)) + _count_shared(erasure, scope),
@@ -157,7 +157,7 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> Counts:
             close(erasure.store, erasure.clock, key, cursor.config_id)
     records, callbacks, uploads = _related_names(erasure, key)
     items = erasure.erasure_store.erase_related(key, records, callbacks)
-    places = [*uploads, _blobs_of(erasure, key)]
+    places = [*uploads, _blobs_of(key)]
     blobs = sum(_erase_blobs(erasure, place) for place in places)
     own = erasure.erasure_store.erase_task(key)
     return Counts(tasks=1 if own else 0, items=items + own, blobs=blobs)
@@ -177,7 +177,7 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
             records = [(snapshot.head.agent, one.message.message_id) for one in incoming]
-            uploads = erasure.place(key.tenant, key.owner, UPLOADS)
+            uploads = f"{path(key.tenant, key.owner, UPLOADS)}/"
             files = [file_of(part) for one in incoming for part in one.message.parts]
             named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
             return records, callbacks, named
@@ -201,7 +201,7 @@ def _revoke(erasure: ErasureService, scope: ErasureScope) -> int:
 
 def _erase_shared(erasure: ErasureService, scope: ErasureScope) -> Counts:
     """Erases what belongs to no single task: of an owner, or of a conversation."""
-    blobs, items = sum(_erase_blobs(erasure, place) for place in _shared_places(erasure, scope)), 0
+    blobs, items = sum(_erase_blobs(erasure, place) for place in _shared_places(scope)), 0
     if scope.is_owner:
         items = erasure.erasure_store.erase_owner(scope.principal)
     if scope.context:
@@ -215,17 +215,17 @@ def _count_shared(erasure: ErasureService, scope: ErasureScope) -> int:
     return erasure.erasure_store.count_context_items(scope.principal, scope.context) if scope.context else 0
 
 
-def _shared_places(erasure: ErasureService, scope: ErasureScope) -> list[str]:
+def _shared_places(scope: ErasureScope) -> list[str]:
     """The prefixes of the names of all blobs of an owner, or of those of a conversation."""
     tenant, owner = scope.principal.tenant, scope.principal.owner
     if scope.context:
-        return [_blobs_of(erasure, conversation(tenant, owner, scope.context))]
-    return [erasure.place(tenant, owner)] if scope.is_owner else []
+        return [_blobs_of(conversation(tenant, owner, scope.context))]
+    return [f"{path(tenant, owner)}/"] if scope.is_owner else []
 
 
-def _blobs_of(erasure: ErasureService, key: TaskKey) -> str:
+def _blobs_of(key: TaskKey) -> str:
     """The prefix of the names of a task's, or a conversation's, blobs."""
-    return erasure.place(key.tenant, key.owner, key.task)
+    return f"{path(*key)}/"
 
 
 def _keys_of(erasure: ErasureService, scope: ErasureScope) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ class DynamoErasureStore:
     def list_tasks(
         self, principal: Principal, context_id: str | None, after: str | None
     ) -> tuple[list[TaskKey], str | None]:
-        owner = keys.path(principal.tenant, principal.owner)
+        owner = path(principal.tenant, principal.owner)
         index, held = "by_owner", ("own", owner)
         if context_id is not None:
-            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
+            index, held = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
         found = self._table.query_index(index, held, after, PAGE)
         return [keys.task_key(item["pk"]["S"]) for item in found], found[-1]["st"]["S"] if len(found) == PAGE else None
 

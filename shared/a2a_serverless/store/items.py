@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.domain.head import Head
+from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
@@ -77,11 +78,11 @@ def readable(item: Mapping[str, Any], newest: int = VERSION) -> Mapping[str, Any
 def head_item(head: Head) -> Item:
     """The attributes of a head, with those of the indexes that it is in."""
     key = head.key
-    own = keys.path(key.tenant, key.owner)
+    own = path(key.tenant, key.owner)
     return record_item(head) | {
         "own": {"S": own},
-        "own_ctx": {"S": f"{own}/{keys.part(head.context_id)}"},
-        "st": {"S": f"{keys.moment(head.status_at)}#{keys.part(key.task)}"},
+        "own_ctx": {"S": f"{own}/{encode_name(head.context_id)}"},
+        "st": {"S": f"{keys.moment(head.status_at)}#{encode_name(key.task)}"},
         **({} if head.due_at is None else {"due_shard": {"S": str(keys.shard(key))}}),
     }
 

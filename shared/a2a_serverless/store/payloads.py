@@ -24,10 +24,10 @@ from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
+from a2a_serverless.domain.model import path
 from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
-from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
@@ -84,7 +84,7 @@ def pointer(key: TaskKey, digest: str, size: int) -> Item:
 
 
 def _name(key: TaskKey, digest: str) -> str:
-    return f"{keys.path(key.tenant, key.owner, key.task)}/{digest}"
+    return f"{path(*key)}/{digest}"
 
 
 class ReplayStart(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.challenges import ChallengeState
+from a2a_serverless.domain.model import check_readable
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, close_cursor
 from a2a_serverless.store import items, keys
 
@@ -26,7 +27,7 @@ class DynamoPushStore:
     def add_config(
         self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
     ) -> bool:
-        keys.check_readable(config.config_id)
+        check_readable(config.config_id)
         old, new = items.head_item(before), items.head_item(after)
         refusal = self._table.write(
             self._table.update(items.make_place(keys.task(before.key), keys.HEAD), old, new, {"rev": old.get("rev")}),
@@ -119,7 +120,7 @@ def config_actions(
     table: Table, head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
 ) -> list[Action]:
     """The actions that write a configuration and its cursor."""
-    keys.check_readable(config.config_id)
+    check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
     new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, cursor_item(shard, cursor))
     return [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import dump_json
@@ -48,10 +49,10 @@ class DynamoTaskIndex:
     def list_page(
         self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
     ) -> tuple[list[TaskEntry], str | None]:
-        owner = keys.path(principal.tenant, principal.owner)
+        owner = path(principal.tenant, principal.owner)
         index, held = "by_owner", ("own", owner)
         if context_id is not None:
-            index, held = "by_context", ("own_ctx", f"{owner}/{keys.part(context_id)}")
+            index, held = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
         # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
         found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
         entries = [entry for entry in map(items.entry_of, found) if entry.position != after]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.model import check_readable, key_of_path, path
 from a2a_serverless.ports.tasks import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
@@ -44,7 +45,7 @@ class DynamoTaskLog:
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
         head, record = opening.head, opening.idempotency
-        keys.check_readable(head.key.tenant, head.key.owner, head.key.task)
+        check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
             self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
             self._table.put_new(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
@@ -168,7 +169,7 @@ class DynamoTaskLog:
 
     def store_callback(self, head: Head, callback: str, call: str) -> bool:
         key = head.key
-        said = {"task": {"S": keys.path(key.tenant, key.owner, key.task)}, "call": {"S": call}}
+        said = {"task": {"S": path(*key)}, "call": {"S": call}}
         item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
         return self._table.write(self._table.put(item), *Fence(self._table, head).checks()) is None
 
@@ -177,7 +178,7 @@ class DynamoTaskLog:
         if item is None:
             return None
         known = items.readable(item)
-        return keys.key_of_path(known["task"]["S"]), known["call"]["S"]
+        return key_of_path(known["task"]["S"]), known["call"]["S"]
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
         return map(items.due_of, self._table.query_due(str(shard), keys.moment(until)))

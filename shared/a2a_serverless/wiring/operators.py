@@ -11,7 +11,6 @@ from a2a_serverless.adapters.system import UuidIds
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.settings import Settings
-from a2a_serverless.store import keys
 from a2a_serverless.store.api_keys import DynamoApiKeyStore
 from a2a_serverless.store.erasure import DynamoErasureStore
 from a2a_serverless.store.push_store import DynamoPushStore
@@ -59,7 +58,6 @@ def make_operations(stack: StackName) -> Operations:
         api_keys=DynamoApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
         clock=clock,
         ids=UuidIds(),
-        place=lambda *names: f"{keys.path(*names)}/",
     )
     return Operations(
         DeliveryAdmin(log, store, SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")), clock),
