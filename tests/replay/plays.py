@@ -121,7 +121,7 @@ def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[Stored
     """What a task has come to, as the oracle says what it must. A question that was open and is asked again is one."""
     statuses = [(event.state, event.message) for event in events if isinstance(event, StatusEvent)]
     told = {message.message_id: (state, message) for state, message in statuses if message}
-    said = [(state, str(part.value)) for state, message in told.values() for part in message.parts]
+    said = [(state, part.text) for state, message in told.values() for part in message.parts if part.text is not None]
     progress = [text for state, text in said if state is TaskState.WORKING]
     usage: Any = (task.metadata or {}).get("a2a-serverless/usage", {})
     return {
