@@ -734,6 +734,23 @@ def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_o
     assert scene.world.receiver.posts[1].notification_id == notification_id(scene.key, scene.config, ENDED)
 
 
+@pytest.mark.parametrize("outcome", [accepting(1), Outcome(status=500)], ids=["accepted", "failed"])
+def test_rule_05_a_sweep_during_a_post_changes_nothing_of_the_delivery(outcome: Outcome) -> None:
+    scene, swept = Scene(), []
+    scene.world.now = scene.cursor.due_at
+
+    def answer(_: int) -> Outcome:
+        if not swept:
+            swept.append(scene.world.sweep_due())
+        return outcome
+
+    scene.world.receiver.answers = answer
+    scene.deliver()
+    assert swept == [True]
+    assert (scene.cursor.lease_until, scene.attempts[-1].at > 0) == (0, True)
+    assert scene.cursor.attempt == (0 if outcome == accepting(1) else 1)
+
+
 def test_rule_08_a_notifier_that_lost_its_lease_moves_nothing() -> None:
     scene = Scene()
     taken: list[Cursor] = []

@@ -88,7 +88,7 @@ class CursorLease:
 
         If the cursor was closed or paused meanwhile, this stores the same and releases the lease, but keeps that
         state. If it was replaced, the replacement still has our lease and waits for its end, so this releases the
-        lease too.
+        lease too. If the sweeper has postponed its next look meanwhile, this moves the cursor all the same.
         """
         store, before, after = self._context.store, self.cursor, replace(after, verification=self.verification)
         if store.move_cursor(self._key, before, after):
@@ -96,6 +96,9 @@ class CursorLease:
             count_exhausted(self._context, self._key, after)
             return True
         stored = store.get_cursor(self._key, before.config_id)
+        if stored and stored != before and replace(stored, due_at=before.due_at) == before:
+            self.cursor = stored
+            return self.try_to_move(after)
         if stored and stored.state in STOPPED and self.is_of(stored):
             store.move_cursor(self._key, stored, replace(after, state=stored.state, lease_until=0, due_at=None))
         elif stored and stored.incarnation != before.incarnation and delivery.same_lease(stored, before):
