@@ -19,7 +19,7 @@ from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.run_session import RunSession, StoreFailed
-from a2a_serverless.engine.task_context import DurableTaskContext
+from a2a_serverless.engine.steps import Steps
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.delivery_attempts import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
@@ -206,7 +206,7 @@ REMOVED_GUARDS: Final = _by_name(
         "what a repeated step emits replaces what it emitted before",
         ((Emits, "_emit_in", _write_only), (Emits, "settle", _no)),
     ),
-    RemovedGuard("endless step", "a step that fits into no run fails", ((DurableTaskContext, "note_unfinished", _no),)),
+    RemovedGuard("endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),)),
     RemovedGuard("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
     RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
     RemovedGuard(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskFailed, TaskRejected
+from a2a_serverless.domain.agent import TaskContext, TaskFailed, TaskRejected
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
@@ -25,7 +25,6 @@ from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
 
@@ -43,6 +42,17 @@ def world_with_task(work: Work, *, push: bool = False, **world: Any) -> tuple[Wo
     key = ME.key(made.send("hello", push=push).id)
     made.queue.clear()
     return made, key
+
+
+def test_the_task_of_an_agent_has_the_names_that_are_documented_and_no_others() -> None:
+    names = list[set[str]]()
+
+    async def work(task: TaskContext) -> None:
+        names.append({name for name in dir(task) if not name.startswith("_")})
+
+    world, _ = world_with_task(work)
+    world.settle()
+    assert names == [{name for name in vars(TaskContext) if not name.startswith("_")}]
 
 
 def head_of(world: World, key: TaskKey) -> Head:

@@ -10,6 +10,7 @@ import pytest
 
 from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.ports.tracing import NullTracer
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
@@ -47,9 +48,9 @@ async def work(task: Any) -> None:
             await task.record_usage(model, input_tokens=1)
 
     await task.step("think", think)
-    with task.at_work():
+    with framework_task(task).at_work():
         await asyncio.sleep(1)
-        with task.at_work():
+        with framework_task(task).at_work():
             await task.record_usage("third", input_tokens=1)
     await asyncio.sleep(1)
     await task.record_usage("fourth", input_tokens=1)

@@ -15,13 +15,13 @@ from pydantic import BaseModel
 from a2a_serverless import Codec, Step, TypeCodec, with_retries
 from a2a_serverless.domain.events import StatusEvent, replay, update_of
 from a2a_serverless.domain.usage import LIMIT, METADATA_KEY, add_usage, check_usage, with_cost
+from a2a_serverless.engine.framework_task import framework_task
 from tests.echo import agent_of
 from tests.faults.plans import kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.engine.task_context import DurableTaskContext
     from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.testing import AgentTestHarness
 
@@ -348,7 +348,9 @@ def test_a_step_that_waits_does_not_keep_a_task_with_waiting_calls_from_being_su
 def test_code_knows_its_step_and_what_earlier_runs_have_stored() -> None:
     seen = list[object]()
 
-    async def work(task: DurableTaskContext) -> None:
+    async def work(author: TaskContext) -> None:
+        task = framework_task(author)
+
         async def name() -> str | None:
             return task.current_step
 

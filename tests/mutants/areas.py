@@ -64,8 +64,14 @@ AREAS: Final = {
     ),
     "runs": Area(
         (
-            *("engine/inline.py", "engine/lazy_inline.py", "engine/run.py", "engine/run_session.py"),
-            *("engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
+            *(
+                "engine/execution.py",
+                "engine/inline.py",
+                "engine/lazy_inline.py",
+                "engine/run.py",
+                "engine/run_session.py",
+            ),
+            *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
         ),
         ("domain/test_head.py", "engine/test_*.py", "model/test_*.py", "releases/test_*.py", "faults/test_recovery.py"),
     ),

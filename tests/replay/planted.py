@@ -8,7 +8,7 @@ from typing import Any, Final
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings
 from a2a_serverless.engine.scopes import Scope
-from a2a_serverless.engine.task_context import DurableTaskContext
+from a2a_serverless.engine.steps import Steps
 from tests.removed_guards import RemovedGuard
 
 _inner = Scope.inner
@@ -54,7 +54,7 @@ PLANTED: Final = tuple(
         (
             "errors are not stored",
             "A later run raises what a step has raised.",
-            ((DurableTaskContext, "_store_error", lambda *_: None),),
+            ((Steps, "_store_error", lambda *_: None),),
         ),
         ("attempts are not settled", "An artifact has what counts.", ((Emits, "settle", lambda *_: None),)),
     )

@@ -44,8 +44,8 @@ class Emits:
     that a step's rewriting has removed. ``whole_last_chunk`` is the agent's option.
     """
 
-    def __init__(self, session: RunSession, events: Iterable[Event]) -> None:
-        self.whole_last_chunk = False
+    def __init__(self, session: RunSession, events: Iterable[Event], *, whole_last_chunk: bool) -> None:
+        self._whole_last_chunk = whole_last_chunk
         self._session = session
         self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
         self._attempts: defaultdict[str, dict[str, set[int]]] = defaultdict(dict)
@@ -148,7 +148,7 @@ class Emits:
     def _write(self, path: str, attempt: int, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id
         number, append = self._numbers[artifact_id] + 1, append and bool(self._log[artifact_id])
-        if append and last and self.whole_last_chunk:
+        if append and last and self._whole_last_chunk:
             artifact, append = self._whole(artifact), False
         self._note(self._session.emit(artifact, number, append=append, last=last, step=path, attempt=attempt))
 

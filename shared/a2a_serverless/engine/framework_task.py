@@ -8,7 +8,7 @@ from a2a_serverless.domain.agent import TaskContext
 from a2a_serverless.domain.step_names import fit_name
 from a2a_serverless.engine.signals import StepAlreadyStored
 
-__all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name"]
+__all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name", "framework_task"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,3 +44,10 @@ class FrameworkTask(TaskContext, Protocol):
 
     def root(self) -> AbstractContextManager[None]:
         """While it is entered, durable acts belong to the whole task and not to a scope."""
+
+
+def framework_task(task: TaskContext) -> FrameworkTask:
+    """The task as its framework gets it. ``task`` is the one that the agent's function got, or ``current_task()``."""
+    from a2a_serverless.engine.task_context import DurableFrameworkTask  # the api has agents, too, and runs none
+
+    return DurableFrameworkTask.of(task)

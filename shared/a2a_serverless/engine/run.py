@@ -39,6 +39,7 @@ from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
+from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
@@ -50,7 +51,7 @@ from a2a_serverless.engine.signals import (
     Suspended,
     TimeLimitReached,
 )
-from a2a_serverless.engine.task_context import SIGNALS, DurableTaskContext, no_secret
+from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, TaskState
@@ -138,8 +139,9 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         return RunOutcome.NOTHING_TO_DO
     snapshot, events = taken
     bytes_since_snapshot = sum(event_size(event) for event in events[snapshot.head.snapshot_position :])
-    session = RunSession(engine.log, engine.ids, engine.now, snapshot, engine.metrics, bytes_since_snapshot)
-    session.tracer = engine.tracer
+    session = RunSession(
+        engine.log, engine.ids, engine.now, snapshot, engine.metrics, bytes_since_snapshot, engine.tracer
+    )
     try:
         try:
             with engine.tracer.enter(session.trace):
@@ -328,19 +330,27 @@ async def _run_agent(
     if agent is None:
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     others = TaskReader(engine.log, engine.index, session.key)
-    context = DurableTaskContext(session, events, others, engine.registry, engine.values, engine.files)
-    context.emits.whole_last_chunk = agent.whole_last_chunk
-    context.read_secret, context.prices = engine.read_secret, engine.prices
-    context.packages = frozenset({agent.work.__module__.partition(".")[0]})
+    execution = Execution(
+        session,
+        events,
+        others,
+        engine.registry,
+        engine.values,
+        engine.files,
+        read_secret=engine.read_secret,
+        packages=frozenset({agent.work.__module__.partition(".")[0]}),
+        prices=engine.prices,
+        whole_last_chunk=agent.whole_last_chunk,
+    )
     try:
-        state, last_word = await _outcome(agent, context, session, engine, remaining_ms)
+        state, last_word = await _outcome(agent, execution, session, engine, remaining_ms)
     except Suspended:
         _enqueue_wake(engine, session)
         return RunOutcome.WAITING
     except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
         try:
             if isinstance(reason, TimeLimitReached):
-                context.note_unfinished()
+                execution.steps.note_unfinished()
         except StepTimedOut as endless:
             return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
         session.hand_over()
@@ -357,12 +367,12 @@ def _enqueue_wake(engine: Engine, session: RunSession) -> None:
 
 
 async def _outcome(
-    agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, execution: Execution, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> tuple[TaskState, Message | None]:
     """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
-    done = await _run_watched(agent, context, session, engine, remaining_ms)
+    done = await _run_watched(agent, execution, session, engine, remaining_ms)
     try:
-        answer = context.outcome(done)
+        answer = execution.outcome(done)
         return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
     except StepConflict as error:
         failure: BaseException = error
@@ -370,14 +380,14 @@ async def _outcome(
         raise
     except BaseException as error:  # noqa: BLE001 - any error of the agent
         failure = error
-    return _fail(failure, agent, context, session, engine)
+    return _fail(failure, agent, execution, session, engine)
 
 
 def _fail(
-    error: BaseException, agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine
+    error: BaseException, agent: Agent, execution: Execution, session: RunSession, engine: Engine
 ) -> tuple[TaskState, Message]:
     """Tells the author of an error that ends the task. Returns its state, and what the client reads."""
-    context.note_failed(error)
+    execution.steps.note_failed(error)
     if stated := _stated_reason(error, session):
         engine.on_error(session.key, error, "")
         return stated
@@ -415,27 +425,27 @@ def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState
 
 
 async def _run_watched(
-    agent: Agent, context: DurableTaskContext, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, execution: Execution, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> asyncio.Future[Answer]:
     """Runs the agent until it is done, or until the supervisor or the chunk writer stops it, and raises their reason.
 
-    The agent's own result or exception is in the returned future. A signal of its task (``DurableTaskContext.signal``)
+    The agent's own result or exception is in the returned future. A signal of its task (``Execution.signal``)
     takes precedence over both.
     """
-    working = asyncio.ensure_future(_work_on(agent, context))
+    working = asyncio.ensure_future(_work_on(agent, execution))
     watching = [
-        asyncio.ensure_future(context.endings.run(lambda: context.suspend(remaining_ms() - MARGIN_MS))),
-        asyncio.ensure_future(_supervise(session, context, engine, remaining_ms)),
+        asyncio.ensure_future(execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS))),
+        asyncio.ensure_future(_supervise(session, execution, engine, remaining_ms)),
         asyncio.ensure_future(_write_chunks(session)),
     ]
     try:
         await asyncio.wait({working, *watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             stopped = next(one for one in watching if one.done())
-            context.close(_cancel_reason(stopped.exception() or context.signal))
+            execution.close(_cancel_reason(stopped.exception() or execution.signal))
             working.cancel()
             await asyncio.wait({working}, timeout=CLEAN_UP_S)
-            with suppress(StepConflict):  # it is the context's signal, too
+            with suppress(StepConflict):  # it is the execution's signal, too
                 stopped.result()
         return working
     finally:
@@ -443,14 +453,14 @@ async def _run_watched(
             one.cancel()
 
 
-async def _work_on(agent: Agent, context: DurableTaskContext) -> Answer:
+async def _work_on(agent: Agent, execution: Execution) -> Answer:
     """Runs the agent's function; the loop knows its timers from the engine's. No other code of it acts afterwards."""
     OUTSIDE_STEPS.set(True)
     try:
-        return await work_on(agent, context)
+        return await work_on(agent, DurableTaskContext(execution))
     finally:
-        if context.cancellation is None:
-            context.close()
+        if execution.cancellation is None:
+            execution.close()
 
 
 def _cancel_reason(reason: BaseException | None) -> CancelReason:
@@ -471,7 +481,7 @@ async def _write_chunks(session: RunSession) -> NoReturn:
 
 
 async def _supervise(
-    session: RunSession, context: DurableTaskContext, engine: Engine, remaining_ms: Callable[[], int]
+    session: RunSession, execution: Execution, engine: Engine, remaining_ms: Callable[[], int]
 ) -> None:
     """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
 
@@ -484,12 +494,12 @@ async def _supervise(
     is_covered = False
     while True:
         await asyncio.sleep(WATCH_S)
-        if context.signal:
+        if execution.signal:
             await asyncio.sleep(CLEAN_UP_S)
             return
         with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
             session.reload_head()
-            context.refresh()
+            execution.refresh()
         if remaining_ms() < MARGIN_MS:
             raise TimeLimitReached
         if engine.is_replaced():

@@ -163,7 +163,7 @@ def _retry(attempt: Callable[[], T]) -> T:
 class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run writes with
         self,
         log: TaskLog,
         ids: Ids,
@@ -171,6 +171,7 @@ class RunSession:
         snapshot: HeadSnapshot,
         metrics: Metrics = NULL_METRICS,
         bytes_since_snapshot: int = 0,
+        tracer: Tracer = NULL_TRACER,
     ) -> None:
         self._log = guard_store(log)
         self._update_head = _guard_call(partial(update_head, log))
@@ -189,7 +190,7 @@ class RunSession:
         self.fence = snapshot.head.fence
         self.began_at = now()
         self.trace = child_of(snapshot.head.trace, f"{snapshot.head.key.task} {self.fence}")
-        self.tracer: Tracer = NULL_TRACER
+        self.tracer = tracer
         self._spans = 0
 
     @property

@@ -44,7 +44,7 @@ from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
-from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored
+from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, framework_task
 from a2a_serverless.ext.answers import AnswerStream, data_or_text
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
     name = name or id
 
     async def work(task: TaskContext) -> Answer:
-        saver = _Saver(cast("FrameworkTask", task), f"{PREFIX}{id}", serde)
-        run = _Run(cast("FrameworkTask", task), compiled.copy({"checkpointer": saver}), saver)
+        durable = framework_task(task)
+        saver = _Saver(durable, f"{PREFIX}{id}", serde)
+        run = _Run(durable, compiled.copy({"checkpointer": saver}), saver)
         made = context(task) if context else None
         values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), made)
         return (write_answer or answer_of)(values)

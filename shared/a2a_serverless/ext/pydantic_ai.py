@@ -39,7 +39,7 @@ from pydantic_ai.messages import (
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
-from a2a_serverless.engine.framework_task import fit_name
+from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes
 from a2a_serverless.ext.history import load_history, save_turn
 
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
     from a2a_serverless import Message, TaskContext
-    from a2a_serverless.engine.framework_task import FrameworkTask
 
 IN_STEP: Final = "a2a_serverless"
 """The key of a tool's metadata; False runs the tool outside of a step, so that it may use the task."""
@@ -184,7 +183,7 @@ class _Durability(BaseDurabilityCapability[Any]):
         return _Steps(namer=JournalOperationNamer(self.name), config=config)
 
     def get_default_run_id(self) -> str:
-        return cast("FrameworkTask", current_task()).make_id("run")
+        return framework_task(current_task()).make_id("run")
 
     def get_default_conversation_id(self, run_id: str) -> str:
         del run_id

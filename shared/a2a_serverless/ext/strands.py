@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from strands import ToolContext, tool
@@ -21,7 +21,7 @@ from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReas
 from strands.types.session import decode_bytes_values, encode_bytes_values
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
-from a2a_serverless.engine.framework_task import fit_name
+from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless.ext.answers import ANSWER, AnswerStream, content_of, data_or_text
 from a2a_serverless.ext.history import load_history, save_turn
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from strands.types.content import Message
 
     from a2a_serverless import TaskContext
-    from a2a_serverless.engine.framework_task import FrameworkTask
 
 _OUTSIDE: Final[WeakSet[Any]] = WeakSet()
 """The tools that run outside of steps."""
@@ -80,7 +79,7 @@ async def run(made: strands.Agent, prompt: AgentInput, *, stream: bool = True, *
 
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
     """
-    task, held = cast("FrameworkTask", current_task()), dict[str, str]()
+    task, held = current_task(), dict[str, str]()
     made.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     made.add_middleware(ExecuteToolStage, partial(_call_tool, held=held))
     result = await made.invoke_async(prompt, **options)
@@ -191,7 +190,7 @@ async def _call_tool(
         async for event in next_fn(context):
             yield event
         return
-    task, use = cast("FrameworkTask", current_task()), context.tool_use
+    task, use = current_task(), context.tool_use
 
     async def work() -> Any:  # noqa: ANN401 - the framework's
         async for event in next_fn(context):
@@ -199,7 +198,7 @@ async def _call_tool(
                 return event.tool_result
             if "tool_interrupt_event" in event:
                 interrupts = event["tool_interrupt_event"]["interrupts"]
-                held.update({one.id: task.make_id("interrupt") for one in interrupts})
+                held.update({one.id: framework_task(task).make_id("interrupt") for one in interrupts})
                 raise _Held(event)
         raise RuntimeError(f"the tool {use['name']} has no result")
 

@@ -1,0 +1,280 @@
+"""The execution of an agent's function in one run: what it acts with, what it waits for, and how it is stopped.
+
+The run has it. The author's task (``DurableTaskContext``) acts through it, so that nothing acts after it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from a2a_serverless.domain.agent import SecretNotRead, StepConflict, TaskEnded
+from a2a_serverless.domain.errors import IllegalTransition
+from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
+from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_names import join_path
+from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.engine.calls import AgentCalls
+from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.endings import Endings, Wait
+from a2a_serverless.engine.files import INLINE, TaskFiles
+from a2a_serverless.engine.run_session import StoreFailed
+from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
+from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
+from a2a_serverless.engine.steps import Steps
+from a2a_serverless.engine.values import RunValues
+from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.protocol.v1 import Message, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.usage import Usage
+    from a2a_serverless.engine.calls import AgentRegistry
+    from a2a_serverless.engine.loop import RunLoop
+    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.engine.task_reader import TaskReader
+    from a2a_serverless.ports.values import ValueStore
+
+T = TypeVar("T")
+SIGNALS: Final = (
+    Suspended,
+    StepAlreadyStored,
+    NeedsWorker,
+    ProcessInterrupted,
+    LeaseLost,
+    StoreFailed,
+    StepConflict,
+    IllegalTransition,
+)
+"""Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
+
+
+def no_secret(name: str) -> str:
+    """Has no secrets."""
+    raise SecretNotRead(f"The secret {name!r} is not set.")
+
+
+class Execution:
+    """The agent's function between its start and its end in one run. ``events`` is the task's log until now.
+
+    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name. ``packages`` and ``prices`` are those
+    of ``Steps``, ``whole_last_chunk`` is the agent's option.
+
+    ``results`` has what is stored by name, of steps and of the engine. ``request`` is the client's last one, ``sent``
+    has the ids of the agent's messages that are in the log. ``unfinished`` are the steps that ran when it was closed.
+    """
+
+    def __init__(  # noqa: PLR0913 - what an agent acts with
+        self,
+        session: RunSession,
+        events: Sequence[Event],
+        others: TaskReader,
+        registry: AgentRegistry,
+        values: ValueStore,
+        files: TaskFiles = INLINE,
+        *,
+        read_secret: Callable[[str], str] = no_secret,
+        packages: frozenset[str] = frozenset(),
+        prices: Usage | None = None,
+        whole_last_chunk: bool = False,
+    ) -> None:
+        statuses = [event for event in events if isinstance(event, StatusEvent)]
+        self.session, self.others, self.files, self.read_secret = session, others, files, read_secret
+        self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
+        self.request = self.first_request
+        self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
+        self.sent.update(message_id for event in statuses for message_id in event.joined)
+        self.results = session.steps()
+        self.loop = cast("RunLoop", asyncio.get_running_loop())
+        self.scopes = Scopes()
+        self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
+        self.endings = Endings(self.loop, self.results, session.now, self._record_ending)
+        self.running: list[RunningStep] = []
+        self.unfinished: list[RunningStep] = []
+        self.busy_since = 0
+        self.signal: BaseException | None = None
+        self.cancellation: CancelReason | None = None
+        self._end: BaseException | None = None
+        self.steps = Steps(self, packages, prices or {})
+        self.calls = AgentCalls(registry, session, self.results, self.endings, self.store_once, files)
+        self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
+        conversation = ValueScope(session.key, session.head.context_id)
+        self.conversation = RunValues(values, conversation, session, self._perform, self._identify)
+        self._answers = _Answers()
+        self._answers.read(events)
+        self._seen = session.head.wake
+
+    def outcome(self, done: asyncio.Future[Answer]) -> Answer:
+        """The result of the agent's function. Raises the signal if there was one, else what the function raised."""
+        if self.signal:
+            raise self.signal
+        return done.result()
+
+    def close(self, why: CancelReason | None = None, end: BaseException | None = None) -> None:
+        """Ends all further acts of the agent's code, which raise ``end`` from now on.
+
+        The code is being cancelled (``why``), or its function has ended.
+        """
+        self._end = self._end or end or (LeaseLost() if why else TaskEnded("The agent's function has ended."))
+        self.cancellation = why
+        self.unfinished = [*self.running]
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the agent's code cannot act any more, or a signal ends the run."""
+        return bool(self._end or self.signal)
+
+    async def check_signal(self) -> None:
+        """Raises the signal if there was one."""
+        if self.signal:
+            await asyncio.sleep(0)  # lets the supervisor run even if the agent calls this in a loop
+            raise self.signal.with_traceback(None)
+
+    @contextmanager
+    def remember_signal(self) -> Iterator[None]:
+        """Stores the first signal that is raised while it is entered."""
+        try:
+            yield
+        except SIGNALS as signal:
+            if self.cancellation is None:
+                self.signal = self.signal or signal
+            raise
+
+    def check_open(self) -> None:
+        """Raises what tells the agent's code that it cannot act any more."""
+        if self._end:
+            raise self._end.with_traceback(None)
+
+    def open_scope(self) -> Scope:
+        """The scope of the calling code. Raises as ``check_open``, and StepConflict if the scope is over."""
+        self.check_open()
+        scope = self.scopes.current
+        scope.check_open()
+        return scope
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While it is entered, the run is not suspended."""
+        if self.session.tracer.is_on and not self.endings.is_busy:
+            self.busy_since = self.session.now()
+        with self.endings.at_work():
+            yield
+
+    def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
+        """Stores an internal value like a step's result; returns the stored one if there is one already."""
+        self.check_open()
+        stored = self.results.get(name)
+        if stored is None:
+            stored = self.results[name] = self.session.store_step(name, StepResult("", value, sequence=sequence))
+        return stored.value
+
+    async def ask(
+        self, question: Message, scope: Scope, state: TaskState = TaskState.INPUT_REQUIRED, path: str = ""
+    ) -> Message:
+        """Returns the client's answer to the question, which has the same id in every run."""
+
+        def answered_at() -> int | None:
+            at = self._answers.times.get(question.message_id)
+            return None if at is None else min(at, self.session.now())
+
+        def ask(seen: int, wake_at: int) -> None:
+            self.session.ask(state, question, seen, wake_at)
+
+        path = path or join_path(scope.path, f"ask:{question.message_id}")
+        await self.endings.wait(Wait(path, answered_at, ask=ask), scope)
+        self.request = self._answers.requests[question.message_id]
+        return self.request.message
+
+    async def ask_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
+        """Asks the client in place of a called agent. ``name`` is unique in the task."""
+        self.check_open()
+        message_id = sha256(f"{self.session.key.task}\nask\n{name}".encode()).hexdigest()[:32]
+        question = self.session.make_message(content).model_copy(update={"message_id": message_id})
+        return await self.ask(question, scope, path=name)
+
+    def check_reach(self, agent: str | None) -> None:
+        """Raises NeedsWorker, and ends the execution, if only the worker can call the agent (None: every agent)."""
+        self.check_open()
+        try:
+            self.calls.check_reachable(agent)
+        except NeedsWorker:
+            self.close(end=NeedsWorker())
+            raise
+
+    def refresh(self) -> None:
+        """Reads the answers that came since the run read the log, if the head says that something came."""
+        head = self.session.head
+        if head.wake != self._seen:
+            self._answers.read(self.session.read_new_events())
+            self._seen = head.wake if self.session.has_read_all else self._seen
+        self.endings.changed.set()
+
+    def suspend(self, remaining_ms: int) -> None:
+        """Suspends the task until one of its waits may end, unless it was woken or a timer of the agent is running.
+
+        Raises Suspended, or StepConflict if the timer would fire after the end of the run, in ``remaining_ms``.
+        """
+        if timers := self.loop.agent_timers():
+            if min(timers) - self.loop.time() > remaining_ms / 1000:
+                self.signal = StepConflict(
+                    "A timer outside of steps, of asyncio.sleep or asyncio.timeout, outlives the run. Use task.sleep or"
+                    " task.timeout, which use no compute."
+                )
+                raise self.signal
+            return
+        waits = self.endings.waits
+        seen = min([self._seen, *(wait.seen for wait in waits if wait.seen is not None)])
+        wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
+        ask = next((wait.ask for wait in waits if wait.ask), None)
+        self.session.flush()  # what it writes closes an open question, which is then asked again
+        try:
+            if ask and self.session.head.state not in INTERRUPTED:
+                ask(seen, wake_at)
+            else:
+                self.session.suspend(seen, wake_at)
+        except WakeCounterChanged:
+            self.refresh()
+            return
+        self.signal = self.signal or Suspended()
+        raise self.signal
+
+    async def _perform(self, call: Callable[[], T]) -> T:
+        """Makes a store call after the waiting chunks."""
+        await self.check_signal()
+        with self.remember_signal():
+            self.check_open()
+            self.session.flush()
+            return call()
+
+    def _identify(self, write: Json) -> str:
+        return self.open_scope().message_id(self.session.key.task, "value", write)
+
+    def _record_ending(self, name: str, sequence: int) -> None:
+        self.results[name] = self.session.store_step(name, StepResult("", None, sequence=sequence))
+
+
+class _Answers:
+    """The client's answers, by the question's message id: its request, and when it came (ms)."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, Incoming] = {}
+        self.times: dict[str, int] = {}
+        self._asked: str | None = None
+
+    def read(self, events: Sequence[Event]) -> None:
+        """Takes the next events of the log."""
+        for event in events:
+            if not isinstance(event, StatusEvent):
+                continue
+            if event.state in INTERRUPTED and event.message:
+                self._asked = event.message.message_id
+            if event.incoming and self._asked:
+                self.requests[self._asked], self.times[self._asked] = event.incoming, event.at
+                self._asked = None

@@ -1,0 +1,319 @@
+"""The steps of a run: each is read back if its result is stored, or runs and is stored with how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections import deque
+from contextlib import contextmanager, nullcontext, suppress
+from copy import deepcopy
+from dataclasses import is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
+
+from pydantic import BaseModel
+
+from a2a_serverless.domain.agent import BEGIN_ATTEMPT, Codec, Step, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.error_fields import causes_of
+from a2a_serverless.domain.step_names import FAILED, OUTSIDE, USAGE, raised_name, unfinished_name
+from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
+from a2a_serverless.engine.codecs import ResultCodec
+from a2a_serverless.engine.errors import dump_error, load_error
+from a2a_serverless.engine.scopes import RunningStep, Scope
+from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
+from a2a_serverless.ports.tasks import StepResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.usage import Usage
+    from a2a_serverless.engine.execution import Execution
+
+P = ParamSpec("P")
+UNFINISHED_LIMIT: Final = 3
+FAILURES_LIMIT: Final = 16
+
+_JSON: Final = json.JSONEncoder(allow_nan=False)
+
+
+class Steps:
+    """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins and the library's own.
+
+    ``prices`` are USD for a million of each amount, by model.
+    """
+
+    def __init__(self, execution: Execution, packages: frozenset[str], prices: Usage) -> None:
+        self._execution, self._packages, self._prices = execution, packages, prices
+        self._session, self._results = execution.session, execution.results
+        self._endings, self._emits = execution.endings, execution.emits
+        self._secrets: set[str] = set()
+        self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
+        self._stored = 0
+
+    async def execute(
+        self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
+    ) -> object:
+        """The step's result, from the store or by running it."""
+        number = scope.next(f"try {path}")
+        raised = self._results.get(raised_name(path, number))
+        if raised and (error := load_error(raised.value, self._packages)):
+            self._emits.read_back(path, raised.attempt)
+            await self._endings.end(raised.sequence, scope)
+            raise error
+        stored = self._results.get(path)
+        if stored is None:
+            stored = await self._run(scope, path, options, arguments, number, work)
+        else:
+            self._emits.read_back(path, stored.attempt)
+        await self._endings.end(stored.sequence, scope)
+        if stored.arguments != arguments:
+            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        return _loaded(path, options.codec, stored.value)
+
+    def record_usage(self, scope: Scope, model: str, amounts: Mapping[str, float]) -> None:
+        """Adds to the step that runs, or stores usage outside of steps, unless it is stored."""
+        check_usage({model: amounts})
+        amounts = dict(with_cost(model, amounts, self._prices))
+        used = {model: amounts}
+        if self._session.tracer.is_on:
+            self._record_model_call(scope.step, model, amounts)
+        if scope.step:
+            scope.step.usage = add_usage(scope.step.usage, used)
+            return
+        act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
+        name = f"{act}/{scope.next(act)}"
+        if name not in self._results:
+            self._results[name] = self._session.store_step(name, StepResult("", None, usage=used))
+
+    def keep_secret(self, secret: str) -> None:
+        """From now on no step may store a result with this text."""
+        self._secrets.add(secret)
+
+    def note_unfinished(self) -> None:
+        """Stores which steps the time limit interrupted, if nothing was stored since they began.
+
+        Raises StepTimedOut if no step was running and runs reach the time limit one after the other.
+        """
+        unfinished = self._execution.unfinished
+        for step in unfinished:
+            if step.stored_before == self._stored:
+                times = sum(
+                    self._interrupted_step(step.path, number) is not None for number in range(1, UNFINISHED_LIMIT)
+                )
+                ms = self._session.now() - step.began_at
+                result = StepResult("", ms, began_at=step.began_at)
+                self._session.store_step(unfinished_name(step.path, times + 1), result)
+        if not (unfinished or self._session.has_written):
+            self._note_outside()
+
+    def note_failed(self, error: BaseException) -> None:
+        """Stores which step ``error``, which ends the task, comes from: the innermost one, if it comes from a step."""
+        causes = set(map(id, causes_of(error)))
+        failed = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
+        if failed:
+            step, cause = failed
+            result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
+            self._session.store_step(f"{FAILED}{step.path}", result)
+
+    async def _run(
+        self,
+        scope: Scope,
+        path: str,
+        options: Step,
+        arguments: str,
+        number: int,
+        work: Callable[[], Awaitable[object]],
+    ) -> StepResult:
+        """Runs a step and stores its result, or the error that it raises."""
+        session, turn = self._session, self._execution.loop.ready_count
+        await self._endings.start(path, scope)
+        self._check_fits(path)
+        session.flush()
+        emits = self._emits
+        step = RunningStep(
+            path,
+            options.name,
+            scope.step,
+            emits.moment(),
+            session.now(),
+            emits.attempt(),
+            is_at_work=not options.waits,
+            stored_before=self._stored,
+        )
+        step.trace = session.new_trace()
+        try:
+            with self._recorded(step, options.tool) if step.trace else nullcontext():
+                value = await self._work_in(step, scope.inner(path, step, number), work)
+        except Exception as error:
+            self._failures.append((step, error))
+            if stored := self._store_error(step, arguments, number, error, turn):
+                await self._endings.end(stored.sequence, scope)
+            raise
+        try:
+            json_value = _json_value(path, options.codec, value)
+            self._check_no_secret(path, json_value)
+        except TaskFailed as unfit:
+            self._failures.append((step, unfit))
+            raise
+        session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
+        return self._store_ending(path, StepResult(arguments, json_value), step, turn)
+
+    async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
+        """Runs ``work`` in the step's scope, which asyncio tasks that it starts have, too."""
+        execution = self._execution
+
+        def begin_attempt() -> None:
+            step.attempt = self._emits.attempt()
+
+        execution.running.append(step)
+        token = BEGIN_ATTEMPT.set(begin_attempt)
+        try:
+            with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
+                value = await work()
+                execution.check_open()
+        except Exception:
+            if not execution.is_stopping:
+                self._emits.settle(step.path, step.attempt)
+            raise
+        else:
+            self._emits.settle(step.path, step.attempt)
+            return value
+        finally:
+            with suppress(ValueError):  # an abandoned coroutine is closed in another context
+                BEGIN_ATTEMPT.reset(token)
+            execution.running.remove(step)
+            step.ended, scope.is_over = self._emits.moment(), True
+
+    def _store_ending(self, name: str, result: StepResult, step: RunningStep, turn: int) -> StepResult:
+        """Stores how a step ended. The ending has no number if no other code ran since ``turn``."""
+        sequence = self._endings.next_number() if self._execution.loop.ready_count != turn else 0
+        attempt = step.attempt if step.emitted else 0
+        result = replace(result, attempt=attempt, sequence=sequence, usage=step.usage, began_at=step.began_at)
+        stored = self._results[name] = self._session.store_step(name, result)
+        self._stored += 1
+        if stored != result:
+            self._execution.close(end=StepAlreadyStored())
+            raise StepAlreadyStored
+        return stored
+
+    def _store_error(
+        self, step: RunningStep, arguments: str, number: int, error: Exception, turn: int
+    ) -> StepResult | None:
+        """Stores what a step raised if a later run can raise the same: then the agent's code decides the same on it."""
+        if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut):
+            return None
+        dumped = dump_error(error, self._packages)
+        if dumped is None or self._has_secret(dumped):
+            return None
+        return self._store_ending(raised_name(step.path, number), StepResult(arguments, dumped), step, turn)
+
+    @contextmanager
+    def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
+        """Records the step's span when it ends."""
+        session, error = self._session, ""
+        try:
+            with session.tracer.enter(step.trace):
+                yield
+        except (asyncio.CancelledError, Suspended, NeedsWorker, StepAlreadyStored):
+            raise  # the run stops here and goes on later: no error
+        except BaseException as failed:
+            error = type(failed).__name__
+            raise
+        finally:
+            from a2a_serverless.domain.spans import step_span
+
+            parent = step.within.trace if step.within else session.trace
+            times = (step.began_at, session.now())
+            span = step_span(session.head, step.path, tool, step.trace, parent, times)
+            session.tracer.record(replace(span, error=error) if error else span)
+
+    def _record_model_call(self, step: RunningStep | None, model: str, amounts: Mapping[str, float]) -> None:
+        """Records the span of the model call that usage was recorded of; it began with the step, or the call before."""
+        from a2a_serverless.domain.spans import model_span
+
+        session, now = self._session, self._session.now()
+        outside = self._execution.busy_since if self._endings.is_busy else now
+        began = (step.model_at or step.began_at) if step else outside
+        if step:
+            step.model_at = now
+        parent = (step and step.trace) or session.trace
+        session.tracer.record(model_span(session.head, model, amounts, session.new_trace(), parent, (began, now)))
+
+    def _check_fits(self, path: str) -> None:
+        """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
+        if self._interrupted_step(path, UNFINISHED_LIMIT) is None:
+            return
+        broken_off = (self._interrupted_step(path, number) for number in range(1, UNFINISHED_LIMIT + 1))
+        minutes = max(cast("int", stored.value) for stored in broken_off if stored) / 60_000
+        raise StepTimedOut(
+            f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
+            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
+            " result in another step."
+        )
+
+    def _interrupted_step(self, path: str, times: int) -> StepResult | None:
+        return self._results.get(unfinished_name(path, times))
+
+    def _note_outside(self) -> None:
+        fence = self._session.fence
+        before = [f"{OUTSIDE}{fence - number}" in self._results for number in range(1, UNFINISHED_LIMIT)]
+        if all(before):
+            raise StepTimedOut(
+                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
+                " outside of steps runs again in each run: put long work into steps."
+            )
+        self._session.store_step(f"{OUTSIDE}{fence}", StepResult("", None))
+
+    def _check_no_secret(self, path: str, value: Json) -> None:
+        if self._has_secret(value):
+            raise StepConflict(f"The result of the step {path!r} contains a secret. Results are stored.")
+
+    def _has_secret(self, value: Json) -> bool:
+        return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """All texts in a JSON value, names of members too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        yield from (text for one in value for text in _texts(one))
+        yield from (text for one in (value.values() if isinstance(value, dict) else ()) for text in _texts(one))
+
+
+async def result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
+    """The result of an async function, or of a plain one, which runs in a thread."""
+    if inspect.iscoroutinefunction(work):
+        return await work(*args, **kwargs)
+    result = await asyncio.to_thread(work, *args, **kwargs)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
+    """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
+    try:
+        dumped = codec.dump(value) if codec else value
+        return cast("Json", json.loads(_JSON.encode(dumped)))
+    except (TypeError, ValueError):
+        raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
+
+
+def _unfit(codec: Codec[Any] | None, value: object) -> str:
+    """Why a result cannot be stored, and what helps."""
+    kind = type(value).__name__
+    if isinstance(codec, ResultCodec):
+        return f"a {kind}, which is not what its function's annotation says"
+    if codec:
+        return f"a {kind}, which its codec cannot store"
+    helps = f": annotate what its function returns (-> {kind}), or give codec=TypeCodec({kind})"
+    return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
+
+
+def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
+    """The result as the agent gets it. Raises StepConflict when the codec cannot read what an earlier one stored."""
+    try:
+        return codec.load(stored) if codec else deepcopy(stored)
+    except (TypeError, ValueError):
+        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None
