@@ -736,8 +736,8 @@ def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_o
 
 @pytest.mark.parametrize("outcome", [accepting(1), Outcome(status=500)], ids=["accepted", "failed"])
 def test_rule_05_a_sweep_during_a_post_changes_nothing_of_the_delivery(outcome: Outcome) -> None:
-    scene, swept = Scene(), []
-    scene.world.now = scene.cursor.due_at
+    scene, swept = Scene(), list[bool]()
+    scene.world.now = scene.cursor.due_at or 0
 
     def answer(_: int) -> Outcome:
         if not swept:
