@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.spans import TraceSpan
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
-from a2a_serverless.wiring.process import make_tracer
 from a2a_serverless.wiring.rotator import make_rotator
 from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
@@ -101,7 +101,7 @@ def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
 NEEDED = """
 import sys
 import a2a_serverless.store.task_log
-import a2a_serverless.wiring.api
+import a2a_serverless.aws.api
 
 print(*(name for name in sys.argv[1:] if f"a2a_serverless.{name}" in sys.modules))
 """

@@ -5,8 +5,8 @@ from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
-from a2a_serverless.wiring import stores
-from a2a_serverless.wiring.api import make_api
+from a2a_serverless.aws import resources
+from a2a_serverless.aws.api import make_api
 
 Item = dict[str, Any]
 
@@ -46,5 +46,5 @@ class Database:
 
 
 clouds = SimpleNamespace(dynamodb=Database(), sqs=SimpleNamespace(send_message=lambda **_: None))
-setattr(stores, "make_aws", lambda: clouds)  # noqa: B010 - the one place where clients are made
+setattr(resources, "make_aws", lambda: clouds)  # noqa: B010 - the one place where clients are made
 handler = make_api(os.environ)

@@ -23,10 +23,10 @@ def report(error: Exception) -> None:
 
 
 try:
-    from a2a_serverless.wiring.process import uncollected
+    from a2a_serverless.aws.process import uncollected
 
     with uncollected():
-        from a2a_serverless.wiring.api import make_streaming_api, stream_api
+        from a2a_serverless.aws.api import make_streaming_api, stream_api
 
         handler, tracer = make_streaming_api()
 except Exception as error:

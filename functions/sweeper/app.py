@@ -1,6 +1,6 @@
 """Composition root of the sweeper function."""
 
-from a2a_serverless.wiring.process import uncollected
+from a2a_serverless.aws.process import uncollected
 
 with uncollected():
     from a2a_serverless.wiring.sweeper import make_sweeper

@@ -6,9 +6,9 @@ import json
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
+from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
-from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.deliver import DeliveryOutcome
 from tests.contexts import Context
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.handlers.invocations import Event, InvocationFailed, hide_texts
+from a2a_serverless.adapters.invocations import Event, InvocationFailed, hide_texts
 from tests.contexts import Context
 
 WORD = "c4n4ry"

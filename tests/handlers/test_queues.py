@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage, to_json
-from a2a_serverless.handlers.batches import make_queue_handler
 from tests.contexts import Context
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 pytestmark = pytest.mark.enable_socket
 STREAMING = Path(__file__).parents[2] / "functions/api/streaming.py"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.aws.batches import make_stream_handler
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.handlers.batches import make_stream_handler
 from a2a_serverless.store.keys import task_key
 from tests.handlers.test_queues import Clock
 

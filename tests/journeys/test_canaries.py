@@ -17,10 +17,10 @@ import pytest
 from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
+from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
-from a2a_serverless.handlers.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation

@@ -13,8 +13,8 @@ import pytest
 from moto import mock_aws
 
 from a2a_serverless.adapters.key_ring import load_key_ring
+from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
-from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store import keys

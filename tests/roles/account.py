@@ -25,13 +25,13 @@ from moto.backends import get_backend
 from rich.console import Console
 
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.aws.api import make_api
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store.keys import EVENTS, HEAD
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.wiring.api import make_api
 from a2a_serverless.wiring.notifier import make_notifier
 from a2a_serverless.wiring.relay import make_relay
 from a2a_serverless.wiring.rotator import make_rotator
@@ -51,7 +51,7 @@ from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"

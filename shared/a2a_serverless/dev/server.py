@@ -10,6 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.dev.blocking import BlockedLoop, LoopWatch
 from a2a_serverless.dev.loading import AgentsNotLoaded, forget_compiled, format_error, load_project, places_of_modules
 from a2a_serverless.dev.receivers import ReceiverWatch
@@ -21,7 +22,6 @@ from a2a_serverless.project import FILE, ProjectError, local_otel, otel_variable
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.wiring.local import LocalDeployment
-from a2a_serverless.wiring.process import make_tracer
 from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from a2a_serverless.handlers.invocations import Event, Handler
+    from a2a_serverless.adapters.invocations import Event, Handler
 
 logger = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 
+from a2a_serverless.adapters.invocations import InvocationFailed
 from a2a_serverless.domain.errors import (
     ContentTypeNotSupported,
     MethodNotFound,
@@ -22,7 +23,6 @@ from a2a_serverless.domain.errors import (
     Unauthenticated,
 )
 from a2a_serverless.domain.publications import AGENTS, CATALOG, CATALOG_MEDIA_TYPE, JWKS, card_name, legacy_card_name
-from a2a_serverless.handlers.invocations import InvocationFailed
 from a2a_serverless.http.api import Responder, no_such_path
 from a2a_serverless.http.messages import (
     JSON,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mangum.types import LambdaConfig
     from starlette.types import ASGIApp, Message, Scope
 
-    from a2a_serverless.handlers.invocations import Event, Handler
+    from a2a_serverless.adapters.invocations import Event, Handler
 
 EVENTS: Final = (b"content-type", sse.CONTENT_TYPE.encode())
 

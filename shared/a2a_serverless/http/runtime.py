@@ -28,7 +28,7 @@ from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, proxy_bo
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from a2a_serverless.handlers.invocations import Event, Handler
+    from a2a_serverless.adapters.invocations import Event, Handler
 
 Answer: TypeAlias = bytes | Exchange
 

@@ -145,7 +145,7 @@ def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: O
     env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
     env |= {"AGENTS_FILE": str(built.path / MANIFEST)}
     source = read_project(paths.root).source
-    return _serve(paths, "api", source, "a2a_serverless.wiring.api:make_app", env, options.api_port)
+    return _serve(paths, "api", source, "a2a_serverless.aws.api:make_app", env, options.api_port)
 
 
 def start_receiver(paths: Paths, options: Options) -> Process:

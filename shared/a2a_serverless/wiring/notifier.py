@@ -12,20 +12,20 @@ from a2a_serverless.adapters.kms import KmsSealer
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.aws.batches import make_queue_handler
+from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
+from a2a_serverless.aws.resources import contents, egress_policy, make_aws, own_urls, task_log, task_table
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.settings import read
 from a2a_serverless.store.push_store import DynamoPushStore
 from a2a_serverless.store.stores import DynamoBreakerStore
-from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
-from a2a_serverless.wiring.stores import contents, egress_policy, make_aws, own_urls, task_log, task_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 MESSAGES_AT_ONCE: Final = 10  # the notifier's BatchSize
 

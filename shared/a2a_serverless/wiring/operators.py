@@ -8,6 +8,7 @@ from a2a_serverless.adapters.deployed_stack import DeployedStack
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import UuidIds
+from a2a_serverless.aws.resources import aws_of, table_named, task_log, task_table
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.settings import Settings
@@ -15,7 +16,6 @@ from a2a_serverless.store.api_keys import DynamoApiKeyStore
 from a2a_serverless.store.erasure import DynamoErasureStore
 from a2a_serverless.store.push_store import DynamoPushStore
 from a2a_serverless.store.stores import DynamoBreakerStore
-from a2a_serverless.wiring.stores import aws_of, table_named, task_log, task_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

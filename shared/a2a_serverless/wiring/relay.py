@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.handlers.batches import make_stream_handler
+from a2a_serverless.aws.batches import make_stream_handler
+from a2a_serverless.aws.process import make_metrics, start_handler
+from a2a_serverless.aws.resources import make_aws, task_table
 from a2a_serverless.services.relay import relay
 from a2a_serverless.settings import read
 from a2a_serverless.store.keys import task_key
 from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.wiring.process import make_metrics, start_handler
-from a2a_serverless.wiring.stores import make_aws, task_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 
 def make_relay(environment: Mapping[str, str] = os.environ) -> Handler:

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, Es256Keys, SecretKeyRingStore
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.aws.process import make_metrics, start_handler
+from a2a_serverless.aws.resources import deployed_agents, make_aws, public_table
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes
 from a2a_serverless.domain.times import DAY_MS
@@ -27,13 +29,11 @@ from a2a_serverless.services.key_rotation import (
 from a2a_serverless.services.publish import CardPublisher, without_scopes
 from a2a_serverless.settings import SettingsError, read
 from a2a_serverless.store.stores import DynamoPublications
-from a2a_serverless.wiring.process import make_metrics, start_handler
-from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 SKEW_S: Final = 120
 

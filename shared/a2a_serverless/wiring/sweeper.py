@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.aws.process import make_metrics, start_handler
+from a2a_serverless.aws.resources import make_aws, task_log, task_table
 from a2a_serverless.handlers.schedules import make_schedule_handler
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.settings import read
 from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.wiring.process import make_metrics, start_handler
-from a2a_serverless.wiring.stores import make_aws, task_log, task_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 SWEEPS_AT_ONCE: Final = 8
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.sqs import SqsQueues
+from a2a_serverless.aws.batches import make_queue_handler
+from a2a_serverless.aws.engine import make_engine
+from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
+from a2a_serverless.aws.resources import make_aws
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import run
-from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.settings import read
-from a2a_serverless.wiring.engine import make_engine
-from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
-from a2a_serverless.wiring.stores import make_aws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
 
 
 def make_worker(environment: Mapping[str, str] = os.environ) -> Handler:

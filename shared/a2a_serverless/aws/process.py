@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.handlers.invocations import Handler
+    from a2a_serverless.adapters.invocations import Handler
     from a2a_serverless.ports.system import Metrics
     from a2a_serverless.ports.tracing import Tracer
 
@@ -116,7 +116,7 @@ def start_handler(
     tracer: Tracer = NULL_TRACER,
 ) -> Handler:
     """The handler of a function. Only ``told`` errors are raised with their text; of others only the class is shown."""
-    from a2a_serverless.handlers.invocations import hide_texts
+    from a2a_serverless.adapters.invocations import hide_texts
 
     return start_logged(hide_texts(handler, told), environment, metrics, function, tracer)
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from a2a_serverless.adapters.invocations import Event, Handler
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.handlers.invocations import Event, Handler
 
 M = TypeVar("M", WorkMessage, DeliveryMessage)
 

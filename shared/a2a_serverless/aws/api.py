@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.aws import resources
+from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler, start_logged
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.times import DAY_MS
@@ -21,8 +23,6 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.settings import Settings, read
 from a2a_serverless.store.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
-from a2a_serverless.wiring import stores
-from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler, start_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.invocations import Handler
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.handlers.invocations import Handler
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.http.runtime import Answer
     from a2a_serverless.ports.agents import InlineRunner
@@ -96,9 +96,9 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
 
 def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Api:
     """What the application works with: the real adapters."""
-    settings, aws = read(environment), stores.make_aws()
-    table, agents = stores.task_table(settings, aws), stores.deployed_agents(settings)
-    public = DynamoPublications(stores.public_table(settings, aws))
+    settings, aws = read(environment), resources.make_aws()
+    table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
+    public = DynamoPublications(resources.public_table(settings, aws))
     service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment, aws))
     now = service.clock.now
     return Api(
@@ -119,7 +119,7 @@ def _task_service(
     settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics, tracer: Tracer
 ) -> TaskService:
     """The service for the operations of clients."""
-    clock, log = SystemClock(), stores.task_log(table, settings, aws)
+    clock, log = SystemClock(), resources.task_log(table, settings, aws)
     queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
     sealer = cache(partial(_sealer, aws, settings.need("SEALING_KEY_ID")))
     return TaskService(
@@ -135,7 +135,7 @@ def _task_service(
         inline_runner=LazyInlineRunner(agents, partial(_inline_runner, settings, aws, queues, metrics, tracer)),
         metrics=metrics,
         tracer=tracer,
-        contents=stores.contents(settings, aws),
+        contents=resources.contents(settings, aws),
     )
 
 
@@ -168,7 +168,7 @@ def _webhooks(
         sealer=sealer(),
         clock=SystemClock(),
         ids=UuidIds(),
-        policy=stores.egress_policy(settings),
+        policy=resources.egress_policy(settings),
         resolver=SystemResolver(),
         ownership=settings.webhook_ownership != "off",
         per_day=settings.webhooks_per_owner_per_day,
@@ -186,19 +186,19 @@ def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> Rat
 
 def _inline_runner(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer) -> InlineRunner:
     """The runner of inline agents; the engine is imported and made at the first request to one."""
+    from a2a_serverless.aws.engine import make_engine
     from a2a_serverless.engine.inline import EngineInlineRunner
-    from a2a_serverless.wiring.engine import make_engine
 
     return EngineInlineRunner(replace(make_engine(settings, aws, queues, metrics, calls=False), tracer=tracer))
 
 
 def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
     """The deployment's base URLs for the api, which reads its own from the public table, once it is there."""
-    found: list[str] = [*stores.own_urls(settings)]
+    found: list[str] = [*resources.own_urls(settings)]
 
     def own() -> tuple[str, ...]:
         if not found:
-            found.extend(filter(None, [stores.published_base_url(stores.public_table(settings, aws))]))
+            found.extend(filter(None, [resources.published_base_url(resources.public_table(settings, aws))]))
         return tuple(found)
 
     return own
@@ -214,7 +214,7 @@ def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Auth
     from a2a_serverless.adapters.service_tokens import ServiceTokenVerifier
     from a2a_serverless.store.api_keys import CachedApiKeyStore, DynamoApiKeyStore
 
-    keys = CachedApiKeyStore(DynamoApiKeyStore(stores.access_table(settings, aws)), now)
+    keys = CachedApiKeyStore(DynamoApiKeyStore(resources.access_table(settings, aws)), now)
     service_tokens = ServiceTokenVerifier(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID")), now)
     return OidcOrApiKey(keys.find, _tokens(settings, now), service_tokens.find)
 

@@ -11,11 +11,7 @@ from a2a_serverless.adapters.kms import KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
 from a2a_serverless.adapters.system import SystemClock, UuidIds
-from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.files import TaskFiles
-from a2a_serverless.engine.run import Engine
-from a2a_serverless.store.stores import DynamoTaskIndex
-from a2a_serverless.wiring.stores import (
+from a2a_serverless.aws.resources import (
     contents,
     deployed_agents,
     egress_policy,
@@ -25,6 +21,10 @@ from a2a_serverless.wiring.stores import (
     task_table,
     value_store,
 )
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.run import Engine
+from a2a_serverless.store.stores import DynamoTaskIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
