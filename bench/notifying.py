@@ -37,9 +37,8 @@ from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.services.deliver import DeliveryContext, deliver
+from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
-from a2a_serverless.wiring.notifier import MESSAGES_AT_ONCE
 from tests.adapters.strangers import authority, server_context
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
-from a2a_serverless.services.sweep import Sweeper, sweep
-from a2a_serverless.wiring.sweeper import SWEEPS_AT_ONCE
+from a2a_serverless.services.sweep import SWEEPS_AT_ONCE, Sweeper, sweep
 from capacity import Database, database, fill, new_task, ordinary
 from deployment import DAY_MS, WHO
 from measuring import Report, figure, goal, main, ratios

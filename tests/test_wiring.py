@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -14,9 +16,9 @@ from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.spans import TraceSpan
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
-from a2a_serverless.wiring.rotator import make_rotator
 from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
+from tests.functions.start import start_function
 from tests.loggers import kept_loggers
 
 if TYPE_CHECKING:
@@ -37,25 +39,51 @@ def _loggers() -> Iterator[None]:
         yield
 
 
+class CloudFormation(BaseHTTPRequestHandler):
+    """The end of a presigned URL, to which the rotator PUTs its answers."""
+
+    answers: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.answers.append((self.path, json.loads(body)))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def cloudformation() -> Iterator[str]:
+    CloudFormation.answers.clear()
+    with HTTPServer(("127.0.0.1", 0), CloudFormation) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/answer"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.enable_socket
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 @pytest.mark.parametrize(("environment", "why"), REFUSED)
 def test_cloudformation_is_told_at_once_which_setting_the_rotator_refuses(
-    environment: dict[str, str], why: str, kind: str
+    environment: dict[str, str], why: str, kind: str, cloudformation: str
 ) -> None:
-    answers: list[tuple[str, Any]] = []
-    rotator = make_rotator(environment, lambda url, body: answers.append((url, json.loads(body))))
-    request = {"StackId": "s", "RequestId": "r", "LogicalResourceId": "KeyRing", "ResponseURL": "https://cfn.example"}
+    rotator = start_function("rotator", environment)
+    request = {"StackId": "s", "RequestId": "r", "LogicalResourceId": "KeyRing", "ResponseURL": cloudformation}
     rotator(request | {"RequestType": kind}, CONTEXT)
-    ((url, answer),) = answers
-    assert (url, answer["Status"], answer["Reason"]) == ("https://cfn.example", "FAILED", f"SettingsError: {why}")
+    ((path, answer),) = CloudFormation.answers
+    assert (path, answer["Status"], answer["Reason"]) == ("/answer", "FAILED", f"SettingsError: {why}")
     rotator(request | {"RequestType": "Delete"}, CONTEXT)
-    assert answers[-1][1]["Status"] == "SUCCESS", "or the stack could not be rolled back or deleted"
+    assert CloudFormation.answers[-1][1]["Status"] == "SUCCESS", "or the stack could not be rolled back or deleted"
 
 
 @pytest.mark.parametrize("event", [{}, {"command": "rotate"}, {"command": "show"}, {"source": "aws.events"}])
 def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="JWKS_MAX_AGE_SECONDS"):
-        make_rotator({"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
+        start_function("rotator", {"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
 
 
 LIBRARY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}  # an agent's own libraries read it, too

@@ -30,8 +30,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.lambda_proxy import Exchange
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.strict_json import LIMITS
-from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, deliver
-from a2a_serverless.wiring.notifier import MESSAGES_AT_ONCE
+from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, DeliveryOutcome, deliver
 from tests.edge import scope_of
 from tests.world import World
 

@@ -5,8 +5,9 @@ from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
-from a2a_serverless.aws import resources
-from a2a_serverless.aws.api import make_api
+from a2a_serverless.aws.api import make_dependencies
+from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.http.lambda_proxy import make_gateway_handler
 
 Item = dict[str, Any]
 
@@ -45,6 +46,5 @@ class Database:
         return {"Items": [item for name, item in found if asked[":first"] <= name <= asked[":last"]]}
 
 
-clouds = SimpleNamespace(dynamodb=Database(), sqs=SimpleNamespace(send_message=lambda **_: None))
-setattr(resources, "make_aws", lambda: clouds)  # noqa: B010 - the one place where clients are made
-handler = make_api(os.environ)
+clouds: Any = SimpleNamespace(dynamodb=Database(), sqs=SimpleNamespace(send_message=lambda **_: None))
+handler = make_gateway_handler(make_asgi_app(make_dependencies(os.environ, clouds)))

@@ -1,8 +1,17 @@
-"""Composition root of the api function."""
+"""The api answers HTTP requests from API Gateway. `streaming.py` is the same, and streams its answers."""
+
+import os
 
 from a2a_serverless.aws.process import uncollected
 
 with uncollected():
-    from a2a_serverless.aws.api import make_api
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.aws.api import make_dependencies
+    from a2a_serverless.aws.process import make_metrics, start_handler
+    from a2a_serverless.http.app import make_asgi_app
+    from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
 
-    handler = make_api()
+    metrics = make_metrics(os.environ)
+    api = make_dependencies(os.environ, Aws(), metrics)
+    gateway = make_gateway_handler(make_asgi_app(api))
+    handler = start_handler(gateway, os.environ, metrics, "api", (NotHttp,), api.service.tracer)

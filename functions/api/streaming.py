@@ -1,4 +1,4 @@
-"""Composition root of the api function where answers are streamed.
+"""The api function where answers are streamed.
 
 What prevents its start, also a package that is missing, is reported to Lambda as Lambda's own runtime reports it. That
 needs the standard library only.
@@ -26,11 +26,21 @@ try:
     from a2a_serverless.aws.process import uncollected
 
     with uncollected():
-        from a2a_serverless.aws.api import make_streaming_api, stream_api
+        from a2a_serverless.adapters.aws import Aws
+        from a2a_serverless.aws.api import make_dependencies
+        from a2a_serverless.aws.process import make_metrics, start_logged
+        from a2a_serverless.http.app import make_asgi_app
+        from a2a_serverless.http.lambda_proxy import make_gateway_handler
+        from a2a_serverless.http.runtime import RuntimeApi, make_streaming_handler, serve
 
-        handler, tracer = make_streaming_api()
+        metrics = make_metrics(os.environ)
+        api = make_dependencies(os.environ, Aws(), metrics)
+        app = make_asgi_app(api)
+        streams = make_streaming_handler(app, make_gateway_handler(app))
+        handler = start_logged(streams, os.environ, metrics, "api")
 except Exception as error:
     report(error)
     raise
 
-stream_api(handler, tracer)
+# Spans are exported when the answer was sent, so the client does not wait for them.
+serve(RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"]), handler, after=api.service.tracer.flush)

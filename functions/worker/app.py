@@ -1,10 +1,30 @@
-"""Composition root of the worker function."""
+"""The worker runs the tasks whose work messages arrive."""
+
+import os
 
 import aws_lambda_powertools.utilities.batch  # noqa: F401 - first: after pydantic it imports models for 0.3 s
 
 from a2a_serverless.aws.process import uncollected
 
 with uncollected():
-    from a2a_serverless.wiring.worker import make_worker
+    from dataclasses import replace
 
-    handler = make_worker()
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.sqs import SqsQueues
+    from a2a_serverless.aws.batches import make_queue_handler
+    from a2a_serverless.aws.engine import make_engine
+    from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
+    from a2a_serverless.domain.queue_messages import WorkMessage
+    from a2a_serverless.engine.loop import play
+    from a2a_serverless.engine.run import run
+    from a2a_serverless.settings import read
+
+    settings, aws = read(os.environ), Aws()
+    metrics, tracer = make_metrics(os.environ), make_tracer(os.environ, aws)
+    queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), "")
+    dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
+    engine = replace(
+        make_engine(settings, aws, queues, metrics), send_to_dead_letters=dead_letters.enqueue, tracer=tracer
+    )
+    runs = make_queue_handler(WorkMessage, lambda message, remaining_ms: play(run(engine, message.key, remaining_ms)))
+    handler = start_handler(runs, os.environ, metrics, "worker", tracer=tracer)

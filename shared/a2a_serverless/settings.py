@@ -222,7 +222,7 @@ def read(environment: Mapping[str, str]) -> Settings:
     if "OIDC_ISSUER" not in given:
         given.pop("OIDC_CLAIMS", None)
     try:
-        return Settings.model_validate(given | {"VALUES": environment}, by_alias=True, by_name=False)
+        return Settings.model_validate(given | {"VALUES": {**environment}}, by_alias=True, by_name=False)
     except ValidationError as error:
         found = [(*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
     raise SettingsError("; ".join(" ".join(words) for words in found))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
-from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS
+from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, rotation_times
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
@@ -15,7 +15,6 @@ from a2a_serverless.services import deliver, erasure, rate_limiter, streams, swe
 from a2a_serverless.settings import Settings
 from a2a_serverless.store import api_keys
 from a2a_serverless.store.table import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
-from a2a_serverless.wiring.rotator import rotation_times
 from a2a_webhook_receiver import jwks, replay, verifier
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ TIMES = [
     Time(
         "a key is published before it signs",
         KEYS.publish_ms,
-        "wiring/rotator.py: SKEW_S",
+        "adapters/key_ring.py: SKEW_S",
         {
             "every cache of the key set, and a receiver's clock": KEYS.publish_ms
             >= MAX_AGE_MS + max(CLOCKS_MS, verifier.CLOCK_SKEW)
@@ -173,7 +172,7 @@ TIMES = [
     Time(
         "a retired key is published for",
         KEYS.retire_ms,
-        "wiring/rotator.py: rotation_times",
+        "adapters/key_ring.py: rotation_times",
         {
             "the notifier's cache, the last token's life and a receiver's clock": KEYS.retire_ms
             >= KEY_RING_CACHE_MS + delivery.TOKEN_LIFE_S * 1000 + verifier.CLOCK_SKEW

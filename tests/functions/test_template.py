@@ -45,10 +45,10 @@ def test_a_function_is_built_by_uv_from_its_own_folder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_functions_folder_is_only_a_composition_root_and_its_requirements(name: str) -> None:
+def test_a_functions_folder_has_its_handler_and_its_requirements(name: str) -> None:
     files = {path.name for path in (ROOT / "functions" / name).iterdir() if path.is_file()}
     assert {"app.py", "requirements.txt"} <= files
-    assert f"make_{name}()" in (ROOT / "functions" / name / "app.py").read_text()
+    assert "\n    handler = start_handler(" in (ROOT / "functions" / name / "app.py").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -304,7 +304,8 @@ def test_every_parameter_is_described_used_and_shown_in_a_group() -> None:
 
 def _code() -> str:
     package = ROOT / "shared/a2a_serverless"
-    return "\n".join(path.read_text() for path in (package / "settings.py", *package.glob("wiring/*.py")))
+    places = [package / "settings.py", *package.glob("aws/*.py"), *(ROOT / "functions").glob("*/*.py")]
+    return "\n".join(path.read_text() for path in places)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The rotator's commands, CloudFormation's requests, and schedules."""
+"""The rotator's commands and its schedule, and CloudFormation's requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
+from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.settings import SettingsError
 from tests.handlers.test_queues import Clock
 
@@ -55,13 +55,6 @@ def request(kind: str, **fields: str) -> dict[str, str]:
 
 
 IDS = {"StackId": "arn:stack", "RequestId": "request-1", "LogicalResourceId": "KeyRing"}
-
-
-def test_a_schedule_s_work_is_done_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    handler = make_schedule_handler(lambda remaining_ms: remaining_ms() // 1000, "swept")
-    assert handler({"source": "aws.events"}, Clock()) == {"count": 4}
-    assert [(line.getMessage(), line.__dict__["count"]) for line in caplog.records] == [("swept", 4)]
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
+from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
-from a2a_serverless.handlers.schedules import make_rotator_handler, make_schedule_handler
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
@@ -200,8 +200,6 @@ def _call_the_functions(here: Everywhere) -> None:
         WORD,
     ]
     make_stream_handler(fails, task_key)({"Records": images}, context)
-    with pytest.raises(RuntimeError):
-        make_schedule_handler(fails, "swept")({}, context)
     request = dict.fromkeys(("StackId", "RequestId", "LogicalResourceId"), "x")
     rotator = make_rotator_handler(
         {"ensure": fails, "schedule": fails}, lambda _, body: here.errors.append(body.decode())

@@ -124,7 +124,7 @@ AREAS: Final = {
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),
     "handlers": Area(
-        ("adapters/sqs.py", "adapters/invocations.py", "aws/batches.py", "handlers/*.py"),
+        ("adapters/sqs.py", "adapters/invocations.py", "aws/batches.py", "aws/custom_resource.py"),
         (
             *("adapters/test_sqs.py", "handlers/test_concurrent_messages.py"),
             *("handlers/test_invocations.py", "handlers/test_queues.py", "handlers/test_schedules.py"),

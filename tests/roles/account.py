@@ -25,22 +25,17 @@ from moto.backends import get_backend
 from rich.console import Console
 
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.aws.api import make_api
 from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store.keys import EVENTS, HEAD
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.wiring.notifier import make_notifier
-from a2a_serverless.wiring.relay import make_relay
-from a2a_serverless.wiring.rotator import make_rotator
-from a2a_serverless.wiring.sweeper import make_sweeper
-from a2a_serverless.wiring.worker import make_worker
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
 from tests.contexts import Context
 from tests.contract.schema import table_schema
+from tests.functions.start import start_function
 from tests.functions.template import resources
 from tests.loggers import kept_loggers
 from tests.manifests import manifest_of_samples
@@ -49,20 +44,13 @@ from tests.roles.recorder import ACCOUNT, REGION, Recorder
 from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from a2a_serverless.adapters.invocations import Handler
 
 WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"
-FUNCTIONS: Final[dict[str, Callable[[Mapping[str, str]], Handler]]] = {
-    "api": make_api,
-    "worker": make_worker,
-    "relay": make_relay,
-    "notifier": make_notifier,
-    "sweeper": make_sweeper,
-    "rotator": make_rotator,
-}
+FUNCTIONS: Final = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
@@ -93,9 +81,10 @@ class Account:
         self.functions: dict[str, Handler] = {}
         manifest = {"AGENTS_FILE": str(manifest_of_samples())}
         self.relayed: set[tuple[str, str]] = set()
-        for name, make in FUNCTIONS.items():
+        for name in FUNCTIONS:
             with recorder.of(name):
-                self.functions[name] = make({**self.stack.environment(name), **LOCAL, **manifest, **environment})
+                variables = {**self.stack.environment(name), **LOCAL, **manifest, **environment}
+                self.functions[name] = start_function(name, variables)
 
     # ---- Whoever calls
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
+from a2a_serverless.domain.delivery import TOKEN_LIFE_S
+from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey
 from a2a_serverless.ports.keys import KeyRingStore, Signed
 
 if TYPE_CHECKING:
@@ -102,6 +103,13 @@ def _private(key: SigningKey) -> EllipticCurvePrivateKey:
 
 
 KEY_RING_CACHE_MS: Final = 300_000
+SKEW_S: Final = 120
+
+
+def rotation_times(max_age_s: int) -> RotationTimes:
+    """How long keys are published, if receivers may cache the key set for ``max_age_s`` seconds."""
+    publish_ms = (max_age_s + SKEW_S) * 1000
+    return RotationTimes(publish_ms, publish_ms + TOKEN_LIFE_S * 1000 + KEY_RING_CACHE_MS)
 
 
 class SecretKeyRingStore:

@@ -1,18 +1,19 @@
-"""The api function, and the same api for uvicorn."""
+"""What the api works with, and the same api for uvicorn."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.aws import resources
-from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler, start_logged
+from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.times import DAY_MS
@@ -27,15 +28,11 @@ from a2a_serverless.store.stores import DynamoOwnerStore, DynamoPublications, Dy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aws_lambda_powertools.utilities.typing import LambdaContext
     from starlette.types import ASGIApp
 
-    from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.adapters.invocations import Handler
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.api import Authenticator
-    from a2a_serverless.http.runtime import Answer
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Metrics, Queues
@@ -46,42 +43,6 @@ if TYPE_CHECKING:
     from a2a_serverless.store.table import Table
 
 
-def make_api(environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler of the api function."""
-    from a2a_serverless.http.lambda_proxy import NotHttp, make_gateway_handler
-
-    metrics = make_metrics(environment)
-    api = make_dependencies(environment, metrics)
-    handler = make_gateway_handler(make_asgi_app(api))
-    return start_handler(handler, environment, metrics, "api", (NotHttp,), api.service.tracer)
-
-
-def make_streaming_api(
-    environment: Mapping[str, str] = os.environ,
-) -> tuple[Callable[[Any, LambdaContext], Answer], Tracer]:
-    """The handler of the api function where answers are streamed, and its tracer."""
-    from a2a_serverless.http.lambda_proxy import make_gateway_handler
-    from a2a_serverless.http.runtime import make_streaming_handler
-
-    metrics = make_metrics(environment)
-    api = make_dependencies(environment, metrics)
-    app = make_asgi_app(api)
-    handler = make_streaming_handler(app, make_gateway_handler(app))
-    return start_logged(handler, environment, metrics, "api"), api.service.tracer
-
-
-def stream_api(
-    handler: Callable[[Any, LambdaContext], Answer], tracer: Tracer, environment: Mapping[str, str] = os.environ
-) -> None:
-    """Serves the api function's events forever, with streaming; ``functions/api/stream`` starts it.
-
-    Spans are exported when the answer was sent, so the client does not wait for them.
-    """
-    from a2a_serverless.http.runtime import RuntimeApi, serve
-
-    serve(RuntimeApi(environment["AWS_LAMBDA_RUNTIME_API"]), handler, after=tracer.flush)
-
-
 def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
     """The api as an ASGI application, for uvicorn on a developer's machine."""
     from a2a_serverless.adapters.logs import start_logging
@@ -89,14 +50,14 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
 
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
-    api = replace(make_dependencies(environment), run=in_threads())
+    api = replace(make_dependencies(environment, Aws()), run=in_threads())
     app = flush_after(BodyDeadline(make_asgi_app(api), api.limits.body), api.service.tracer)
     return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
 
 
-def make_dependencies(environment: Mapping[str, str] = os.environ, metrics: Metrics = NULL_METRICS) -> Api:
+def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics = NULL_METRICS) -> Api:
     """What the application works with: the real adapters."""
-    settings, aws = read(environment), resources.make_aws()
+    settings = read(environment)
     table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
     public = DynamoPublications(resources.public_table(settings, aws))
     service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment, aws))

@@ -27,14 +27,9 @@ if TYPE_CHECKING:
     from a2a_serverless.store.payloads import PayloadStore
 
 
-def make_aws() -> Aws:
-    """The AWS clients of a function; each is made when it is first used."""
-    return Aws()
-
-
 def aws_of(stack: StackName) -> Aws:
     """The AWS clients for a deployed stack, which may be in the emulator."""
-    return emulated(stack.emulator) if stack.emulator else make_aws()
+    return emulated(stack.emulator) if stack.emulator else Aws()
 
 
 def task_table(settings: Settings, aws: Aws) -> Table:

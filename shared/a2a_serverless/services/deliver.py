@@ -52,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 ROUND_MS: Final = POST_DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
+MESSAGES_AT_ONCE: Final = 10
+"""The notifier's ``BatchSize``."""
 
 
 @dataclass(frozen=True, slots=True)

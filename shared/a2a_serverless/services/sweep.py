@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000
 BATCH: Final = 100
+SWEEPS_AT_ONCE: Final = 8
 FAILURES: Final = 10
 MARGIN_MS: Final = 10_000  # what a batch may take when the table throttles
 

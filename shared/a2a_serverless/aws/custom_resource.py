@@ -1,10 +1,12 @@
-"""Handlers for scheduled invocations, and the custom resource with which CloudFormation requests the first key."""
+"""The rotator's events: commands, its schedule, and the custom resource that makes the first key."""
 
 from __future__ import annotations
 
 import json
 import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.settings import SettingsError
@@ -24,18 +26,6 @@ PHYSICAL_ID: Final = "key-ring"
 
 class UnknownCommand(ValueError):
     """The rotator has no such command; the text lists those that it has."""
-
-
-def make_schedule_handler(work: Callable[[Callable[[], int]], int], what: str) -> Handler:
-    """Returns a Lambda handler that calls ``work`` with a function (how many ms are left) and logs its count."""
-
-    def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-        del event
-        count = work(context.get_remaining_time_in_millis)
-        logger.info(what, extra={"count": count})
-        return {"count": count}
-
-    return handler
 
 
 def make_rotator_handler(
@@ -84,3 +74,12 @@ def _custom_resource(
     }
     answer(event.response_url, json.dumps(result | ids).encode())
     return result
+
+
+def put_answer(url: str, body: bytes) -> None:
+    """PUTs the answer to the presigned URL of CloudFormation's request. Raises Unreachable."""
+    from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+
+    with over_urllib(ClientRequest(url, {"content-type": ""}, body, seconds=20, put=True)) as answer:
+        if answer.status != HTTPStatus.OK:
+            raise Unreachable(urlsplit(url).netloc, f"HTTP {answer.status}")  # without the signature
