@@ -12,8 +12,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
 from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
@@ -35,6 +33,8 @@ from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.http.messages import HttpRequest
