@@ -53,6 +53,7 @@ KEY: Final = "a2a_alice"
 FUNCTIONS: Final = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
+MOCKED: Final = {"dynamodb": "DYNAMODB", "s3": "S3", "sqs": "SQS", "kms": "KMS", "secretsmanager": "SECRETS_MANAGER"}
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
     "LOCAL_AGENTS": "on",
@@ -72,9 +73,7 @@ class Account:
     def __init__(self, recorder: Recorder, parameters: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self.recorder = recorder
         clients: Any = session()
-        self.aws: dict[str, Any] = {
-            name: clients.client(name) for name in ("dynamodb", "s3", "sqs", "kms", "secretsmanager")
-        }
+        self.aws: dict[str, Any] = {name: clients.client(name) for name in MOCKED}
         given = json.dumps({environment["PUBLIC_BASE_URL"]: {"X-API-Key": KEY}})
         named = {"agent_credentials": self._secret("agents", given), "agent_credentials_key": FOREIGN_KEY}
         self.stack = Stack(parameters, self._resources() | named)
@@ -356,6 +355,8 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
             "AWS_ENDPOINT_URL_LAMBDA": street.url,
             "MODELS": parameters.get("Models", ""),
         }
+        for name, variable in MOCKED.items():
+            environment[f"AWS_ENDPOINT_URL_{variable}"] = f"https://{name}.{REGION}.amazonaws.com"
         stack.enter_context(patch.dict(os.environ, environment))
         edited = {"PUBLIC_BASE_URL": street.base_url, "AGENT_URLS": agent_urls.replace("{url}", street.base_url)}
         street.account = Account(recorder, parameters, edited)
