@@ -38,7 +38,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.ports.tasks import NewTask
+from a2a_serverless.domain.records import NewTask
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers

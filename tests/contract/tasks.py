@@ -21,7 +21,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import NOW

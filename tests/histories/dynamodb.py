@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent
     from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+    from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 
 _names = (f"histories-{number}" for number in count())
 

@@ -13,8 +13,8 @@ from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, Ta
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.quota import Quota
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,

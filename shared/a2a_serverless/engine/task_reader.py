@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
+    from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
     from a2a_serverless.protocol.v1 import Task
 
 FURTHER: Final = 300

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.values import ValueScope
-
-
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A stored value as its text (``domain.values``). ``version`` identifies the write, ``agent`` made it."""
-
-    key: str
-    text: str
-    version: str
-    agent: str = ""
+    from a2a_serverless.domain.values import StoredText, ValueScope
 
 
 class ValueStore(Protocol):

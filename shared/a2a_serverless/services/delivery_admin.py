@@ -15,7 +15,7 @@ from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.records import TaskEntry, TaskPart
     from a2a_serverless.ports.keys import Sealer
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog, TaskPart
+    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
     from a2a_serverless.protocol.v1 import Task
 
 COUNTED: Final = 1000

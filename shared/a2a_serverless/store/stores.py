@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
-    from a2a_serverless.ports.tasks import TaskEntry
+    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.table import Table
 

@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import check_readable, key_of_path, path
-from a2a_serverless.ports.tasks import IdempotencyRecord, TaskPart
+from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.records import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
-    from a2a_serverless.ports.tasks import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.store.payloads import PayloadStore

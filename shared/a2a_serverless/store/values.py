@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.values import encode_key
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 
