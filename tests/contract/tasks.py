@@ -28,7 +28,7 @@ from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.memory import MemoryTable
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.task_log import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=240_000)

@@ -14,7 +14,7 @@ from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.records import TaskEntry
-    from a2a_serverless.ports.tasks import TaskIndex
+    from a2a_serverless.store.stores import TaskIndex
     from tests.contract.backends import Store
 
 ME = Principal("tenant", "owner")

@@ -37,7 +37,7 @@ from tests.contract.tasks import (
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.task_log import TaskLog
     from tests.contract.backends import Store
 
 MINUTE_MS = 60_000

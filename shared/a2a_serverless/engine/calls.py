@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.v1 import Part, TaskStatus
     from a2a_serverless.protocol.v1_card import AgentCard
+    from a2a_serverless.store.task_log import TaskLog
 
 Ask: TypeAlias = "Callable[[MessageContent, str, Scope], Awaitable[Message]]"
 """Asks the task's own client: takes the question, a unique name and the call's scope; returns the answer."""

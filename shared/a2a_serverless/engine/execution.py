@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
-    from a2a_serverless.ports.values import ValueStore
+    from a2a_serverless.store.values import ValueStore
 
 T = TypeVar("T")
 SIGNALS: Final = (

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.webhooks import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.store.task_log import TaskLog
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
 

@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.domain.push import PushConfig
     from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.delivery import PushStore, Sender
+    from a2a_serverless.ports.delivery import Sender
     from a2a_serverless.ports.keys import Sealer, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.tracing import Tracer
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 logger = logging.getLogger(__name__)
 

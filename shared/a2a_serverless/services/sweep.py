@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
+    from a2a_serverless.store.task_log import TaskLog
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5

@@ -17,8 +17,8 @@ from a2a_serverless.handlers.batches import make_queue_handler
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.settings import read
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.wiring.process import make_metrics, make_tracer, start_handler
 from a2a_serverless.wiring.stores import contents, egress_policy, make_aws, own_urls, task_log, task_table
 
@@ -37,7 +37,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
     secret = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
     context = DeliveryContext(
         log=task_log(table, settings, aws),
-        store=DynamoPushStore(table),
+        store=PushStore(table),
         queues=SqsQueues(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
         sender=WebhookSender(replace(egress_policy(settings), own=own_urls(settings))),
         signer=KeyRingSigner(CachedKeyRingStore(secret, clock.now, KEY_RING_CACHE_MS).load),
@@ -46,7 +46,7 @@ def make_notifier(environment: Mapping[str, str] = os.environ) -> Handler:
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
-        hosts=CircuitBreakers(DynamoBreakerStore(table), metrics=metrics),
+        hosts=CircuitBreakers(BreakerStore(table), metrics=metrics),
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
         contents=contents(settings, aws),

@@ -26,7 +26,7 @@ from a2a_serverless.services.key_rotation import (
 )
 from a2a_serverless.services.publish import CardPublisher, without_scopes
 from a2a_serverless.settings import SettingsError, read
-from a2a_serverless.store.stores import DynamoPublications
+from a2a_serverless.store.stores import Publications
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import deployed_agents, make_aws, public_table
 
@@ -76,7 +76,7 @@ def _put_answer(url: str, body: bytes) -> None:
 
 def _key_rotation(environment: Mapping[str, str]) -> KeyRotation:
     settings, aws, clock = read(environment), make_aws(), SystemClock()
-    public = DynamoPublications(public_table(settings, aws))
+    public = Publications(public_table(settings, aws))
     base_url = settings.need("PUBLIC_BASE_URL")
     scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
     agents = deployed_agents(settings)

@@ -12,7 +12,7 @@ from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.handlers.schedules import make_schedule_handler
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.settings import read
-from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.wiring.process import make_metrics, start_handler
 from a2a_serverless.wiring.stores import make_aws, task_log, task_table
 
@@ -29,7 +29,7 @@ def make_sweeper(environment: Mapping[str, str] = os.environ) -> Handler:
     settings, aws, metrics = read(environment), make_aws(), make_metrics(environment)
     table = task_table(settings, aws)
     queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    log, store = task_log(table, settings, aws), DynamoPushStore(table)
+    log, store = task_log(table, settings, aws), PushStore(table)
     each = ThreadPoolExecutor(SWEEPS_AT_ONCE, "sweep").map
     sweeper = Sweeper(log, store, queues, SystemClock(), UuidIds(), metrics, each)
     return start_handler(make_schedule_handler(partial(sweep, sweeper), "swept"), environment, metrics, "sweeper")
