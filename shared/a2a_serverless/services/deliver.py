@@ -116,10 +116,10 @@ class _Claim:
         """Takes the lease and delivers, if an event is pending and its time has come."""
         session: _Delivery | None = None
         try:
-            begun = retry_on_conflict(self._begin, lambda: DeliveryOutcome.NOT_YET)
-            if isinstance(begun, DeliveryOutcome):
-                return begun
-            session = begun
+            first = retry_on_conflict(self._begin, lambda: DeliveryOutcome.NOT_YET)
+            if isinstance(first, DeliveryOutcome):
+                return first
+            session = first
             return session.run()
         except CursorLost:
             return DeliveryOutcome.NOTHING
