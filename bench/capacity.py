@@ -38,7 +38,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.ports.tasks import NewTask
+from a2a_serverless.domain.records import NewTask
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -47,10 +47,10 @@ from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import PayloadStore, dump_event
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore, DynamoTaskIndex
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore, TaskIndex
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.task_log import TaskLog
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.meter import Meter, metering
@@ -91,9 +91,9 @@ class Database:
     def deploy(self, work: Callable[[TaskContext], Awaitable[Any]]) -> Deployment:
         """Deploys an agent over this table."""
         table = self.table
-        log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
+        log = TaskLog(table, PayloadStore(MemoryBlobStore()))
         agent = Agent("bench", "Bench", "Is measured", (SKILL,), work)
-        return deployed(agent, log, DynamoTaskIndex(table), DynamoPushStore(table))
+        return deployed(agent, log, TaskIndex(table), PushStore(table))
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def delivered(of: Database) -> float:
         ids=ids,
         issuer="https://agents.example.com",
         chance=lambda: 0.5,
-        hosts=CircuitBreakers(DynamoBreakerStore(of.table)),
+        hosts=CircuitBreakers(BreakerStore(of.table)),
         metrics=NULL_METRICS,
     )
     if deliver(context, DeliveryMessage(task.head.key, "c"), lambda: DAY_MS) is not DeliveryOutcome.CAUGHT_UP:

@@ -32,9 +32,9 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.stack import sam
 from a2a_serverless.store import keys
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.task_log import TaskLog
 from a2a_webhook_receiver.errors import Refused
 from a2a_webhook_receiver.keys import KeySet, parse_key_set
 from a2a_webhook_receiver.verifier import accept_challenge, authenticate, is_challenge, read_envelope
@@ -248,7 +248,7 @@ def receiving(rounds: Rounds, random: Random) -> Iterator[WebhookReceiver]:
             thread.join()
 
 
-class Store(DynamoTaskLog, DynamoPushStore):
+class Store(TaskLog, PushStore):
     """The deployment's table, read past the proxy."""
 
     def __init__(self, deployment: sam.Deployment) -> None:

@@ -32,9 +32,9 @@ from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
+from a2a_serverless.domain.records import NewTask
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http_client.sockets import connect
-from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver

@@ -6,21 +6,21 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.memory import MemoryItems
-from a2a_serverless.store.api_keys import DynamoApiKeyStore
-from a2a_serverless.store.stores import DynamoOwnerStore
+from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.stores import OwnerStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class MemoryOwnerStore(DynamoOwnerStore):
+class MemoryOwnerStore(OwnerStore):
     """The limits and counters of owners, in memory."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__(MemoryItems(now).as_table(), now)
 
 
-class MemoryApiKeyStore(DynamoApiKeyStore):
+class MemoryApiKeyStore(ApiKeyStore):
     """API keys, in memory."""
 
     def __init__(self) -> None:

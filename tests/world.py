@@ -15,7 +15,7 @@ from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,
     Message,

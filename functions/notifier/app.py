@@ -28,15 +28,15 @@ with uncollected():
     from a2a_serverless.services.circuit_breakers import CircuitBreakers
     from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver
     from a2a_serverless.settings import read
-    from a2a_serverless.store.push_store import DynamoPushStore
-    from a2a_serverless.store.stores import DynamoBreakerStore
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.stores import BreakerStore
 
     settings, aws, clock = read(os.environ), Aws(), SystemClock()
     metrics, tracer, table = make_metrics(os.environ), make_tracer(os.environ, aws), task_table(settings, aws)
     secret = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
     context = DeliveryContext(
         log=task_log(table, settings, aws),
-        store=DynamoPushStore(table),
+        store=PushStore(table),
         queues=SqsQueues(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
         sender=WebhookSender(replace(egress_policy(settings), own=own_urls(settings))),
         signer=KeyRingSigner(CachedKeyRingStore(secret, clock.now, KEY_RING_CACHE_MS).load),
@@ -45,7 +45,7 @@ with uncollected():
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
-        hosts=CircuitBreakers(DynamoBreakerStore(table), metrics=metrics),
+        hosts=CircuitBreakers(BreakerStore(table), metrics=metrics),
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
         contents=contents(settings, aws),

@@ -25,7 +25,7 @@ with uncollected():
     from a2a_serverless.services import key_rotation
     from a2a_serverless.services.publish import CardPublisher, without_scopes
     from a2a_serverless.settings import SettingsError, read
-    from a2a_serverless.store.stores import DynamoPublications
+    from a2a_serverless.store.stores import Publications
 
     environment, metrics = {**os.environ}, make_metrics(os.environ)
 
@@ -35,7 +35,7 @@ with uncollected():
         settings, aws = read(environment), Aws()
         scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
         publisher = CardPublisher(
-            DynamoPublications(public_table(settings, aws)),
+            Publications(public_table(settings, aws)),
             SystemClock(),
             deployed_agents(settings),
             settings.need("PUBLIC_BASE_URL"),

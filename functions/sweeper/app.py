@@ -23,12 +23,12 @@ with uncollected():
     from a2a_serverless.aws.resources import task_log, task_table
     from a2a_serverless.services.sweep import SWEEPS_AT_ONCE, Sweeper, sweep
     from a2a_serverless.settings import read
-    from a2a_serverless.store.push_store import DynamoPushStore
+    from a2a_serverless.store.push_store import PushStore
 
     settings, aws, metrics = read(os.environ), Aws(), make_metrics(os.environ)
     table = task_table(settings, aws)
     queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    log, store = task_log(table, settings, aws), DynamoPushStore(table)
+    log, store = task_log(table, settings, aws), PushStore(table)
     each = ThreadPoolExecutor(SWEEPS_AT_ONCE, "sweep").map
     sweeper = Sweeper(log, store, queues, SystemClock(), UuidIds(), metrics, each)
 

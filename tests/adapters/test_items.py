@@ -13,7 +13,7 @@ from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
-from a2a_serverless.ports.tasks import IdempotencyRecord
+from a2a_serverless.domain.records import IdempotencyRecord
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import items, keys, push_store
 

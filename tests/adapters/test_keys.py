@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.model import NAME_LIMIT, TaskKey, check_readable, path
-from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.store import keys
 
 names = st.text(max_size=30)

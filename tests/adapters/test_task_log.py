@@ -16,8 +16,8 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Cursor
+from a2a_serverless.domain.records import IdempotencyRecord, StepResult
 from a2a_serverless.engine.run_session import RunSession
-from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import INLINE_LIMIT, PayloadCorrupted

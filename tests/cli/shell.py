@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.services.delivery_admin import Operations
+    from a2a_serverless.store.api_keys import ApiKeyStore
     from tests.client.deployment import Deployment
 
 

@@ -24,7 +24,7 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, ErasureService
-from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.testing import START
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
@@ -61,7 +61,7 @@ class Deployed:
         erasure = ErasureService(
             log=table,
             store=table,
-            erasure_store=DynamoErasureStore(table.items.as_table()),
+            erasure_store=ErasureStore(table.items.as_table()),
             blobs=MemoryBlobStore(),
             api_keys=MemoryApiKeyStore(),
             clock=clock,

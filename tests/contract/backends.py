@@ -11,19 +11,19 @@ from boto3.session import Session
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
-from a2a_serverless.store.api_keys import DynamoApiKeyStore
-from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import (
-    DynamoBreakerStore,
-    DynamoOwnerStore,
-    DynamoPublications,
-    DynamoTaskIndex,
+    BreakerStore,
+    OwnerStore,
+    Publications,
+    TaskIndex,
 )
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.store.task_log import DynamoTaskLog
-from a2a_serverless.store.values import DynamoValueStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.store.values import ValueStore
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.ports.delivery import BreakerStore, PushStore
-    from a2a_serverless.ports.keys import ApiKeyStore, Publications
-    from a2a_serverless.ports.owners import ErasureStore, OwnerStore
-    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
-    from a2a_serverless.ports.values import ValueStore
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -73,12 +68,12 @@ def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
     items = table.items.as_table()
-    erasure_store = DynamoErasureStore(items)
+    erasure_store = ErasureStore(items)
 
     def left() -> int:
         return sum(map(len, table.items.partitions.values()))
 
-    blobs, keys, owners = MemoryBlobStore(), DynamoApiKeyStore(items), DynamoOwnerStore(items, now)
+    blobs, keys, owners = MemoryBlobStore(), ApiKeyStore(items), OwnerStore(items, now)
     return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, table, left)
 
 
@@ -141,16 +136,16 @@ def store_on(
     now, blobs = Now(), blobs or MemoryBlobStore()
     table = Table(client, name, now, RetryPolicy(sleep, lambda: 0.5))
     return Store(
-        log=DynamoTaskLog(table, PayloadStore(blobs, limit)),
-        index=DynamoTaskIndex(table),
-        push=DynamoPushStore(table),
-        hosts=DynamoBreakerStore(table),
-        publications=DynamoPublications(table),
+        log=TaskLog(table, PayloadStore(blobs, limit)),
+        index=TaskIndex(table),
+        push=PushStore(table),
+        hosts=BreakerStore(table),
+        publications=Publications(table),
         now=now,
         blobs=blobs,
-        api_keys=DynamoApiKeyStore(table),
-        owners=DynamoOwnerStore(table, now),
-        erasure_store=DynamoErasureStore(table),
-        values=DynamoValueStore(table, PayloadStore(blobs, limit)),
+        api_keys=ApiKeyStore(table),
+        owners=OwnerStore(table, now),
+        erasure_store=ErasureStore(table),
+        values=ValueStore(table, PayloadStore(blobs, limit)),
         left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],
     )

@@ -21,14 +21,14 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
-from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.memory import MemoryTable
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.task_log import TaskLog
 
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=240_000)

@@ -18,9 +18,8 @@ from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.push import Cursor
 from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
-from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from a2a_serverless.store import keys

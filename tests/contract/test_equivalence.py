@@ -18,7 +18,7 @@ from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.head import Change, Head
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
-from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, NewTask, StepResult
 from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, writer

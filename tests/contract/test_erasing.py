@@ -18,10 +18,9 @@ from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey, path
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.domain.records import IdempotencyRecord, StepResult
 from a2a_serverless.domain.step_names import call_name
-from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ports.tasks import IdempotencyRecord, StepResult
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.erasure import ERASE_AFTER_MS, Counts, ErasureScope, ErasureService, Progress, count, erase
 from a2a_serverless.testing import Counter

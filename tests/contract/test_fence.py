@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, hand_over, renew_lease, resume_run
-from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ports.tasks import StepResult
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import KEY, by, chunk, progress, seen, taken

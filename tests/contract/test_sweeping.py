@@ -18,7 +18,7 @@ from a2a_serverless.adapters.memory import MemoryQueues
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.ports.tasks import SHARDS, NewTask
+from a2a_serverless.domain.records import SHARDS, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store.table import PAGE

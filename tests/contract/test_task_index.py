@@ -13,7 +13,8 @@ from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex
+    from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.store.stores import TaskIndex
     from tests.contract.backends import Store
 
 ME = Principal("tenant", "owner")

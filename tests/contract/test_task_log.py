@@ -12,8 +12,8 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, StepResult
 from a2a_serverless.domain.timeline import StepTime
-from a2a_serverless.ports.tasks import SHARDS, IdempotencyRecord, StepResult
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import LIMIT, NOW
@@ -37,7 +37,7 @@ from tests.contract.tasks import (
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.task_log import TaskLog
     from tests.contract.backends import Store
 
 MINUTE_MS = 60_000

@@ -8,8 +8,7 @@ import pytest
 
 from a2a_serverless.domain.head import Head, cancel, hand_over, start_run
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.values import StoredText, ValueScope
 from tests.contract.backends import LIMIT, NOW, Store
 from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
 

@@ -17,9 +17,9 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
-from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing import SimulatedLoop

@@ -10,7 +10,7 @@ import pytest
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.services.erasure import ERASE_AFTER_MS
 from a2a_serverless.store import keys
-from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.fence import Fence
 from tests.echo import agent_of
 from tests.faults.plans import At
@@ -43,7 +43,7 @@ def left_after_sleeping_at(number: int, *, late: bool) -> tuple[list[str], list[
         with suppress(TaskNotCancelable):
             world.cancel(key.task)
         world.elsewhere(ERASE_AFTER_MS)
-        DynamoErasureStore(world.table.items.as_table()).erase_task(key)
+        ErasureStore(world.table.items.as_table()).erase_task(key)
 
     faults = At(late=late, what=sleep)
     world = World([agent_of(write)], faults=faults)

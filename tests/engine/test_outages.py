@@ -14,11 +14,11 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.run_session import RunSession, StoreFailed
-from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
 from a2a_serverless.testing import Counter
@@ -249,7 +249,8 @@ def test_a_call_that_is_sent_after_its_tasks_end_is_marked_by_the_retry_of_a_fai
     log = memory().log
     snapshot = taken(log)
     assert log.append(heads.cancel(snapshot, now=NOW + 1, by="client"))
-    session = RunSession(LostLook(log, 1), Counter(), lambda: NOW, snapshot)
+    lost_look: Any = LostLook(log, 1)
+    session = RunSession(lost_look, Counter(), lambda: NOW, snapshot)
     with pytest.raises(StoreFailed) as failed:
         session.store_sent_call("@call/child/sent", StepResult("", {"task": "t-2"}))
     failed.value.retry()
@@ -266,7 +267,7 @@ def test_a_chunk_that_is_refused_at_every_attempt_is_a_failure_of_the_store_and_
         return "done"
 
     world = World([agent_of(work)])
-    log = Refusing(world.engine.log, TRIES)
+    log: Any = Refusing(world.engine.log, TRIES)
     world.engine = replace(world.engine, log=log)
     task_id = world.send("hello", push=False).id
     world.settle()

@@ -15,10 +15,10 @@ from moto import mock_aws
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.task_log import TaskLog
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at
@@ -51,8 +51,8 @@ class MotoTable:
         client.create_table(TableName=name, **table_schema())
         table = Table(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
-        log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore(), INLINE))
-        self._ports: tuple[object, ...] = (log, DynamoPushStore(table), DynamoBreakerStore(table))
+        log = TaskLog(table, PayloadStore(MemoryBlobStore(), INLINE))
+        self._ports: tuple[object, ...] = (log, PushStore(table), BreakerStore(table))
 
     def __getattr__(self, call: str) -> Callable[..., object]:
         function = next(getattr(port, call) for port in self._ports if hasattr(port, call))

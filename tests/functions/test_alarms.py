@@ -27,7 +27,7 @@ RUNBOOK = ROOT / "docs/operate.md"
 def emitted() -> set[str]:
     """The names that code counts or measures."""
     code = "\n".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
-    counted = re.findall(r'(?:metrics\.count|_count)\(\s*(?:context, [\w.]+, )?"([A-Za-z]+)"', code)
+    counted = re.findall(r'(?:metrics\.|(?<!\.)\b)count\(\s*(?:context, [\w.]+, )?"([A-Za-z]+)"', code)
     measured = "".join(re.findall(r"metrics\.record\(\{[^}]*\}", code))
     return {*counted, *re.findall(r'"([A-Za-z]+)":', measured)}
 

@@ -16,8 +16,8 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota
+from a2a_serverless.domain.records import TaskEntry
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.ports.tasks import TaskEntry
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.rate_limiter import RateLimiter

@@ -21,8 +21,8 @@ from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.loop import play
-from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.errors import code_of
 from a2a_serverless.protocol.operations import Operation as Method

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
 from a2a_serverless.store.table import RetryPolicy, Table
-from a2a_serverless.store.task_log import DynamoTaskLog
-from a2a_serverless.store.values import DynamoValueStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.store.values import ValueStore
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.schema import table_schema
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent
     from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask
+    from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 
 _names = (f"histories-{number}" for number in count())
 
 
-class DynamoTable(
-    DynamoTaskLog, DynamoTaskIndex, DynamoValueStore, DynamoPushStore, DynamoBreakerStore, DynamoPublications
-):
+class DynamoTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
     """The stores of a deployment on a new table, and a ``feed`` as its stream: a refused write is in it, too."""
 
     def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:

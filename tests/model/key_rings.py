@@ -25,6 +25,7 @@ from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.key_rotation import KeyRotation, RingChanged, ensure_ring, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.store import keys
+from a2a_serverless.store.stores import Publications
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import START
@@ -93,7 +94,7 @@ def _note_ring(world: World, text: str) -> None:
     world.notes.update(signs=ring.current.kid, signed=tuple(signed.items()))
 
 
-class _Public:
+class _Public(Publications):
     """The published documents. It notes since when each key is in the key set that verifiers get."""
 
     def __init__(self, ports: Ports) -> None:

@@ -8,9 +8,9 @@ from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems
 from a2a_serverless.domain.publications import AGENTS
 from a2a_serverless.store import keys
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoPublications
-from a2a_serverless.store.task_log import DynamoTaskLog
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import Publications
+from a2a_serverless.store.task_log import TaskLog
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Ports:
         self.name = channel.actor
         self.clock = _Clock(channel, still=model.prompt or len(model.times) == 1)
         table = _Table(channel, self.is_late, torn=model.torn).as_table()
-        self.log = DynamoTaskLog(table, PayloadStore(MemoryBlobStore()))
-        self.push = DynamoPushStore(table)
-        self.public = DynamoPublications(table)
+        self.log = TaskLog(table, PayloadStore(MemoryBlobStore()))
+        self.push = PushStore(table)
+        self.public = Publications(table)
         self.events: list[Event] = []
         self.ids = _Ids(channel.actor)
         self.queues = _Queues(channel)

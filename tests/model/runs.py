@@ -24,12 +24,12 @@ from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.agents import CallbackRequest
-from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.sweep import Sweeper, sweep

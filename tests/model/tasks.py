@@ -9,8 +9,8 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.head import Head, TaskLifetime
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.records import NewTask
 from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
-from a2a_serverless.ports.tasks import NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import load_event

@@ -33,7 +33,8 @@ from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import Webhooks
-from a2a_serverless.store.push_store import DynamoPushStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.wiring.in_process import PlainSigner
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require
@@ -50,7 +51,10 @@ FIRST, SECOND = "https://one.example.com/", "https://two.example.com/"
 MESSAGE = DeliveryMessage(KEY, "hook")
 
 
-class _Breakers:
+class _Breakers(BreakerStore):
+    def __init__(self) -> None:
+        """Nothing is stored."""
+
     def get_open_breaker(self, host: str) -> None:
         """No breaker is open."""
 
@@ -175,7 +179,7 @@ def _replace(ports: Ports) -> None:
 
 
 def _stored(world: World) -> tuple[PushConfig | None, Cursor | None]:
-    store = DynamoPushStore(world.items.as_table())
+    store = PushStore(world.items.as_table())
     return store.get_config(KEY, "hook"), store.get_cursor(KEY, "hook")
 
 

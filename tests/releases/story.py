@@ -24,7 +24,7 @@ from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
-from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.records import IdempotencyRecord, NewTask, StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from tests.contract.backends import NOW, client_at, dynamo
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless import Agent, Task, TaskContext
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.ports.values import StoredText
+    from a2a_serverless.domain.values import StoredText
     from tests.faults.plans import Faults
 
 MOST_ANSWERS = 30

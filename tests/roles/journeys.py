@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.store.api_keys import DynamoApiKeyStore
+from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.keys import HEAD
 from tests.roles.account import KEY, MODELS, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder
@@ -61,7 +61,7 @@ def start(account: Account, street: Street) -> None:
     assert account.invoke("rotator", resource)["Status"] == "SUCCESS"
     for command in ("schedule", "show", "rotate"):
         account.invoke("rotator", {"command": command})
-    keys = DynamoApiKeyStore(account.table("AccessTable"))
+    keys = ApiKeyStore(account.table("AccessTable"))
     keys.add(ApiKey(digest_of(KEY), WHO, "", 0))
 
 

@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryTable
+from a2a_serverless.adapters.memory import MemoryItems, MemoryTable
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.services.circuit_breakers import HOSTS_KEPT, REFRESH_MS, CircuitBreakers, CircuitOpen, HostBusy
+from a2a_serverless.store.stores import BreakerStore
 
 NOW = 1_790_000_000_000
 HOST = "hooks.example.com"
 SILENT = Outcome(error=OutboundError.CONNECT)
 
 
-class Breakers:
-    """A board that counts who looks at it and who writes."""
+class Breakers(BreakerStore):
+    """Open breakers in memory, with the numbers of reads and writes."""
 
     def __init__(self) -> None:
-        self.opened: dict[str, OpenBreaker] = {}
+        super().__init__(MemoryItems(lambda: NOW).as_table())
         self.tries: dict[str, tuple[str, int]] = {}
-        self.asked = 0
-        self.told = 0
+        self.reads = 0
+        self.writes = 0
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
-        self.asked += 1
-        return self.opened.get(host)
+        self.reads += 1
+        return super().get_open_breaker(host)
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
-        self.told += 1
-        self.opened[host] = open_breaker
+        self.writes += 1
+        super().store_open_breaker(host, open_breaker)
 
     def claim_try(self, host: str, holder: str, until: int) -> bool:
-        return self.tries.setdefault(host, (holder, until)) == (holder, until)
+        claimed = super().claim_try(host, holder, until)
+        if claimed:
+            self.tries[host] = (holder, until)
+        return claimed
 
 
 def visited(hosts: CircuitBreakers, outcome: Outcome, now: int, host: str = HOST) -> None:
@@ -67,7 +71,7 @@ def test_a_trip_is_told_once_and_nothing_else_is_written() -> None:
     for _ in range(FAILURE_THRESHOLD):
         visited(hosts, SILENT, NOW)
     hosts.learn(HOST, SILENT, NOW)
-    assert (store.told, store.opened) == (1, {HOST: OpenBreaker(NOW + OPEN_MS)})
+    assert (store.writes, store.get_open_breaker(HOST)) == (1, OpenBreaker(NOW + OPEN_MS))
     with pytest.raises(CircuitOpen) as alone, hosts.request_slot(HOST, NOW):
         pass
     assert alone.value.until == NOW + OPEN_MS
@@ -103,7 +107,7 @@ def test_a_breaker_that_opens_after_the_answer_stays_open() -> None:
     hosts = CircuitBreakers(store)
     for _ in range(FAILURE_THRESHOLD):
         visited(hosts, SILENT, NOW)
-    store.opened[HOST] = OpenBreaker(NOW - 1, 0)
+    store.store_open_breaker(HOST, OpenBreaker(NOW - 1, 0))
     with pytest.raises(CircuitOpen) as waiting:
         hosts.check(HOST, NOW)
     assert waiting.value.unanswered == FAILURE_THRESHOLD
@@ -114,9 +118,9 @@ def test_the_board_is_looked_at_every_half_minute_and_not_for_every_message() ->
     hosts = CircuitBreakers(store)
     for ms in range(0, REFRESH_MS, 1_000):
         hosts.check(HOST, NOW + ms)
-    assert store.asked == 1
+    assert store.reads == 1
     hosts.check(HOST, NOW + REFRESH_MS)
-    assert store.asked == 2
+    assert store.reads == 2
 
 
 def test_after_a_trip_one_visitor_at_a_time_finds_out() -> None:

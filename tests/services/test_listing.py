@@ -14,6 +14,7 @@ from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
+from a2a_serverless.store.stores import TaskIndex
 from tests.contract.backends import NOW
 from tests.contract.tasks import SPOILED, by, chunk, opening, seen, spoil, writer
 
@@ -105,13 +106,13 @@ def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_
     tasks = some(3)
     submitted, after = tasks.table.list_page(ME, None, None, 0, 9)
 
-    class Late:
+    class Late(TaskIndex):
         """An index that has not heard of the last change."""
 
         def list_page(self, *_: Any) -> Any:
             return submitted, after
 
-    tasks.lister = replace(tasks.lister, index=Late())
+    tasks.lister = replace(tasks.lister, index=Late(tasks.table.items.as_table()))
     tasks.work("1", NOW + 9)
     assert tasks.ids(ListTasksRequest(status=TaskState.SUBMITTED)) == ["2", "0"]
     assert tasks.ids() == ["1", "2", "0"]

@@ -16,8 +16,8 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless.services.tasks import RequestContext
-from a2a_serverless.store.api_keys import DynamoApiKeyStore
-from a2a_serverless.store.erasure import DynamoErasureStore
+from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.erasure import ErasureStore
 from tests.echo import agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player, answer_to, make_program
@@ -94,9 +94,9 @@ class Players:
         return ErasureService(
             log=log,
             store=log,
-            erasure_store=DynamoErasureStore(table),
+            erasure_store=ErasureStore(table),
             blobs=log.blobs,
-            api_keys=DynamoApiKeyStore(table),
+            api_keys=ApiKeyStore(table),
             clock=simulation.clock,
             ids=simulation.ids,
         )

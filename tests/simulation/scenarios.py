@@ -13,8 +13,8 @@ from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, Ta
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.quota import Quota
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.ports.tasks import SHARDS
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -32,7 +32,7 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.stores import DynamoOwnerStore
+from a2a_serverless.store.stores import OwnerStore
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
@@ -458,7 +458,7 @@ class Play:
 
     def _open_stream(self) -> None:
         simulation = self.simulation
-        owners = DynamoOwnerStore(simulation.items.as_table(), simulation.clock.now)
+        owners = OwnerStore(simulation.items.as_table(), simulation.clock.now)
         limits = RateLimiter(owners, simulation.table, simulation.clock, simulation.ids, Quota(streams=2), HOUR_MS)
         for _ in range(3):
             try:

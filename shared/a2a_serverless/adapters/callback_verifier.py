@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.client import Transport
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
-    from a2a_serverless.ports.keys import Publications
+    from a2a_serverless.store.stores import Publications
     from a2a_webhook_receiver.jwks import JwksCache
     from a2a_webhook_receiver.verifier import Envelope
 

@@ -21,10 +21,10 @@ from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.store.payloads import PayloadStore
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore, DynamoPublications, DynamoTaskIndex
-from a2a_serverless.store.task_log import DynamoTaskLog
-from a2a_serverless.store.values import DynamoValueStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.store.values import ValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -199,9 +199,7 @@ class _Action:
         return self.where["pk"]["S"], self.where["sk"]["S"]
 
 
-class MemoryTable(
-    DynamoTaskLog, DynamoTaskIndex, DynamoValueStore, DynamoPushStore, DynamoBreakerStore, DynamoPublications
-):
+class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
     """The stores of a deployment over one ``MemoryItems``. ``feed`` has the key and number of each written event.
 
     ``on_feed`` is called when there is more in it. ``make_items`` makes the table.

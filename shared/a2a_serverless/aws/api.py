@@ -23,7 +23,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.settings import Settings, read
-from a2a_serverless.store.stores import DynamoOwnerStore, DynamoPublications, DynamoTaskIndex
+from a2a_serverless.store.stores import OwnerStore, Publications, TaskIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
     from a2a_serverless.store.table import Table
+    from a2a_serverless.store.task_log import TaskLog
 
 
 def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
@@ -59,7 +59,7 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
     """What the application works with: the real adapters."""
     settings = read(environment)
     table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
-    public = DynamoPublications(resources.public_table(settings, aws))
+    public = Publications(resources.public_table(settings, aws))
     service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment, aws))
     now = service.clock.now
     return Api(
@@ -111,7 +111,7 @@ def _lister(table: Table, log: TaskLog, sealer: Callable[[], Sealer]) -> TaskLis
     """The service that lists tasks."""
     from a2a_serverless.services.listing import TaskLister
 
-    return TaskLister(log, DynamoTaskIndex(table), sealer())
+    return TaskLister(log, TaskIndex(table), sealer())
 
 
 def _webhooks(
@@ -120,11 +120,11 @@ def _webhooks(
     """The service that registers webhooks."""
     from a2a_serverless.adapters.egress import SystemResolver
     from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.push_store import DynamoPushStore
+    from a2a_serverless.store.push_store import PushStore
 
     return Webhooks(
         log=log,
-        store=DynamoPushStore(table),
+        store=PushStore(table),
         queues=queues,
         sealer=sealer(),
         clock=SystemClock(),
@@ -140,7 +140,7 @@ def _webhooks(
 
 def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
     """The rate limiter, which gives each owner its quota."""
-    owners, index = DynamoOwnerStore(table, service.clock.now), DynamoTaskIndex(table)
+    owners, index = OwnerStore(table, service.clock.now), TaskIndex(table)
     max_life_ms = settings.task_max_life_days * DAY_MS
     return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
 
@@ -173,9 +173,9 @@ def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Auth
         return AllowAnonymous()
     from a2a_serverless.adapters.kms import KmsServiceTokenSealer
     from a2a_serverless.adapters.service_tokens import ServiceTokenVerifier
-    from a2a_serverless.store.api_keys import CachedApiKeyStore, DynamoApiKeyStore
+    from a2a_serverless.store.api_keys import ApiKeyStore, CachedApiKeyStore
 
-    keys = CachedApiKeyStore(DynamoApiKeyStore(resources.access_table(settings, aws)), now)
+    keys = CachedApiKeyStore(ApiKeyStore(resources.access_table(settings, aws)), now)
     service_tokens = ServiceTokenVerifier(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID")), now)
     return OidcOrApiKey(keys.find, _tokens(settings, now), service_tokens.find)
 

@@ -24,7 +24,7 @@ from a2a_serverless.aws.resources import (
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine
-from a2a_serverless.store.stores import DynamoTaskIndex
+from a2a_serverless.store.stores import TaskIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
     table, agents, now = task_table(settings, aws), deployed_agents(settings), SystemClock().now
     return Engine(
         log=task_log(table, settings, aws),
-        index=DynamoTaskIndex(table),
+        index=TaskIndex(table),
         queues=queues,
         ids=UuidIds(),
         now=now,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.tasks import TaskLog
-    from a2a_serverless.ports.values import ValueStore
     from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.task_log import TaskLog
+    from a2a_serverless.store.values import ValueStore
 
 
 def aws_of(stack: StackName) -> Aws:
@@ -54,16 +54,16 @@ def table_named(name: str, aws: Aws) -> Table:
 
 def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
     """The log of tasks. The sweeper has no bucket, and reads no payload."""
-    from a2a_serverless.store.task_log import DynamoTaskLog
+    from a2a_serverless.store.task_log import TaskLog
 
-    return DynamoTaskLog(table, _payloads(settings, aws))
+    return TaskLog(table, _payloads(settings, aws))
 
 
 def value_store(table: Table, settings: Settings, aws: Aws) -> ValueStore:
     """The values of agents."""
-    from a2a_serverless.store.values import DynamoValueStore
+    from a2a_serverless.store.values import ValueStore
 
-    return DynamoValueStore(table, _payloads(settings, aws))
+    return ValueStore(table, _payloads(settings, aws))
 
 
 def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
@@ -110,6 +110,6 @@ def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
 def published_base_url(table: Table) -> str:
     """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
     from a2a_serverless.services.publish import base_url_in
-    from a2a_serverless.store.stores import DynamoPublications
+    from a2a_serverless.store.stores import Publications
 
-    return base_url_in(DynamoPublications(table))
+    return base_url_in(Publications(table))

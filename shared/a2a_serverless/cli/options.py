@@ -35,9 +35,9 @@ from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest
 
 if TYPE_CHECKING:
-    from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
     from a2a_serverless.stack.paths import Paths
+    from a2a_serverless.store.api_keys import ApiKeyStore
 
 LOCAL_URL = "http://127.0.0.1:8000"
 STACK = "a2a-serverless"

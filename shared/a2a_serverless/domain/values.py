@@ -33,6 +33,16 @@ class ValueScope:
         return self.key if self.context_id is None else conversation(self.key.tenant, self.key.owner, self.context_id)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """A stored value as its text. ``version`` identifies the write, ``agent`` made it."""
+
+    key: str
+    text: str
+    version: str
+    agent: str = ""
+
+
 def conversation(tenant: str, owner: str, context_id: str) -> TaskKey:
     """The key of the blobs of a conversation's values."""
     return TaskKey(tenant, owner, f"@{context_id}")

@@ -19,6 +19,7 @@ from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
 from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.head import SUSPEND_MS, clear_children
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.trace import child_of
@@ -27,7 +28,6 @@ from a2a_serverless.engine.files import INLINE, with_parts
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
 from a2a_serverless.ports.agents import AgentUnavailable
-from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.v1 import Part, TaskStatus
     from a2a_serverless.protocol.v1_card import AgentCard
+    from a2a_serverless.store.task_log import TaskLog
 
 Ask: TypeAlias = "Callable[[MessageContent, str, Scope], Awaitable[Message]]"
 """Asks the task's own client: takes the question, a unique name and the call's scope; returns the answer."""

@@ -21,9 +21,9 @@ from a2a_serverless.domain.step_names import SEPARATOR, path_of, wait_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from a2a_serverless.domain.records import StepResult
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope
-    from a2a_serverless.ports.tasks import StepResult
 
 NEVER: Final = 2**62
 

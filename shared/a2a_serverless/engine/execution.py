@@ -14,6 +14,7 @@ from a2a_serverless.domain.agent import SecretNotRead, StepConflict, TaskEnded
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_names import join_path
 from a2a_serverless.domain.values import ValueScope
@@ -26,7 +27,6 @@ from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.values import RunValues
-from a2a_serverless.ports.tasks import StepResult
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
-    from a2a_serverless.ports.values import ValueStore
+    from a2a_serverless.store.values import ValueStore
 
 T = TypeVar("T")
 SIGNALS: Final = (

@@ -65,9 +65,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskIndex, TaskLog
     from a2a_serverless.ports.tracing import Tracer
-    from a2a_serverless.ports.values import ValueStore
+    from a2a_serverless.store.stores import TaskIndex
+    from a2a_serverless.store.task_log import TaskLog
+    from a2a_serverless.store.values import ValueStore
 
 WATCH_S: Final = 1.0
 LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1

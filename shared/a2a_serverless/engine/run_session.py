@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.records import StepResult
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
-    from a2a_serverless.ports.tasks import StepResult, TaskLog
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.store.task_log import TaskLog
 
 SNAPSHOT_BYTES: Final = 512 * 1024
 

@@ -16,13 +16,13 @@ from pydantic import BaseModel
 from a2a_serverless.domain.agent import BEGIN_ATTEMPT, Codec, Step, StepConflict, StepTimedOut, TaskFailed
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import causes_of
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.step_names import FAILED, OUTSIDE, USAGE, raised_name, unfinished_name
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.codecs import ResultCodec
 from a2a_serverless.engine.errors import dump_error, load_error
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
-from a2a_serverless.ports.tasks import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

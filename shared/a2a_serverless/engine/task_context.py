@@ -211,9 +211,9 @@ class DurableTaskContext:
         """See ``TaskContext.secret``."""
         self._execution.check_open()
         with self._execution.at_work():
-            found = await asyncio.to_thread(self._execution.read_secret, name)
-        self._execution.steps.keep_secret(found)
-        return found
+            secret = await asyncio.to_thread(self._execution.read_secret, name)
+        self._execution.steps.keep_secret(secret)
+        return secret
 
     @_remember_signals
     async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
@@ -285,10 +285,10 @@ class DurableTaskContext:
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
-        said = message or self.message
-        pointed_at = (reference.task_id for reference in references_in(said.parts))
+        message = message or self.message
+        pointed_at = (reference.task_id for reference in references_in(message.parts))
         return self._execution.others.read_tasks(
-            self._execution.session.head.caller, [*said.reference_task_ids, *pointed_at]
+            self._execution.session.head.caller, [*message.reference_task_ids, *pointed_at]
         )
 
     @_remember_signals
@@ -313,9 +313,9 @@ class DurableFrameworkTask(DurableTaskContext):
 
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """See ``FrameworkTask.read_steps``."""
-        found = {name: stored.value for name, stored in self._execution.results.items() if name.startswith(prefix)}
-        self._execution.endings.pass_over(found)
-        return found
+        results = {name: stored.value for name, stored in self._execution.results.items() if name.startswith(prefix)}
+        self._execution.endings.pass_over(results)
+        return results
 
     def make_id(self, act: str) -> str:
         """See ``FrameworkTask.make_id``."""

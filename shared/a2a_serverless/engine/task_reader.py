@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog
+    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.stores import TaskIndex
+    from a2a_serverless.store.task_log import TaskLog
 
 FURTHER: Final = 300
 """Index entries that are read if the newest ones belong to agents that the caller may not read."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.access import FULL_SCOPE
 from a2a_serverless.domain.agent import StoredValue, VersionConflict
-from a2a_serverless.domain.values import LIST_LIMIT, dump_value, encode_key, load_value
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.values import LIST_LIMIT, StoredText, dump_value, encode_key, load_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.values import ValueScope
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.ports.values import ValueStore
+    from a2a_serverless.store.values import ValueStore
 
 T = TypeVar("T")
 

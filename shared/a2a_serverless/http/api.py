@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
-    from a2a_serverless.ports.keys import Publications
     from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.store.stores import Publications
 
 
 class Authenticator(Protocol):

@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
 TIME_LEFT: Final = "a2a.time_left_ms"
-ASGI: Final = {"version": "3.0", "spec_version": "2.4"}  # by which an application knows that an exchange runs it
+EXCHANGE: Final = "a2a.exchange"
+"""The ASGI extension of a server that asks for each message, and whose ``send`` raises ClientDisconnect."""
 
 
 class HttpRequest(NamedTuple):
@@ -135,9 +136,9 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if scope.get("asgi") is ASGI:
-                await self.stream_response(send)
-            else:  # whether the client has gone is for Starlette to ask
+            if EXCHANGE in scope.get("extensions", {}):
+                await self.stream_response(send)  # Starlette would take an OSError of the frames for a lost client
+            else:
                 await super().__call__(scope, receive, send)
         finally:
             if not isinstance(sys.exception(), GeneratorExit):  # dropped: nothing can be awaited any more

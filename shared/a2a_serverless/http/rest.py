@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.http.routes import OperationRoute
-    from a2a_serverless.ports.delivery import PushStore
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.protocol.strict_json import Limits
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 
 def create_upload(api: Api, request: HttpRequest) -> Response:

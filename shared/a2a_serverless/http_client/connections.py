@@ -11,13 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from io import BufferedReader, RawIOBase
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.request import AbstractHTTPHandler, HTTPHandler, HTTPSHandler, Request
 
 from a2a_serverless.http_client.sockets import ResolveHost, connect, dial, look_up, resolve
 
 if TYPE_CHECKING:
     import socket
+    from socket import SocketIO
 
     from _typeshed import WriteableBuffer
 
@@ -41,6 +42,12 @@ class BoundedHandler(HTTPHandler, HTTPSHandler):
 
 
 class _Connection(HTTPConnection):
+    """Connects by ``_connected``.
+
+    ``http.client`` has no public name for that. An own ``connect`` would have to repeat the tunnel through a proxy,
+    whose names are private, too. ``tests/http_client`` fails if a version of Python has other names.
+    """
+
     def __init__(self, host: str, *, left: Left, resolver: ResolveHost, **keywords: Any) -> None:  # noqa: ANN401
         super().__init__(host, **keywords)
         self._left = left
@@ -62,17 +69,25 @@ class _TlsConnection(_Connection, HTTPSConnection):
 
 class _Response(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, left: Left, **keywords: Any) -> None:  # noqa: ANN401 - as above
-        super().__init__(sock, *args, **keywords)
-        self.fp = BufferedReader(_SocketReader(sock, self.fp.detach(), left))
+        super().__init__(cast("socket.socket", _BoundedSocket(sock, left)), *args, **keywords)
+
+
+class _BoundedSocket:
+    """What ``HTTPResponse`` wants of a socket: a file to read from."""
+
+    def __init__(self, sock: socket.socket, left: Left) -> None:
+        self._sock, self._left = sock, left
+
+    def makefile(self, mode: str) -> BufferedReader:
+        """The file of the socket, which sets the remaining time before each read."""
+        del mode
+        return BufferedReader(_SocketReader(self._sock, self._left))
 
 
 class _SocketReader(RawIOBase):
-    """Reads from ``raw``, the file of the socket, and sets the remaining time before each read."""
-
-    def __init__(self, sock: socket.socket, raw: RawIOBase, left: Left) -> None:
-        self._sock = sock
-        self._raw = raw
-        self._left = left
+    def __init__(self, sock: socket.socket, left: Left) -> None:
+        self._sock, self._left = sock, left
+        self._raw: SocketIO = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Keys, sealed secrets, and the documents that are published with them."""
+"""Signing keys and sealed secrets."""
 
 from __future__ import annotations
 
@@ -8,25 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.access import ApiKey
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Json
-
-
-class ApiKeyStore(Protocol):
-    """The API keys of a deployment, stored by their digests."""
-
-    def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        """The key; None if it is absent or revoked. Without ``fresh`` the answer may be slightly out of date."""
-
-    def add(self, key: ApiKey) -> None:
-        """Stores a key."""
-
-    def revoke(self, digest: str) -> None:
-        """Deletes a key. Nothing happens if it is absent."""
-
-    def list_all(self) -> list[ApiKey]:
-        """Every key, sorted by digest."""
 
 
 class ServiceTokenSealer(Protocol):
@@ -82,13 +64,3 @@ class KeyRingStore(Protocol):
 
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
         """Stores ``ring`` if the stored one equals ``before`` (or ``ring`` already); False otherwise."""
-
-
-class Publications(Protocol):
-    """Public documents that the rotator function writes and the API serves: the key set, cards, the base URL."""
-
-    def publish(self, name: str, document: Json) -> None:
-        """Stores a document."""
-
-    def get_document(self, name: str) -> Json:
-        """The document, or None."""

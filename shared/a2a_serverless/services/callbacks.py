@@ -15,10 +15,10 @@ from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_names import CallName
 from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier, ExpectedCallback, InvalidCallback
-from a2a_serverless.ports.tasks import StepResult, TaskLog
 from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.webhooks import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.store.task_log import TaskLog
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
 

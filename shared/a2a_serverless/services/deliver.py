@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.domain.push import PushConfig
     from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.delivery import PushStore, Sender
+    from a2a_serverless.ports.delivery import Sender
     from a2a_serverless.ports.keys import Sealer, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.ports.tracing import Tracer
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 logger = logging.getLogger(__name__)
 
@@ -117,10 +118,10 @@ class _Claim:
         """Takes the lease and delivers, if an event is pending and its time has come."""
         session: _Delivery | None = None
         try:
-            begun = retry_on_conflict(self._begin, lambda: DeliveryOutcome.NOT_YET)
-            if isinstance(begun, DeliveryOutcome):
-                return begun
-            session = begun
+            first = retry_on_conflict(self._begin, lambda: DeliveryOutcome.NOT_YET)
+            if isinstance(first, DeliveryOutcome):
+                return first
+            session = first
             return session.run()
         except CursorLost:
             return DeliveryOutcome.NOTHING

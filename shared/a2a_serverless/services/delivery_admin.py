@@ -15,17 +15,18 @@ from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.push import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.ports.delivery import BreakerStore, PushStore
     from a2a_serverless.ports.system import Clock, Queues
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.services.erasure import ErasureService
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.stores import BreakerStore
+    from a2a_serverless.store.task_log import TaskLog
 
 ATTEMPTS_SHOWN: Final = 100
 EVERYTHING: Final = 1_000_000

@@ -220,10 +220,10 @@ class Attempts:
         answer = {"status": attempt.status, "error": attempt.error, "ms": attempt.ms, "kid": attempt.kid}
         extra = {**ids, "attempt": attempt.k, **answer, "trace": trace.trace_id(self._head.trace)}
         logger.info("webhook tried", extra=extra)
-        success = {"DeliverySuccess": int(accepted)}
         if accepted and attempt.n:
-            success["DeliveryAttempts"] = attempt.k
-        self._context.metrics.record(success, **ids)
+            self._context.metrics.record({"DeliverySuccess": 1, "DeliveryAttempts": attempt.k}, **ids)
+        else:
+            self._context.metrics.record({"DeliverySuccess": int(accepted)}, **ids)
 
 
 def count_exhausted(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:

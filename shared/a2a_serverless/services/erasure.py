@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.contents import BlobStore
-    from a2a_serverless.ports.delivery import PushStore
-    from a2a_serverless.ports.keys import ApiKeyStore
-    from a2a_serverless.ports.owners import ErasureStore
     from a2a_serverless.ports.system import Clock, Ids
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.api_keys import ApiKeyStore
+    from a2a_serverless.store.erasure import ErasureStore
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 ERASE_AFTER_MS: Final = 120_000
 

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.records import TaskEntry, TaskPart
     from a2a_serverless.ports.keys import Sealer
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex, TaskLog, TaskPart
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.stores import TaskIndex
+    from a2a_serverless.store.task_log import TaskLog
 
 COUNTED: Final = 1000
 READ: Final = 300

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.push import Cursor, PushConfig
     from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.tasks import TaskLog
     from a2a_serverless.protocol.v1 import StreamContent, Task
+    from a2a_serverless.store.task_log import TaskLog
 
 PAGE: Final = 200
 PAGE_BYTES: Final = 4 * 1024 * 1024

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, Skill
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.push import ProtocolVersion
-    from a2a_serverless.ports.keys import Publications
     from a2a_serverless.ports.system import Clock
+    from a2a_serverless.store.stores import Publications
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 VERSIONS: Final[tuple[ProtocolVersion, ...]] = ("1.0", "0.3")

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.ports.owners import OwnerStore
+    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.ports.system import Clock, Ids
-    from a2a_serverless.ports.tasks import TaskEntry, TaskIndex
+    from a2a_serverless.store.stores import OwnerStore, TaskIndex
 
 OWNERS_KEPT: Final = 2000
 SENDS_KEPT_MS: Final = 60_000

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Queues
+    from a2a_serverless.store.push_store import PushStore
 
 
 def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.task_log import TaskLog
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.ports.tasks import SHARDS, DueItem, TaskLog
+from a2a_serverless.domain.records import SHARDS, DueItem
 from a2a_serverless.services.task_changes import fail_task
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import PushStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 WAIT_MS: Final = 60_000
 WAIT_LIMIT_MS: Final = 3_600_000

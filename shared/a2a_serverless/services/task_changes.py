@@ -15,8 +15,9 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.records import IdempotencyRecord
     from a2a_serverless.ports.system import Ids, Metrics
-    from a2a_serverless.ports.tasks import IdempotencyRecord, TaskLog
+    from a2a_serverless.store.task_log import TaskLog
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotF
 from a2a_serverless.domain.events import Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
-from a2a_serverless.ports.tasks import IdempotencyRecord, NewTask, TaskLog
 from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.streams import OffLoop, in_thread
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
+    from a2a_serverless.store.task_log import TaskLog
 
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5

@@ -12,8 +12,8 @@ from a2a_serverless.services.task_changes import read_existing_head
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import PushStore
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 PAGE: Final = 100
 EVENTS: Final = 1000

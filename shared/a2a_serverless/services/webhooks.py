@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import PushStore, Resolver
+    from a2a_serverless.ports.delivery import Resolver
     from a2a_serverless.ports.keys import Sealer
     from a2a_serverless.ports.system import Clock, Ids, Queues
-    from a2a_serverless.ports.tasks import TaskLog
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.task_log import TaskLog
 
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000

@@ -12,7 +12,6 @@ from a2a_serverless.store import items
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.ports.keys import ApiKeyStore
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.table import Table
 
@@ -23,17 +22,19 @@ ABSENT_MS: Final = 5_000
 FRESH: Final = 20
 
 
-class DynamoApiKeyStore:
-    """``ports.ApiKeyStore``."""
+class ApiKeyStore:
+    """The API keys of a deployment, stored by their digests."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
+        """The key; None if it is absent or revoked. Without ``fresh`` the answer may be slightly out of date."""
         item = self._table.get(PARTITION, digest, consistent=fresh)
         return _key_of(item) if item else None
 
     def add(self, key: ApiKey) -> None:
+        """Stores a key."""
         attributes = {
             "tenant": {"S": key.principal.tenant},
             "owner": {"S": key.principal.owner},
@@ -44,10 +45,12 @@ class DynamoApiKeyStore:
         self._table.write(self._table.put(items.make_item(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
+        """Deletes a key. Nothing happens if it is absent."""
         place = items.make_place(PARTITION, digest)
         self._table.write(self._table.delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:
+        """Every key, sorted by digest."""
         return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]  # digests are hex digits
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import encode_name, path
-from a2a_serverless.ports.tasks import DueItem, IdempotencyRecord, TaskEntry
+from a2a_serverless.domain.records import DueItem, IdempotencyRecord, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from a2a_serverless.domain.model import decode_name, encode_name, key_of_path, path
-from a2a_serverless.ports.tasks import SHARDS
+from a2a_serverless.domain.records import SHARDS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, TaskKey

@@ -25,15 +25,15 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
 from a2a_serverless.domain.model import path
-from a2a_serverless.ports.tasks import StepResult
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.records import Admit
     from a2a_serverless.ports.contents import BlobStore
-    from a2a_serverless.ports.tasks import Admit
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item
 

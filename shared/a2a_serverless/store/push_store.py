@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 DAY_S: Final = 86_400
 
 
-class DynamoPushStore:
-    """``ports.PushStore``."""
+class PushStore:
+    """Webhook configurations, their cursors and the attempts."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -27,6 +27,7 @@ class DynamoPushStore:
     def add_config(
         self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
     ) -> bool:
+        """Writes a configuration and its cursor and updates the head. False if head or ``replaced`` has changed."""
         check_readable(config.config_id)
         old, new = items.head_item(before), items.head_item(after)
         refusal = self._table.write(
@@ -39,6 +40,7 @@ class DynamoPushStore:
         return kept is not None and kept.incarnation == config.incarnation
 
     def close_config(self, key: TaskKey, before: Cursor) -> bool:
+        """Deletes a cursor's configuration and closes the cursor. False when the cursor no longer equals ``before``."""
         after = close_cursor(before)
         refusal = self._table.write(
             self._table.delete(
@@ -50,22 +52,27 @@ class DynamoPushStore:
         return refusal is None or self.get_cursor(key, before.config_id) == after
 
     def get_config(self, key: TaskKey, config_id: str) -> PushConfig | None:
+        """A configuration, or None."""
         item = self._table.get(keys.task(key), keys.push(config_id))
         return items.record_of(PushConfig, item) if item else None
 
     def list_configs(self, key: TaskKey) -> list[PushConfig]:
+        """All configurations of a task, by id."""
         found = [items.record_of(PushConfig, item) for item in self._table.query_prefix(keys.task(key), keys.PUSHES)]
         return sorted(found, key=lambda config: config.config_id)
 
     def list_cursors(self, key: TaskKey) -> list[Cursor]:
+        """All cursors of a task, by config id."""
         found = [items.record_of(Cursor, item) for item in self._table.query_prefix(keys.task(key), keys.CURSORS)]
         return sorted(found, key=lambda cursor: cursor.config_id)
 
     def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
+        """One cursor, or None."""
         item = self._table.get(keys.task(key), keys.cursor(config_id))
         return items.record_of(Cursor, item) if item else None
 
     def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
+        """Replaces the cursor if it equals ``before`` (or ``after`` already); False otherwise. Never recreates one."""
         refusal = self._table.write(_move_action(self._table, key, before, after))
         if refusal is None:
             return True
@@ -73,29 +80,35 @@ class DynamoPushStore:
         return (items.record_of(Cursor, found) if found else self.get_cursor(key, before.config_id)) == after
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
+        """Deletes the configuration and the cursor of that incarnation. Nothing happens if they are absent."""
         held = {"incarnation": {"S": incarnation}}
         places = [items.make_place(keys.task(key), sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
         self._table.write(*(self._table.delete(place, held) for place in places))
 
     def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
+        """Stores an attempt and its result. Idempotent."""
         sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
         self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.record_item(attempt))))
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
+        """All attempts of a task, oldest first within each config."""
         found = [items.record_of(Attempt, item) for item in self._table.query_prefix(keys.task(key), keys.ATTEMPTS)]
         return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
+        """Counts a webhook of the task's owner on ``day`` (days since the epoch). False when ``limit`` is reached."""
         place = items.make_place(keys.owner(key), keys.webhooks(day))
         return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
+        """The challenges that webhooks of the task's owner have sent to a host."""
         item = self._table.get(keys.owner(key), keys.asked(host))
         return items.record_of(ChallengeState, item) if item else ChallengeState()
 
     def store_challenge_state(
         self, key: TaskKey, host: str, before: ChallengeState, after: ChallengeState, expires: int
     ) -> bool:
+        """Replaces the state if it equals ``before`` (or ``after`` already), until ``expires`` (s); False otherwise."""
         old, new = items.record_item(before), items.record_item(after)
         item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
         held = {name: old.get(name) for name in items.names_of(before)}
@@ -105,6 +118,7 @@ class DynamoPushStore:
         return self._table.write(action) is None or self.get_challenge_state(key, host) == after
 
     def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
+        """Webhooks (task, config id) given up at ``since`` (ms) or later, oldest first. Eventually consistent."""
         found = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
         rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
         return [(key, config_id) for key, config_id in rows if config_id is not None]

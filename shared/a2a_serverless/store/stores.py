@@ -19,29 +19,37 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
-    from a2a_serverless.ports.tasks import TaskEntry
+    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.table import Table
 
 
-class DynamoPublications:
-    """``ports.Publications``. Public documents never expire."""
+class Publications:
+    """Public documents that the rotator function writes and the API serves: the key set, cards, the base URL.
+
+    They never expire.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def publish(self, name: str, document: Json) -> None:
+        """Stores a document."""
         body = {"body": {"S": dump_json(document)}}
         self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
 
     def get_document(self, name: str) -> Json:
+        """The document, or None."""
         item = self._table.get(keys.PUBLIC, keys.document(name))
         found: Json = json.loads(items.readable(item)["body"]["S"]) if item else None
         return found
 
 
-class DynamoTaskIndex:
-    """``ports.TaskIndex`` over the two list indexes."""
+class TaskIndex:
+    """A caller's tasks, newest status first; tasks of the same millisecond by id, descending.
+
+    Read from the two list indexes, which are eventually consistent.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -49,6 +57,7 @@ class DynamoTaskIndex:
     def list_page(
         self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
     ) -> tuple[list[TaskEntry], str | None]:
+        """At most ``limit`` entries after ``after``, with a status since ``since`` (ms), and the next position."""
         owner = path(principal.tenant, principal.owner)
         index, held = "by_owner", ("own", owner)
         if context_id is not None:
@@ -63,18 +72,20 @@ DAY_S: Final = 86_400
 KEPT_S: Final = 30 * DAY_S
 
 
-class DynamoOwnerStore:
-    """``ports.OwnerStore``. ``now`` is the clock (ms)."""
+class OwnerStore:
+    """State per owner for quotas. It may be lost without harm. ``now`` is the clock (ms)."""
 
     def __init__(self, table: Table, now: Callable[[], int]) -> None:
         self._table = table
         self._now = now
 
     def get_bucket(self, principal: Principal) -> SendBucket | None:
+        """The owner's token bucket for sends; None when there is none."""
         item = self._table.get(keys.owner(principal), keys.SHARE)
         return _bucket_of(item) if item else None
 
     def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
+        """Replaces the bucket if it equals ``before``; False when it does not, or when that is not known."""
         item = items.make_item(keys.owner(principal), keys.SHARE, self._expires(), _bucket_item(after))
         if before is None:
             return self._table.write(self._table.put_new(item)) is None
@@ -83,6 +94,7 @@ class DynamoOwnerStore:
         return self._table.write(self._table.update(item, held, change, held)) is None
 
     def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
+        """The owner's unfinished tasks as last counted, or None."""
         item = self._table.get(keys.owner(principal), keys.UNFINISHED)
         if item is None:
             return None
@@ -90,6 +102,7 @@ class DynamoOwnerStore:
         return UnfinishedTasks(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()), "more" in known)
 
     def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
+        """Stores the result of a count."""
         said: Item = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
         if counted.more:
             said["more"] = {"BOOL": True}
@@ -98,17 +111,21 @@ class DynamoOwnerStore:
         )
 
     def lease_stream(self, principal: Principal, name: str, until: int) -> None:
+        """Counts a stream of the owner's as open until ``until`` (ms). A further call replaces that time."""
         for pk in (keys.owner(principal), keys.OPEN):
             self._table.write(self._table.put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
 
     def release_stream(self, principal: Principal, name: str) -> None:
+        """Removes a stream. Nothing happens if it is absent."""
         self._table.erase(items.make_place(pk, keys.stream(name)) for pk in (keys.owner(principal), keys.OPEN))
 
     def count_streams(self, principal: Principal | None, limit: int) -> int:
+        """The number of the owner's open streams, or of all for None; counting stops at ``limit``."""
         found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
 
     def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
+        """Counts ``size`` bytes of uploads on ``day`` (days since the epoch), unless the sum would exceed ``limit``."""
         if size > limit:
             return False
         place = items.make_place(keys.owner(principal), keys.uploads(day))
@@ -127,19 +144,21 @@ def _bucket_of(item: Item) -> SendBucket:
     return SendBucket(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))
 
 
-class DynamoBreakerStore:
-    """``ports.BreakerStore``."""
+class BreakerStore:
+    """Open circuit breakers, shared between instances. They may be lost without harm."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
+        """The host's open breaker that was stored last, until an hour after its time; None without one."""
         from a2a_serverless.domain.circuit_breaker import OpenBreaker
 
         item = self._table.get(keys.host(host), keys.TRIP)
         return items.record_of(OpenBreaker, item) if item else None
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
+        """Stores an open breaker, or that the host has answered, for the other instances."""
         from a2a_serverless.domain.circuit_breaker import FORGET_MS
 
         expires = (open_breaker.until + FORGET_MS) // 1000
@@ -148,6 +167,7 @@ class DynamoBreakerStore:
         )
 
     def claim_try(self, host: str, holder: str, until: int) -> bool:
+        """Claims the one try at a host that has to wait, until ``until`` (ms). False if another one holds it."""
         claim = {"holder": {"S": holder}}
         item = items.make_item(keys.host(host), keys.TRY, -(-until // 1000), claim)
         if self._table.write(self._table.put_new(item)) is None:

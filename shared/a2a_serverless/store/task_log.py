@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import check_readable, key_of_path, path
-from a2a_serverless.ports.tasks import IdempotencyRecord, TaskPart
+from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.records import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
-    from a2a_serverless.ports.tasks import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.store.payloads import PayloadStore
@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 REREADS: Final = 5
 
 
-class DynamoTaskLog:
-    """``ports.TaskLog``. Texts over the inline limit of ``payloads`` are stored as blobs, outside the table."""
+class TaskLog:
+    """The tasks and their logs. All reads are strongly consistent; expired tasks do not exist.
+
+    Texts over the inline limit of ``payloads`` are stored as blobs, outside the table.
+    """
 
     def __init__(self, table: Table, payloads: PayloadStore) -> None:
         self._table = table
@@ -44,6 +47,7 @@ class DynamoTaskLog:
         self._snapshots = SnapshotStore(payloads)
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
+        """Returns None when all is written, also by an earlier try; else the idempotency record that exists already."""
         head, record = opening.head, opening.idempotency
         check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
@@ -63,10 +67,12 @@ class DynamoTaskLog:
         return standing
 
     def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
+        """The idempotency record of an earlier send, or None. Only tenant and owner of ``key`` are used."""
         item = self._table.get(keys.idempotency(key, agent, message_id), keys.RECEIPT)
         return items.record_of(IdempotencyRecord, item) if item else None
 
     def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+        """The head and the last event number from one query; the head is never older than that event."""
         for _ in range(1 + REREADS):
             found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
             if not found or found[0]["sk"]["S"] != keys.HEAD:
@@ -77,6 +83,7 @@ class DynamoTaskLog:
         raise Overloaded
 
     def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
+        """The head and the whole log: the events from 1 without a gap."""
         found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
         if not found or found[-1]["sk"]["S"] != keys.HEAD:
             return None
@@ -84,10 +91,15 @@ class DynamoTaskLog:
         return head, self._matching(head, 0, contiguous(0, self._events(found)))
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
+        """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
         read = self.read_part(key, None, artifacts=True)
         return read and (read.head, read.task)
 
     def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
+        """As ``read_task``, with at most the ``history`` latest messages (None is all), and with or without artifacts.
+
+        Big content that is not asked for is not read.
+        """
         # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
         found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
         top = next(found, None)
@@ -107,20 +119,27 @@ class DynamoTaskLog:
         return TaskPart(head, start.replay.after(events).limited(history, artifacts=artifacts), size)
 
     def read_task_at(self, head: Head, n: int, admit: Admit | None = None) -> Task:
+        """The task as of event ``n``, which must have been read before. ``head`` may be of any moment.
+
+        ``admit`` must not return False here.
+        """
         start = self._snapshots.start_replay(head, n, admit=admit)
         return start.replay.after(self.read(head.key, start.n, n - start.n, admit) if start.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
+        """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""
         read = self.read_task(key)
         return self._snapshots.store(key, read[1]) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
+        """The events after number ``after``, without a gap, at most ``limit``, and up to what ``admit`` refuses."""
         found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         if admit:
             found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
         return contiguous(after, self._events(found))
 
     def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
+        """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
         before, after = items.head_item(change.before), items.head_item(change.after)
         refusal = self._table.write(
             self._table.put_new(self._event_item(change.before.key, change.event, change.after.expires)),
@@ -130,6 +149,11 @@ class DynamoTaskLog:
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
 
     def append_chunk(self, head: Head, event: ArtifactEvent) -> bool:
+        """Appends an artifact chunk of the run with the lease in ``head``. False as in ``append``.
+
+        This and the next two are one conditional put while that lease lasts. After it they write only if the stored
+        head has the run's fence.
+        """
         fence = Fence(self._table, head)
         if fence.is_lost():
             return False
@@ -138,6 +162,7 @@ class DynamoTaskLog:
         return refusal is None or self._is_own(head.key, event, refusal)
 
     def update_head(self, before: Head, after: Head) -> bool:
+        """Updates the head without an event (lease, due time). False as in ``append``."""
         place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
         refusal = self._table.write(self._table.update(place, old, new, {"rev": old.get("rev")}))
         if refusal is None:
@@ -146,14 +171,20 @@ class DynamoTaskLog:
         return found is not None and items.head_of(found) == after
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
+        """The results of all steps that have finished."""
         found = self._table.query_prefix(keys.task(key), keys.STEPS)
         return {item["name"]["S"]: self._step(item) for item in found}
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
+        """When the task's steps ran, at most ``limit``, in no order."""
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice(found, limit)]
 
     def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
+        """Stores a step's result unless one is stored already, and returns the stored one.
+
+        None if the run does not have the task any more or, without ``of_run``, if there is no such task.
+        """
         fence, place = Fence(self._table, head, of_run=of_run), (keys.task(head.key), keys.step(name))
         if fence.is_lost():
             return None
@@ -168,12 +199,14 @@ class DynamoTaskLog:
         return self._step(found) if found else None
 
     def store_callback(self, head: Head, callback: str, call: str) -> bool:
+        """Stores which call of the run's task a callback address belongs to. Idempotent. False as in ``append``."""
         key = head.key
         said = {"task": {"S": path(*key)}, "call": {"S": call}}
         item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
         return self._table.write(self._table.put(item), *Fence(self._table, head).checks()) is None
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
+        """The task and the call that a callback address belongs to, or None."""
         item = self._table.get(keys.callback(callback), keys.CALL)
         if item is None:
             return None
@@ -181,9 +214,11 @@ class DynamoTaskLog:
         return key_of_path(known["task"]["S"]), known["call"]["S"]
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
+        """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, eventually consistent."""
         return map(items.due_of, self._table.query_due(str(shard), keys.moment(until)))
 
     def postpone(self, due: DueItem, now: int) -> None:
+        """Delays an unreadable item that is due at ``now`` (ms): by a minute, doubled each time, up to an hour."""
         item = self._table.get(*due.item_key)
         at = item and item.get("due_at")
         if item and at and at["S"] <= keys.moment(now):

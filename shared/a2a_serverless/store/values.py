@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.values import encode_key
-from a2a_serverless.ports.values import StoredText
+from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 
@@ -25,30 +24,44 @@ MINUTE_S: Final = 60  # more than clocks differ
 _OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had
 
 
-class DynamoValueStore:
-    """``ports.ValueStore``. Large values are stored as blobs, like the texts of the log."""
+class ValueStore:
+    """Values of tasks and conversations. All reads are strongly consistent; expired values do not exist.
+
+    ``head`` is the head of the writing run. A write takes effect only while that run has the task, and expires with it.
+    Its agent is stored with the value.
+    Large values are stored as blobs, like the texts of the log.
+    """
 
     def __init__(self, table: Table, payloads: PayloadStore) -> None:
         self._table = table
         self._payloads = payloads
 
     def get_value(self, scope: ValueScope, key: str) -> StoredText | None:
+        """The value, or None."""
         item = self._table.get(*_place(scope, encode_key(key)))
         return self._text_of(item) if item else None
 
     def list_values(self, scope: ValueScope, prefix: str, after: str, limit: int) -> list[StoredText]:
+        """At most ``limit`` values whose keys begin with ``prefix``, in a fixed order, after the key ``after``."""
         pk, first = _place(scope, encode_key(prefix) if prefix else "")
         later = f"{_place(scope, encode_key(after))[1]}!" if after else first  # "!" sorts before all that a key has
         found = self._table.query_range(pk, max(first, later), f"{first}\x7f", limit=limit)
         return [self._text_of(item) for item in found]
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
+        """Stores a value and returns its version; ``expected`` is the version that it replaces, "" for no value.
+
+        With None it replaces any. If the expected version is not stored, nothing is written, and the version that is
+        stored is returned ("" for none). Returns None when the run does not have the task any more. Idempotent by the
+        version: a write that was done before, and that nobody or one other has replaced since, is a success.
+        """
         if Fence(self._table, head).is_lost():
             return None
         body = self._payloads.store(scope.blobs, value.text)
         return self._write(head, _item(head, scope, value.key, value.version) | body, expected)
 
     def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:
+        """Deletes a value, likewise; returns the ``version`` of the deletion."""
         gone = _item(head._replace(expires=head.created_at // 1000 - MINUTE_S), scope, key, version)
         stored = self._write(head, gone, expected)
         return version if stored == "" else stored

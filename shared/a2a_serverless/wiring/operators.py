@@ -12,22 +12,21 @@ from a2a_serverless.aws.resources import aws_of, table_named, task_log, task_tab
 from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless.services.erasure import ErasureService
 from a2a_serverless.settings import Settings
-from a2a_serverless.store.api_keys import DynamoApiKeyStore
-from a2a_serverless.store.erasure import DynamoErasureStore
-from a2a_serverless.store.push_store import DynamoPushStore
-from a2a_serverless.store.stores import DynamoBreakerStore
+from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.erasure import ErasureStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.ports.keys import ApiKeyStore
 
 
 def make_api_keys(stack: StackName) -> ApiKeyStore:
     """The API keys of a deployed stack."""
     aws = aws_of(stack)
-    return DynamoApiKeyStore(table_named(DeployedStack(aws, stack.name).output("AccessTableName"), aws))
+    return ApiKeyStore(table_named(DeployedStack(aws, stack.name).output("AccessTableName"), aws))
 
 
 def alarm_states(stack: StackName) -> Mapping[str, str]:
@@ -39,7 +38,7 @@ def redrive_receiver(stack: StackName, host: str) -> int:
     """Redrives what waits for a host that is known to answer; returns how many webhooks that are."""
     admin, aws = make_operations(stack).admin, aws_of(stack)
     table = table_named(DeployedStack(aws, stack.name).output("TableName"), aws)
-    return redrive_host(admin, DynamoBreakerStore(table), host)
+    return redrive_host(admin, BreakerStore(table), host)
 
 
 def make_operations(stack: StackName) -> Operations:
@@ -49,13 +48,13 @@ def make_operations(stack: StackName) -> Operations:
     outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
     settings = Settings(values={name: deployed.output(output) for name, output in outputs.items()})
     table, clock = task_table(settings, aws), deployed.clock()
-    log, store = task_log(table, settings, aws), DynamoPushStore(table)
+    log, store = task_log(table, settings, aws), PushStore(table)
     erasure = ErasureService(
         log=log,
         store=store,
-        erasure_store=DynamoErasureStore(table),
+        erasure_store=ErasureStore(table),
         blobs=S3BlobStore(lambda: aws.s3, settings.need("BLOBS_BUCKET")),
-        api_keys=DynamoApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
+        api_keys=ApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
         clock=clock,
         ids=UuidIds(),
     )
