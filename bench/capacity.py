@@ -46,10 +46,10 @@ from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, de
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 from a2a_serverless.store.payloads import PayloadStore, dump_event
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, TaskIndex
-from a2a_serverless.store.table import RetryPolicy, Table
 from a2a_serverless.store.task_log import TaskLog
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local

@@ -31,9 +31,9 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.stack import sam
 from a2a_serverless.store import keys
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.table import RetryPolicy, Table
 from a2a_serverless.store.task_log import TaskLog
 from a2a_webhook_receiver.errors import Refused
 from a2a_webhook_receiver.keys import KeySet, parse_key_set

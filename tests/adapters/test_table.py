@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.store.dynamodb import LONGEST_PAUSE_S, TRIES, RetryPolicy, Table
 from a2a_serverless.store.items import WriteConflict
-from a2a_serverless.store.table import LONGEST_PAUSE_S, TRIES, RetryPolicy, Table
 from tests.adapters.clouds import error
 
 if TYPE_CHECKING:

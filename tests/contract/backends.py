@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
@@ -21,7 +22,6 @@ from a2a_serverless.store.stores import (
     Publications,
     TaskIndex,
 )
-from a2a_serverless.store.table import RetryPolicy, Table
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.values import ValueStore
 from tests.contract.schema import table_schema

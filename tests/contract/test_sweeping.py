@@ -21,7 +21,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.records import SHARDS, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
-from a2a_serverless.store.table import PAGE
+from a2a_serverless.store.dynamodb import PAGE
 from a2a_serverless.testing import Counter as Names
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import metering

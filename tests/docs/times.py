@@ -14,7 +14,7 @@ from a2a_serverless.http.api import STREAM_MS
 from a2a_serverless.services import deliver, erasure, rate_limiter, streams, sweep
 from a2a_serverless.settings import Settings
 from a2a_serverless.store import api_keys
-from a2a_serverless.store.table import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
+from a2a_serverless.store.dynamodb import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
 from a2a_webhook_receiver import jwks, replay, verifier
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.adapters.memory import MemoryBlobStore
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
-from a2a_serverless.store.table import RetryPolicy, Table
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.values import ValueStore
 from tests.contract.backends import client_at

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item, WriteConflict
-    from a2a_serverless.store.table import Table
 
 # Items on which nothing depends in any model: they are read at once (as the list of all configurations is), and not
 # written.

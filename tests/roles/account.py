@@ -29,8 +29,8 @@ from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 from a2a_serverless.store.keys import EVENTS, HEAD
-from a2a_serverless.store.table import RetryPolicy, Table
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
 from tests.contexts import Context

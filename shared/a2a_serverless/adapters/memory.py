@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
-    from a2a_serverless.store.table import Table
+    from a2a_serverless.store.dynamodb import Table
 
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 

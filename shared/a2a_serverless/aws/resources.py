@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.aws import Aws, emulated
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.settings import Settings, SettingsError
-from a2a_serverless.store.table import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import RetryPolicy, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from a2a_serverless.store import items
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.table import Table
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000

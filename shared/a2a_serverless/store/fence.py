@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.store.table import Action, Table
+    from a2a_serverless.store.dynamodb import Action, Table
 
 
 class Fence:

@@ -12,8 +12,8 @@ from a2a_serverless.store import items, keys
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.table import Action, Table
 
 DAY_S: Final = 86_400
 

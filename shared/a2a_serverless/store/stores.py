@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.table import Table
 
 
 class Publications:

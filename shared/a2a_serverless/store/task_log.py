@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.records import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.store.payloads import PayloadStore
-    from a2a_serverless.store.table import Action, Table
 
 REREADS: Final = 5
 

@@ -16,9 +16,9 @@ from a2a_serverless.store.fence import Fence
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.values import ValueScope
+    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.payloads import PayloadStore
-    from a2a_serverless.store.table import Action, Table
 
 MINUTE_S: Final = 60  # more than clocks differ
 _OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had
