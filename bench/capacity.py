@@ -46,7 +46,7 @@ from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, de
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore, dump_event
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, TaskIndex
@@ -84,9 +84,9 @@ class Database:
     meter: Meter
 
     @property
-    def table(self) -> Table:
+    def table(self) -> DynamoTable:
         """The table as the adapters use it."""
-        return Table(self.client, NAME, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
+        return DynamoTable(self.client, NAME, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
 
     def deploy(self, work: Callable[[TaskContext], Awaitable[Any]]) -> Deployment:
         """Deploys an agent over this table."""

@@ -31,7 +31,7 @@ from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.stack import sam
 from a2a_serverless.store import keys
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.task_log import TaskLog
@@ -253,7 +253,7 @@ class Store(TaskLog, PushStore):
 
     def __init__(self, deployment: sam.Deployment) -> None:
         self._client, self._name = sam.client("dynamodb", deployment.endpoint), deployment.outputs["TableName"]
-        table = Table(self._client, self._name, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
+        table = DynamoTable(self._client, self._name, SystemClock().now, RetryPolicy(time.sleep, lambda: 0.5))
         super().__init__(table, PayloadStore(MemoryBlobStore()))
 
     def heads(self) -> list[Head]:

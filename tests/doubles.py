@@ -17,14 +17,14 @@ class MemoryOwnerStore(OwnerStore):
     """The limits and counters of owners, in memory."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        super().__init__(MemoryItems(now).as_table(), now)
+        super().__init__(MemoryItems(now), now)
 
 
 class MemoryApiKeyStore(ApiKeyStore):
     """API keys, in memory."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryItems(lambda: 0).as_table())
+        super().__init__(MemoryItems(lambda: 0))
 
 
 class MemoryServiceTokenSealer:

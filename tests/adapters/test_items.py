@@ -3,21 +3,29 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from enum import StrEnum
 from inspect import signature
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_serverless.domain import head as heads_of
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
-from a2a_serverless.domain.head import Head
+from a2a_serverless.domain.events import Incoming
+from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig
 from a2a_serverless.domain.records import IdempotencyRecord
-from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.store import items, keys, push_store
+from tests.contract.schema import table_schema
 
 KEY = TaskKey("tenant", "owner", "task")
+NOW = 1_790_000_000_000
+LIFE = heads_of.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+INCOMING = Incoming(Message(message_id="m", role=Role.USER, parts=(Part(text="hello"),)))
+LISTS = {"by_owner", "by_context"}
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)
 CURSOR = Cursor("hook", "first")
 
@@ -115,3 +123,47 @@ def test_a_stored_class_has_what_its_items_are_read_by(kind: type) -> None:
         if isinstance(one.annotation, type) and issubclass(one.annotation, StrEnum)
     }
     assert all(isinstance(one.default, StrEnum) or (kind, name) == (Head, "state") for name, one in enums.items())
+
+
+# ---- Which indexes a change of the head writes
+
+SUBMITTED = heads_of.submit(KEY, "agent", "context", INCOMING, now=NOW, by="api", life=LIFE, push=False)[0]
+TAKEN = heads_of.start_run(HeadSnapshot(SUBMITTED, 1), now=NOW + 200, by="run").after
+
+
+def _written(before: Head, after: Head) -> set[str]:
+    """The indexes of the template that hold an attribute in which the two heads differ."""
+    old, new = items.head_item(before), items.head_item(after)
+    changed = {name for name in old | new if old.get(name) != new.get(name)}
+    return {index["IndexName"] for index in table_schema()["GlobalSecondaryIndexes"] if changed & _attributes(index)}
+
+
+def _attributes(index: dict[str, Any]) -> set[str]:
+    return {key["AttributeName"] for key in index["KeySchema"]} | {*index["Projection"]["NonKeyAttributes"]}
+
+
+@pytest.mark.parametrize(
+    ("after", "indexes"),
+    [
+        (heads_of.renew_lease(TAKEN, 1, now=NOW + 9_000), set()),
+        (heads_of.mark_children(TAKEN, 1), set()),
+        (heads_of.mark_push(TAKEN), set()),
+        (heads_of.set_snapshot(TAKEN, 1, "3 700 digest"), set()),
+        (heads_of.wake(TAKEN, now=NOW + 9_000), set()),
+        (
+            heads_of.report_status(HeadSnapshot(TAKEN, 2), 1, TaskState.WORKING, None, now=NOW + 9_000, by="run").after,
+            LISTS,
+        ),
+        (heads_of.suspend(TAKEN, 1, TAKEN.wake, now=NOW + 9_000), {"due"}),
+        (
+            heads_of.report_status(
+                HeadSnapshot(TAKEN, 2), 1, TaskState.COMPLETED, None, now=NOW + 9_000, by="run"
+            ).after,
+            LISTS | {"due"},
+        ),
+    ],
+    ids=["renewal", "call", "webhook", "snapshot", "wake", "progress", "wait", "end"],
+)
+def test_a_change_of_a_head_writes_only_the_indexes_whose_readers_see_it(after: Head, indexes: set[str]) -> None:
+    assert _written(TAKEN, after) == indexes
+    assert _written(SUBMITTED, TAKEN) == LISTS

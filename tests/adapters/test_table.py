@@ -6,8 +6,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.store.dynamodb import LONGEST_PAUSE_S, TRIES, RetryPolicy, Table
+from a2a_serverless.store.dynamodb import LONGEST_PAUSE_S, TRIES, DynamoTable, RetryPolicy
 from a2a_serverless.store.items import WriteConflict
+from a2a_serverless.store.table import Put, PutNew, Update
 from tests.adapters.clouds import error
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class Scripted:
         return call
 
 
-def _table(client: Any, pauses: list[float] | None = None) -> Table:
+def _table(client: Any, pauses: list[float] | None = None) -> DynamoTable:
     waited: list[float] = [] if pauses is None else pauses
-    return Table(client, "table", lambda: NOW, RetryPolicy(waited.append, lambda: 1.0))
+    return DynamoTable(client, "table", lambda: NOW, RetryPolicy(waited.append, lambda: 1.0))
 
 
 def _canceled(*codes: str, **item: Any) -> ClientError:
@@ -64,7 +65,7 @@ def _canceled(*codes: str, **item: Any) -> ClientError:
 def test_what_says_nothing_about_the_item_is_tried_again(passing: ClientError) -> None:
     client = Scripted(passing, passing, {})
     table = _table(client)
-    assert table.write(table.put_new(ITEM)) is None
+    assert table.write(PutNew(ITEM)) is None
     assert [name for name, _ in client.calls] == ["put_item"] * 3
     assert client.calls[0] == client.calls[2]
 
@@ -84,7 +85,7 @@ def test_waits_double_up_to_a_bound_and_then_the_caller_is_told() -> None:
 def test_waits_are_scattered_by_chance() -> None:
     pauses: list[float] = []
     client = Scripted(error("ThrottlingException"), {})
-    Table(client, "table", lambda: NOW, RetryPolicy(pauses.append, lambda: 0.25)).get("p", "s")  # type: ignore[arg-type]
+    DynamoTable(client, "table", lambda: NOW, RetryPolicy(pauses.append, lambda: 0.25)).get("p", "s")  # type: ignore[arg-type]
     assert pauses == [0.25 * 0.02]
 
 
@@ -104,35 +105,35 @@ def test_any_other_error_goes_through_at_once_and_a_wrong_request_is_a_wrong_val
     client = Scripted(final)
     table = _table(client)
     with pytest.raises(raised):
-        table.write(table.put(ITEM))
+        table.write(Put(ITEM))
     assert len(client.calls) == 1
 
 
 def test_a_single_write_that_is_refused_gives_what_it_found() -> None:
     table = _table(Scripted(error("ConditionalCheckFailedException", Item=OTHER)))
-    assert table.write(table.put_new(ITEM)) == WriteConflict((OTHER,))
+    assert table.write(PutNew(ITEM)) == WriteConflict((OTHER,))
 
 
 def test_a_refused_transaction_gives_what_each_action_found() -> None:
     reasons = [{"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": OTHER}]
     table = _table(Scripted(error("TransactionCanceledException", CancellationReasons=reasons)))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, OTHER))
+    assert table.write(PutNew(ITEM), PutNew(OTHER)) == WriteConflict((None, OTHER))
 
 
 def test_a_refusal_without_reasons_for_each_action_found_nothing() -> None:
     table = _table(Scripted(_canceled("ConditionalCheckFailed", Item=OTHER)))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, None))
+    assert table.write(PutNew(ITEM), PutNew(OTHER)) == WriteConflict((None, None))
 
 
 def test_a_transaction_that_is_refused_and_in_conflict_is_refused() -> None:
     table = _table(Scripted(_canceled("TransactionConflict", "ConditionalCheckFailed")))
-    assert table.write(table.put_new(ITEM), table.put_new(OTHER)) == WriteConflict((None, None))
+    assert table.write(PutNew(ITEM), PutNew(OTHER)) == WriteConflict((None, None))
 
 
 def test_several_actions_are_one_transaction_on_the_table() -> None:
     client = Scripted({})
     table = _table(client)
-    table.write(table.put(ITEM), table.put_new(OTHER))
+    table.write(Put(ITEM), PutNew(OTHER))
     ((name, parameters),) = client.calls
     assert name == "transact_write_items"
     assert [action["Put"]["TableName"] for action in parameters["TransactItems"]] == ["table", "table"]
@@ -142,9 +143,7 @@ def test_an_update_writes_only_what_changes() -> None:
     client = Scripted({})
     table = _table(client)
     before = {"same": {"N": "1"}, "new": {"N": "1"}, "gone": {"S": "x"}}
-    table.write(
-        table.update(ITEM, before, {"same": {"N": "1"}, "new": {"N": "2"}}, {"held": {"N": "7"}, "absent": None})
-    )
+    table.write(Update(ITEM, before, {"same": {"N": "1"}, "new": {"N": "2"}}, {"held": {"N": "7"}, "absent": None}))
     ((name, parameters),) = client.calls
     assert name == "update_item"
     assert parameters["UpdateExpression"] == "SET #new = :2 REMOVE #gone"

@@ -61,7 +61,7 @@ class Deployed:
         erasure = ErasureService(
             log=table,
             store=table,
-            erasure_store=ErasureStore(table.items.as_table()),
+            erasure_store=ErasureStore(table.items),
             blobs=MemoryBlobStore(),
             api_keys=MemoryApiKeyStore(),
             clock=clock,

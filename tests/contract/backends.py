@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless.store.api_keys import ApiKeyStore
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
@@ -67,7 +67,7 @@ class Store:
 def memory() -> Store:
     now = Now()
     table = MemoryTable(now)
-    items = table.items.as_table()
+    items = table.items
     erasure_store = ErasureStore(items)
 
     def left() -> int:
@@ -134,7 +134,7 @@ def store_on(
 ) -> Store:
     """A store on a table that exists."""
     now, blobs = Now(), blobs or MemoryBlobStore()
-    table = Table(client, name, now, RetryPolicy(sleep, lambda: 0.5))
+    table = DynamoTable(client, name, now, RetryPolicy(sleep, lambda: 0.5))
     return Store(
         log=TaskLog(table, PayloadStore(blobs, limit)),
         index=TaskIndex(table),

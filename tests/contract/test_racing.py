@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.histories.dynamodb import DynamoTable
+from tests.histories.dynamodb import DynamoStores
 from tests.histories.history import texts_of
 from tests.histories.run import play
 
@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.enable_socket
 def test_a_history_of_racing_threads_keeps_every_promise(local_client: DynamoDBClient) -> None:
-    history, violations = play(1, clients=3, actions=6, table=partial(DynamoTable, local_client))
+    history, violations = play(1, clients=3, actions=6, table=partial(DynamoStores, local_client))
     assert violations == [], "\n".join(texts_of(history))
     assert len(history.operations) > 15

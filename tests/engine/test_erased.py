@@ -43,7 +43,7 @@ def left_after_sleeping_at(number: int, *, late: bool) -> tuple[list[str], list[
         with suppress(TaskNotCancelable):
             world.cancel(key.task)
         world.elsewhere(ERASE_AFTER_MS)
-        ErasureStore(world.table.items.as_table()).erase_task(key)
+        ErasureStore(world.table.items).erase_task(key)
 
     faults = At(late=late, what=sleep)
     world = World([agent_of(write)], faults=faults)

@@ -13,7 +13,7 @@ from boto3.session import Session
 from moto import mock_aws
 
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
@@ -49,7 +49,7 @@ class MotoTable:
     def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:
         name = next(_names)
         client.create_table(TableName=name, **table_schema())
-        table = Table(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
+        table = DynamoTable(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
         log = TaskLog(table, PayloadStore(MemoryBlobStore(), INLINE))
         self._ports: tuple[object, ...] = (log, PushStore(table), BreakerStore(table))

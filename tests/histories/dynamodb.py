@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _names = (f"histories-{number}" for number in count())
 
 
-class DynamoTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
+class DynamoStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
     """The stores of a deployment on a new table, and a ``feed`` as its stream: a refused write is in it, too."""
 
     def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:
@@ -43,7 +43,7 @@ class DynamoTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publi
         self.feed: list[tuple[TaskKey, None]] = []
         self.drop = lambda: client.delete_table(TableName=name)
         retry = RetryPolicy(time.sleep, Random().random)  # noqa: S311 - waits, no secrets
-        super().__init__(Table(client, name, now, retry), PayloadStore(MemoryBlobStore()))
+        super().__init__(DynamoTable(client, name, now, retry), PayloadStore(MemoryBlobStore()))
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
         found = super().create(opening)

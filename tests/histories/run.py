@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tests.histories.bugs import BUGS, inject
 from tests.histories.check import check
 from tests.histories.deployment import RacingDeployment, record_history
-from tests.histories.dynamodb import DynamoTable, local_client
+from tests.histories.dynamodb import DynamoStores, local_client
 from tests.histories.history import texts_of
 from tests.histories.simulated import SimulatedHistory
 
@@ -93,7 +93,7 @@ def main() -> None:
     wanted = parser.parse_args()
     with ExitStack() as stack:
         is_local = wanted.target == "dynamodb"
-        table = partial(DynamoTable, stack.enter_context(local_client())) if is_local else None
+        table = partial(DynamoStores, stack.enter_context(local_client())) if is_local else None
         look: Callable[..., int] = check_bugs if wanted.bugs else check_seeds
         asked = wanted.first if wanted.bugs else range(wanted.first, wanted.first + wanted.seeds)
         wrong = look(asked, table=table, is_torn=wanted.torn)

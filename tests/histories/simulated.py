@@ -56,7 +56,7 @@ class MonotoneTable(SimulatedTable):
         super().__init__(simulation.faults, lambda: simulation.scheduler.now)
         self.items = items = MonotoneItems(simulation.faults, lambda: simulation.scheduler.now, self._add_to_feed)
         items.is_torn = is_torn
-        self._table = self.items.as_table()
+        self._table = self.items
 
 
 class RecordingReceivers(Receivers):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.engine.signals import ProcessInterrupted
+from a2a_serverless.store.table import Put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -314,7 +315,7 @@ class Explorer:
 
     def _world(self, state: State) -> World:
         items = MemoryItems(lambda: world.now)
-        items.write(*(items.put(self._rows.values[row]) for row in state.rows))
+        items.write(*(Put(self._rows.values[row]) for row in state.rows))
         torn = self._torn.values[state.torn]
         world = World(items, state.now, state.queue, dict(self._notes.values[state.notes]), dict(torn))
         return world

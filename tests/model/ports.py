@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems
 from a2a_serverless.domain.publications import AGENTS
@@ -10,6 +10,7 @@ from a2a_serverless.store import keys
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import Publications
+from a2a_serverless.store.table import Check, Put, place_of
 from a2a_serverless.store.task_log import TaskLog
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item, WriteConflict
+    from a2a_serverless.store.table import Action
 
 # Items on which nothing depends in any model: they are read at once (as the list of all configurations is), and not
 # written.
 UNREAD = (keys.ATTEMPTS, keys.WEBHOOKS, keys.document(AGENTS))
-ACTIONS = MemoryItems(lambda: 0)  # makes actions; they are carried out in a world
 
 
 class Ports:
@@ -35,7 +35,7 @@ class Ports:
         self._model = model
         self.name = channel.actor
         self.clock = _Clock(channel, still=model.prompt or len(model.times) == 1)
-        table = _Table(channel, self.is_late, torn=model.torn).as_table()
+        table = _Table(channel, self.is_late, torn=model.torn)
         self.log = TaskLog(table, PayloadStore(MemoryBlobStore()))
         self.push = PushStore(table)
         self.public = Publications(table)
@@ -85,19 +85,14 @@ def _kind(message: QueueMessage) -> str:
     return type(message).__name__.removesuffix("Message").lower()
 
 
-class _Table:
-    """``adapters.memory.MemoryItems``, each call of which is a step of the actor."""
+class _Table(MemoryItems):
+    """A table each call of which is a step of the actor, in the world of that moment. For leases its time is 0."""
 
     def __init__(self, channel: Channel, is_late: Callable[[World], bool], *, torn: bool) -> None:
+        super().__init__(lambda: 0)
         self._channel = channel
         self._is_late = is_late
         self._torn = torn
-
-    def as_table(self) -> Table:
-        return cast("Table", self)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(ACTIONS, name)  # put, put_new, update, count, check, delete
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         del consistent
@@ -128,8 +123,8 @@ class _Table:
         call = Call("queries what is due", query, at_once=True)
         return iter(self._channel.ask(call))
 
-    def write(self, *actions: Any) -> WriteConflict | None:
-        actor, places = self._channel.actor, [action.place for action in actions if action.writes]
+    def write(self, *actions: Action) -> WriteConflict | None:
+        actor, places = self._channel.actor, [place_of(action) for action in actions if not isinstance(action, Check)]
 
         def write(world: World, _: int) -> object:
             if self._is_late(world):
@@ -162,10 +157,10 @@ def _torn_world(world: World, half: int, reader: str) -> MemoryItems | None:
     (pk, sk), old = before[half - 1]
     items = MemoryItems(lambda: world.now)
     kept = [item for rows in world.items.partitions.values() for item in rows.values()]
-    items.write(*(items.put(item) for item in kept))
+    items.write(*(Put(item) for item in kept))
     items.erase([{"pk": {"S": pk}, "sk": {"S": sk}}])
     if old is not None:
-        items.write(items.put(old))
+        items.write(Put(old))
     return items
 
 

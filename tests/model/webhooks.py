@@ -179,7 +179,7 @@ def _replace(ports: Ports) -> None:
 
 
 def _stored(world: World) -> tuple[PushConfig | None, Cursor | None]:
-    store = PushStore(world.items.as_table())
+    store = PushStore(world.items)
     return store.get_config(KEY, "hook"), store.get_cursor(KEY, "hook")
 
 

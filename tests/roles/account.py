@@ -29,7 +29,7 @@ from a2a_serverless.cli.app import run
 from a2a_serverless.cli.options import CliContext
 from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import EVENTS, HEAD
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
@@ -154,10 +154,10 @@ class Account:
         assert ended.value.code == 0, text + cast("io.StringIO", err.file).getvalue()
         return json.loads(text)
 
-    def table(self, resource: str) -> Table:
+    def table(self, resource: str) -> DynamoTable:
         """A table as operators reach it, with their own permissions."""
         retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
-        return Table(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
+        return DynamoTable(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
 
     def lose_messages(self) -> None:
         """What is in the queues is lost."""

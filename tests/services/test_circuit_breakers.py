@@ -19,7 +19,7 @@ class Breakers(BreakerStore):
     """Open breakers in memory, with the numbers of reads and writes."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryItems(lambda: NOW).as_table())
+        super().__init__(MemoryItems(lambda: NOW))
         self.tries: dict[str, tuple[str, int]] = {}
         self.reads = 0
         self.writes = 0

@@ -112,7 +112,7 @@ def test_a_task_that_has_moved_on_since_the_index_saw_it_is_not_told_as_what_it_
         def list_page(self, *_: Any) -> Any:
             return submitted, after
 
-    tasks.lister = replace(tasks.lister, index=Late(tasks.table.items.as_table()))
+    tasks.lister = replace(tasks.lister, index=Late(tasks.table.items))
     tasks.work("1", NOW + 9)
     assert tasks.ids(ListTasksRequest(status=TaskState.SUBMITTED)) == ["2", "0"]
     assert tasks.ids() == ["1", "2", "0"]

@@ -90,7 +90,7 @@ class Players:
 
     def _erasure(self) -> ErasureService:
         simulation = self._play.simulation
-        table, log = simulation.items.as_table(), simulation.table
+        table, log = simulation.items, simulation.table
         return ErasureService(
             log=log,
             store=log,

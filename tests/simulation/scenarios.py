@@ -33,6 +33,7 @@ from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.stores import OwnerStore
+from a2a_serverless.store.table import Put
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
@@ -413,7 +414,7 @@ class Play:
         for number in range(3 * SHARDS):
             due = {"due_shard": {"S": str(number % SHARDS)}, "due_at": {"S": keys.moment(simulation.scheduler.now)}}
             row = items.make_item(keys.task(key), keys.cursor(f"{number}"), None, {**due, "v": {"N": str(NEWER)}})
-            MemoryItems.write(simulation.items, simulation.items.put(row))
+            MemoryItems.write(simulation.items, Put(row))
         for _ in range(3):
             self.expect(self.send("writer", "go"), "writer", TaskState.COMPLETED, "one. two. three. ")
 
@@ -458,7 +459,7 @@ class Play:
 
     def _open_stream(self) -> None:
         simulation = self.simulation
-        owners = OwnerStore(simulation.items.as_table(), simulation.clock.now)
+        owners = OwnerStore(simulation.items, simulation.clock.now)
         limits = RateLimiter(owners, simulation.table, simulation.clock, simulation.ids, Quota(streams=2), HOUR_MS)
         for _ in range(3):
             try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems, MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.store.table import Check, place_of
 from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ class SimulatedItems(MemoryItems):
 
     def write(self, *actions: Any) -> WriteConflict | None:
         self._faults.call()
-        before = [(*action.place, self._find(*action.place)) for action in actions if action.writes]
+        before = [
+            (*place_of(action), self._find(*place_of(action))) for action in actions if not isinstance(action, Check)
+        ]
         refusal = super().write(*actions)
         if refusal is None:
             self._show_torn(before if len(before) > 1 else [])
@@ -255,7 +258,7 @@ class SimulatedTable(MemoryTable):
         self._faults = faults
         super().__init__(now)
         self.items: SimulatedItems = SimulatedItems(faults, now, self._add_to_feed)
-        self._table = self.items.as_table()
+        self._table = self.items
 
     def make_blobs(self) -> SimulatedBlobs:
         return SimulatedBlobs(self._faults)

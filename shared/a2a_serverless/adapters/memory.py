@@ -1,7 +1,7 @@
 """In-memory implementations of the storage and queue ports, for tests and for running without AWS.
 
-The stores are those of ``store``, with their keys and items, over a dictionary in place of the table. The
-contract tests run against them and against DynamoDB.
+``MemoryItems`` is a ``store.table.Table`` over a dictionary, so the stores are those of AWS, with their keys and items.
+The contract tests run against them and against DynamoDB.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import base64
 import heapq
 import json
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 from itertools import count, islice
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.contents import UploadSlot
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S
@@ -23,6 +22,7 @@ from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
+from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update, place_of
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.values import ValueStore
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
-    from a2a_serverless.store.dynamodb import Table
+    from a2a_serverless.store.table import Action
 
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
 class MemoryItems:
-    """``store.table.Table`` over a dictionary: its queries, and its conditional writes. ``now`` is in ms.
+    """``store.table.Table`` over a dictionary. ``now`` is in ms.
 
     ``on_put`` gets every item that a write puts.
     """
@@ -51,10 +51,6 @@ class MemoryItems:
         self.partitions: dict[str, dict[str, Item]] = {}
         self._sort_keys: dict[str, list[str]] = {}
         self._indexed: dict[tuple[str, str], Item] = {}
-
-    def as_table(self) -> Table:
-        """The same for the stores, which are annotated with the real one."""
-        return cast("Table", self)
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         del consistent
@@ -78,13 +74,13 @@ class MemoryItems:
         found = self._query_index(("due_shard", shard), "due_at", since, until)
         return islice(self._live(found), limit or None)
 
-    def query_newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+    def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
         del index
-        return list(islice(self._live(reversed(self._query_index(held, "st", first, last))), limit))
+        return list(islice(self._live(reversed(self._query_index(partition, "st", first, last))), limit))
 
-    def query_index(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+    def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
         del index
-        found = self._query_index(held, "st", after or "", keys.NEWEST)
+        found = self._query_index(partition, "st", after or "", keys.NEWEST)
         return [item for item in found if item["st"]["S"] != after][:limit]
 
     def list_keys(self, pk: str, prefix: str = "") -> list[Item]:
@@ -95,61 +91,33 @@ class MemoryItems:
         with self._lock:
             return sum(self._remove(place["pk"]["S"], place["sk"]["S"]) for place in places)
 
-    def put(self, item: Item) -> _Action:
-        return _Action(item, lambda _: True, lambda _: item)
-
-    def put_new(self, item: Item, unlike: str | None = None) -> _Action:
-        def allowed(found: Item | None) -> bool:
-            differs = bool(unlike and found and unlike in found and found[unlike] != item[unlike])
-            return differs or not is_live(found, self.now())
-
-        return _Action(item, allowed, lambda _: item)
-
-    def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> _Action:
-        changed = {name: value for name, value in after.items() if before.get(name) != value}
-
-        def allowed(found: Item | None) -> bool:
-            same = found is not None and all(found.get(name) == value for name, value in held.items())
-            return same and is_live(found, self.now())
-
-        def apply(found: Item | None) -> Item:
-            kept = {name: value for name, value in (found or {}).items() if name in after or name not in before}
-            return kept | changed
-
-        return _Action(where, allowed, apply)
-
-    def count(self, where: Item, attribute: str, limit: int, *, expires: int, by: int = 1) -> _Action:
-        def used(found: Item | None) -> int:
-            return int((found or {}).get(attribute, {"N": "0"})["N"])
-
-        def apply(found: Item | None) -> Item:
-            numbers = {attribute: {"N": str(used(found) + by)}, "expires": {"N": str(expires)}}
-            return {**where, **(found or {}), **numbers}
-
-        return _Action(where, lambda found: used(found) + by <= limit, apply)
-
-    def check(self, where: Item, held: Mapping[str, Any]) -> _Action:
-        def allowed(found: Item | None) -> bool:
-            return found is not None and all(found.get(name) == value for name, value in held.items())
-
-        return _Action(where, allowed, lambda found: found, writes=False)
-
-    def delete(self, where: Item, held: Mapping[str, Any]) -> _Action:
-        def allowed(found: Item | None) -> bool:
-            return found is None or all(found.get(name) == value for name, value in held.items())
-
-        return _Action(where, allowed, lambda _: None)
-
-    def write(self, *actions: _Action) -> WriteConflict | None:
+    def write(self, *actions: Action) -> WriteConflict | None:
         with self._lock:
-            found = [self._find(*action.place) for action in actions]
-            refused = [not action.allowed(item) for action, item in zip(actions, found, strict=True)]
+            found = [self._find(*place_of(action)) for action in actions]
+            refused = [not self._is_allowed(action, item) for action, item in zip(actions, found, strict=True)]
             if any(refused):
                 return WriteConflict(tuple(item if no else None for item, no in zip(found, refused, strict=True)))
             for action, item in zip(actions, found, strict=True):
-                if action.writes:
-                    self._store(action.place, action.apply(item))
+                if not isinstance(action, Check):
+                    self._store(place_of(action), _result(action, item))
         return None
+
+    def _is_allowed(self, action: Action, found: Item | None) -> bool:
+        """Whether the condition of an action holds for the item that is stored, or None."""
+        match action:
+            case Put():
+                return True
+            case PutNew(item, unlike):
+                differs = bool(unlike and found and unlike in found and found[unlike] != item[unlike])
+                return differs or not is_live(found, self.now())
+            case Update():
+                return is_live(found, self.now()) and _matches(found, action.expected)
+            case Count():
+                return _number(found, action.attribute) + action.by <= action.limit
+            case Check():
+                return _matches(found, action.expected)
+            case Delete():
+                return found is None or _matches(found, action.expected)
 
     def _find(self, pk: str, sk: str) -> Item | None:
         return self.partitions.get(pk, {}).get(sk)
@@ -174,8 +142,8 @@ class MemoryItems:
         self._indexed.pop((pk, sk), None)
         return 1
 
-    def _query_index(self, held: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
-        name, value = held
+    def _query_index(self, partition: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
+        name, value = partition
         with self._lock:
             mine = [item for item in self._indexed.values() if item.get(name) == {"S": value} and by in item]
         return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
@@ -185,18 +153,28 @@ class MemoryItems:
         return (item for item in rows if is_live(item, now))
 
 
-@dataclass(frozen=True, slots=True)
-class _Action:
-    """Replaces the item at ``where`` by what ``apply`` returns (None deletes it), if it is ``allowed``."""
+def _result(action: Put | PutNew | Update | Count | Delete, found: Item | None) -> Item | None:
+    """What an action makes of the item that is stored, or None; None deletes it."""
+    match action:
+        case Put(item) | PutNew(item):
+            return item
+        case Update(_, before, after):
+            changed = {name: value for name, value in after.items() if before.get(name) != value}
+            return {name: one for name, one in (found or {}).items() if name in after or name not in before} | changed
+        case Count():
+            number = _number(found, action.attribute) + action.by
+            numbers = {action.attribute: {"N": str(number)}, "expires": {"N": str(action.expires)}}
+            return {**action.where, **(found or {}), **numbers}
+        case Delete():
+            return None
 
-    where: Item
-    allowed: Callable[[Item | None], bool]
-    apply: Callable[[Item | None], Item | None]
-    writes: bool = True
 
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.where["pk"]["S"], self.where["sk"]["S"]
+def _matches(found: Item | None, expected: Mapping[str, Any]) -> bool:
+    return found is not None and all(found.get(name) == value for name, value in expected.items())
+
+
+def _number(found: Item | None, attribute: str) -> int:
+    return int((found or {}).get(attribute, {"N": "0"})["N"])
 
 
 class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
@@ -212,7 +190,7 @@ class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publi
         self._on_feed = on_feed
         self.items = self.make_items(now, self._add_to_feed)
         self.blobs = self.make_blobs()
-        super().__init__(self.items.as_table(), PayloadStore(self.blobs))
+        super().__init__(self.items, PayloadStore(self.blobs))
 
     def make_blobs(self) -> MemoryBlobStore:
         """The bucket."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.dynamodb import Table
+    from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters.aws import Aws, emulated
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.settings import Settings, SettingsError
-from a2a_serverless.store.dynamodb import RetryPolicy, Table
+from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.store.values import ValueStore
 
@@ -49,7 +50,7 @@ def access_table(settings: Settings, aws: Aws) -> Table:
 
 def table_named(name: str, aws: Aws) -> Table:
     """A table, by its name."""
-    return Table(aws.dynamodb, name, SystemClock().now, RetryPolicy(sleep=time.sleep, chance=random.random))
+    return DynamoTable(aws.dynamodb, name, SystemClock().now, RetryPolicy(sleep=time.sleep, chance=random.random))
 
 
 def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:

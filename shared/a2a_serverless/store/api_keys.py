@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.access import FULL_SCOPE, ApiKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store import items
+from a2a_serverless.store.table import Delete, Put
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Table
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000
@@ -42,12 +43,12 @@ class ApiKeyStore:
             "made_at": {"N": str(key.made_at)},
             "scopes": {"S": " ".join(sorted(key.scopes))},
         }
-        self._table.write(self._table.put(items.make_item(PARTITION, key.digest, None, attributes)))
+        self._table.write(Put(items.make_item(PARTITION, key.digest, None, attributes)))
 
     def revoke(self, digest: str) -> None:
         """Deletes a key. Nothing happens if it is absent."""
         place = items.make_place(PARTITION, digest)
-        self._table.write(self._table.delete(place, {"sk": place["sk"]}))
+        self._table.write(Delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:
         """Every key, sorted by digest."""

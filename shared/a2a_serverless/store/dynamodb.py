@@ -1,8 +1,6 @@
-"""DynamoDB access: reads of one partition, and conditional writes that happen completely or not at all.
+"""The table in DynamoDB.
 
-A condition that does not hold is a return value, not an exception. After throttling or a conflict with another
-transaction, which say nothing about the item, the call is retried. An expired item counts as absent everywhere, because
-the table deletes it only days later.
+After throttling or a conflict with another transaction, which say nothing about the item, a call is retried.
 """
 
 from __future__ import annotations
@@ -16,14 +14,17 @@ from botocore.exceptions import ClientError
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.store.items import Item, WriteConflict, is_live
+from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from a2a_serverless.store.table import Action
+
 T = TypeVar("T")
-Action: TypeAlias = "dict[str, dict[str, Any]]"
+Request: TypeAlias = "dict[str, dict[str, Any]]"
 
 TRIES: Final = 12
 PAGE: Final = 1000
@@ -69,8 +70,8 @@ class RetryPolicy(NamedTuple):
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
-class Table:
-    """One table. ``now`` is the clock (ms) that decides which items have expired."""
+class DynamoTable:
+    """``store.table.Table`` in DynamoDB. ``now`` is the clock (ms)."""
 
     def __init__(self, client: DynamoDBClient, name: str, now: Callable[[], int], retry: RetryPolicy) -> None:
         self._client = client
@@ -131,15 +132,19 @@ class Table:
         }
         return islice(self._pages(query), limit or None)
 
-    def query_newest(self, index: str, held: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+    def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
         """At most ``limit`` entries of a list index, newest first, with ``st`` from ``first`` to ``last`` (included).
 
-        ``held`` is the index's partition: attribute and value. The index lags behind the table.
+        ``partition`` is that of the index: attribute and value. The index lags behind the table.
         """
         query = {
             "IndexName": index,
-            "KeyConditionExpression": f"{held[0]} = :partition AND st BETWEEN :first AND :last",
-            "ExpressionAttributeValues": {":partition": {"S": held[1]}, ":first": {"S": first}, ":last": {"S": last}},
+            "KeyConditionExpression": f"{partition[0]} = :partition AND st BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {
+                ":partition": {"S": partition[1]},
+                ":first": {"S": first},
+                ":last": {"S": last},
+            },
             "ScanIndexForward": False,
             "Limit": limit,
         }
@@ -156,12 +161,12 @@ class Table:
             }
         )
 
-    def query_index(self, index: str, held: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+    def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
         """At most ``limit`` entries of a list index after position ``after``, expired ones too."""
-        values = {":partition": {"S": held[1]}, ":after": {"S": after or ""}}
+        values = {":partition": {"S": partition[1]}, ":after": {"S": after or ""}}
         query = {
             "IndexName": index,
-            "KeyConditionExpression": f"{held[0]} = :partition" + (" AND st > :after" if after else ""),
+            "KeyConditionExpression": f"{partition[0]} = :partition" + (" AND st > :after" if after else ""),
             "ExpressionAttributeValues": values if after else {":partition": values[":partition"]},
             "Limit": limit,
         }
@@ -176,93 +181,19 @@ class Table:
             count += 1
         return count
 
-    def put(self, item: Item) -> Action:
-        """An action: writes the item, over any other."""
-        return {"Put": {"Item": item}}
-
-    def put_new(self, item: Item, unlike: str | None = None) -> Action:
-        """An action: writes the item if there is none, or one whose attribute ``unlike`` has another value."""
-        values, condition = {":0": {"N": str(self.now() // 1000)}}, "attribute_not_exists(pk) OR expires <= :0"
-        if unlike:
-            values[":1"] = item[unlike]
-            condition += f" OR {unlike} <> :1"
-        words = {"ConditionExpression": condition, "ExpressionAttributeValues": values}
-        return {"Put": {"Item": item, **words, **_RETURN_OLD}}
-
-    def update(self, where: Item, before: Item, after: Item, held: Mapping[str, Any]) -> Action:
-        """An action: writes the differences between ``before`` and ``after``, if the item exists and matches ``held``.
-
-        None in ``held`` means that the attribute must be absent. Unchanged attributes are not written, so an index that
-        holds only those costs nothing.
-        """
-        words = _Placeholders()
-        expires = words.name("expires")
-        condition = [*_conditions(words, held), f"{expires} > {words.value({'N': str(self.now() // 1000)})}"]
-        return {
-            "Update": {
-                "Key": {"pk": where["pk"], "sk": where["sk"]},
-                "UpdateExpression": _change(words, before, after) or f"SET {expires} = {expires}",
-                "ConditionExpression": " AND ".join(condition),
-                "ExpressionAttributeNames": words.resolver,
-                "ExpressionAttributeValues": words.values,
-                **_RETURN_OLD,
-            }
-        }
-
-    def count(self, where: Item, attribute: str, limit: int, *, expires: int, by: int = 1) -> Action:
-        """An action: adds ``by`` to a number, absent is 0, if the result is at most ``limit``.
-
-        ``by`` must be at most ``limit``.
-        """
-        values = {":one": {"N": str(by)}, ":limit": {"N": str(limit - by + 1)}, ":expires": {"N": str(expires)}}
-        return {
-            "Update": {
-                "Key": where,
-                "UpdateExpression": "SET #expires = :expires ADD #number :one",
-                "ConditionExpression": "attribute_not_exists(#number) OR #number < :limit",
-                "ExpressionAttributeNames": {"#number": attribute, "#expires": "expires"},
-                "ExpressionAttributeValues": values,
-            }
-        }
-
-    def check(self, where: Item, held: Mapping[str, Any]) -> Action:
-        """An action: writes nothing, and fails the others unless the item exists and matches ``held``."""
-        words = _Placeholders()
-        return {
-            "ConditionCheck": {
-                "Key": {"pk": where["pk"], "sk": where["sk"]},
-                "ConditionExpression": " AND ".join(_conditions(words, held)),
-                "ExpressionAttributeNames": words.resolver,
-                "ExpressionAttributeValues": words.values,
-            }
-        }
-
-    def delete(self, where: Item, held: Mapping[str, Any]) -> Action:
-        """An action: deletes the item, if it matches ``held`` or does not exist."""
-        words = _Placeholders()
-        condition = " AND ".join(_conditions(words, held))
-        return {
-            "Delete": {
-                "Key": {"pk": where["pk"], "sk": where["sk"]},
-                "ConditionExpression": f"attribute_not_exists(pk) OR ({condition})",
-                "ExpressionAttributeNames": words.resolver,
-                "ExpressionAttributeValues": words.values,
-            }
-        }
-
     def write(self, *actions: Action) -> WriteConflict | None:
-        """Does all actions or none. Returns None on success, a WriteConflict when a condition did not hold."""
-        return self._retry_policy.call(partial(self._write, actions))
+        requests = [_request(action, self.now() // 1000) for action in actions]
+        return self._retry_policy.call(partial(self._write, requests))
 
-    def _write(self, actions: tuple[Action, ...]) -> WriteConflict | None:
+    def _write(self, requests: Sequence[Request]) -> WriteConflict | None:
         try:
-            if len(actions) == 1:
-                self._write_one(actions[0])
+            if len(requests) == 1:
+                self._write_one(requests[0])
             else:
-                named = [{kind: {"TableName": self._name, **one[kind]} for kind in one} for one in actions]
+                named = [{kind: {"TableName": self._name, **one[kind]} for kind in one} for one in requests]
                 self._client.transact_write_items(TransactItems=named)  # type: ignore[arg-type]
         except ClientError as error:
-            refusal = _refusal(error, len(actions))
+            refusal = _refusal(error, len(requests))
             if refusal is None and _is_invalid(error):
                 raise ValueError("the table cannot store this") from error
             if refusal is None:
@@ -270,13 +201,13 @@ class Table:
             return refusal
         return None
 
-    def _write_one(self, action: Action) -> None:
+    def _write_one(self, request: Request) -> None:
         calls: dict[str, Callable[..., object]] = {
             "Put": self._client.put_item,
             "Update": self._client.update_item,
             "Delete": self._client.delete_item,
         }
-        for kind, parameters in action.items():
+        for kind, parameters in request.items():
             calls[kind](TableName=self._name, **parameters)
 
     def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
@@ -313,6 +244,75 @@ class _Placeholders:
 _RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
+def _request(action: Action, now_s: int) -> Request:
+    """An action as DynamoDB takes it, without the table's name."""
+    match action:
+        case Put(item):
+            return {"Put": {"Item": item}}
+        case PutNew():
+            return {"Put": _put_new(action, now_s)}
+        case Update():
+            return {"Update": _update(action, now_s)}
+        case Count():
+            return {"Update": _count(action)}
+        case Check(where, expected):
+            return {"ConditionCheck": _conditional(where, expected)}
+        case Delete(where, expected):
+            words = _conditional(where, expected)
+            return {
+                "Delete": words
+                | {"ConditionExpression": f"attribute_not_exists(pk) OR ({words['ConditionExpression']})"}
+            }
+
+
+def _put_new(action: PutNew, now_s: int) -> dict[str, Any]:
+    values, condition = {":0": {"N": str(now_s)}}, "attribute_not_exists(pk) OR expires <= :0"
+    if action.unlike:
+        values[":1"] = action.item[action.unlike]
+        condition += f" OR {action.unlike} <> :1"
+    words = {"ConditionExpression": condition, "ExpressionAttributeValues": values}
+    return {"Item": action.item, **words, **_RETURN_OLD}
+
+
+def _update(action: Update, now_s: int) -> dict[str, Any]:
+    words = _Placeholders()
+    expires = words.name("expires")
+    condition = [*_conditions(words, action.expected), f"{expires} > {words.value({'N': str(now_s)})}"]
+    return {
+        "Key": _key(action.where),
+        "UpdateExpression": _change(words, action.before, action.after) or f"SET {expires} = {expires}",
+        "ConditionExpression": " AND ".join(condition),
+        "ExpressionAttributeNames": words.resolver,
+        "ExpressionAttributeValues": words.values,
+        **_RETURN_OLD,
+    }
+
+
+def _count(action: Count) -> dict[str, Any]:
+    numbers = {":by": action.by, ":limit": action.limit - action.by + 1, ":expires": action.expires}
+    return {
+        "Key": action.where,
+        "UpdateExpression": "SET #expires = :expires ADD #number :by",
+        "ConditionExpression": "attribute_not_exists(#number) OR #number < :limit",
+        "ExpressionAttributeNames": {"#number": action.attribute, "#expires": "expires"},
+        "ExpressionAttributeValues": {name: {"N": str(number)} for name, number in numbers.items()},
+    }
+
+
+def _conditional(where: Item, expected: Mapping[str, Any]) -> dict[str, Any]:
+    words = _Placeholders()
+    return {
+        "Key": _key(where),
+        "ConditionExpression": " AND ".join(_conditions(words, expected)),
+        "ExpressionAttributeNames": words.resolver,
+        "ExpressionAttributeValues": words.values,
+    }
+
+
+def _key(where: Item) -> Item:
+    return {"pk": where["pk"], "sk": where["sk"]}
+
+
 def _change(words: _Placeholders, before: Item, after: Item) -> str:
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changed.items()]
@@ -321,10 +321,10 @@ def _change(words: _Placeholders, before: Item, after: Item) -> str:
     return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)
 
 
-def _conditions(words: _Placeholders, held: Mapping[str, Any]) -> list[str]:
+def _conditions(words: _Placeholders, expected: Mapping[str, Any]) -> list[str]:
     return [
         f"attribute_not_exists({words.name(name)})" if value is None else f"{words.name(name)} = {words.value(value)}"
-        for name, value in held.items()
+        for name, value in expected.items()
     ]
 
 

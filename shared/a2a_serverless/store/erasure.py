@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.store.dynamodb import Table
+    from a2a_serverless.store.table import Table
 
 PAGE: Final = 100
 

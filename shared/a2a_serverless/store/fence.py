@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.table import Check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.store.dynamodb import Action, Table
+    from a2a_serverless.store.table import Action, Table
 
 
 class Fence:
@@ -31,7 +32,7 @@ class Fence:
     @property
     def check(self) -> Action:
         """An action that fails the others of its transaction if the run has lost the task."""
-        return self._table.check(self._place, self._held)
+        return Check(self._place, self._held)
 
     def checks(self) -> list[Action]:
         """The check, unless the run's lease lasts."""

@@ -8,12 +8,13 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.model import check_readable
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, close_cursor
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.table import Count, Delete, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Action, Table
 
 DAY_S: Final = 86_400
 
@@ -31,8 +32,8 @@ class PushStore:
         check_readable(config.config_id)
         old, new = items.head_item(before), items.head_item(after)
         refusal = self._table.write(
-            self._table.update(items.make_place(keys.task(before.key), keys.HEAD), old, new, {"rev": old.get("rev")}),
-            *config_actions(self._table, after, config, cursor, replaced),
+            Update(items.make_place(keys.task(before.key), keys.HEAD), old, new, {"rev": old.get("rev")}),
+            *config_actions(after, config, cursor, replaced),
         )
         if refusal is None:
             return True
@@ -43,11 +44,11 @@ class PushStore:
         """Deletes a cursor's configuration and closes the cursor. False when the cursor no longer equals ``before``."""
         after = close_cursor(before)
         refusal = self._table.write(
-            self._table.delete(
+            Delete(
                 items.make_place(keys.task(key), keys.push(before.config_id)),
                 {"incarnation": {"S": before.incarnation}},
             ),
-            _move_action(self._table, key, before, after),
+            _move_action(key, before, after),
         )
         return refusal is None or self.get_cursor(key, before.config_id) == after
 
@@ -73,7 +74,7 @@ class PushStore:
 
     def move_cursor(self, key: TaskKey, before: Cursor, after: Cursor) -> bool:
         """Replaces the cursor if it equals ``before`` (or ``after`` already); False otherwise. Never recreates one."""
-        refusal = self._table.write(_move_action(self._table, key, before, after))
+        refusal = self._table.write(_move_action(key, before, after))
         if refusal is None:
             return True
         found = refusal.found[0]
@@ -83,12 +84,12 @@ class PushStore:
         """Deletes the configuration and the cursor of that incarnation. Nothing happens if they are absent."""
         held = {"incarnation": {"S": incarnation}}
         places = [items.make_place(keys.task(key), sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
-        self._table.write(*(self._table.delete(place, held) for place in places))
+        self._table.write(*(Delete(place, held) for place in places))
 
     def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         """Stores an attempt and its result. Idempotent."""
         sk = keys.attempt(attempt.config_id, attempt.n, attempt.k, attempt.at)
-        self._table.write(self._table.put(items.make_item(keys.task(key), sk, expires, items.record_item(attempt))))
+        self._table.write(Put(items.make_item(keys.task(key), sk, expires, items.record_item(attempt))))
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
         """All attempts of a task, oldest first within each config."""
@@ -98,7 +99,7 @@ class PushStore:
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         """Counts a webhook of the task's owner on ``day`` (days since the epoch). False when ``limit`` is reached."""
         place = items.make_place(keys.owner(key), keys.webhooks(day))
-        return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S)) is None
+        return self._table.write(Count(place, "used", limit, (day + 2) * DAY_S)) is None
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         """The challenges that webhooks of the task's owner have sent to a host."""
@@ -114,7 +115,7 @@ class PushStore:
         held = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
         fresh = before == ChallengeState()
-        action = self._table.put_new(item) if fresh else self._table.update(item, old, new | ends, held)
+        action = PutNew(item) if fresh else Update(item, old, new | ends, held)
         return self._table.write(action) is None or self.get_challenge_state(key, host) == after
 
     def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
@@ -130,23 +131,21 @@ def cursor_item(shard: int, cursor: Cursor) -> Item:
     return items.record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": held}})
 
 
-def config_actions(
-    table: Table, head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None
-) -> list[Action]:
+def config_actions(head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None) -> list[Action]:
     """The actions that write a configuration and its cursor."""
     check_readable(config.config_id)
     pk, shard = keys.task(head.key), keys.shard(head.key)
     new = items.make_item(pk, keys.cursor(cursor.config_id), head.expires, cursor_item(shard, cursor))
     return [
-        table.put_new(
+        PutNew(
             items.make_item(pk, keys.push(config.config_id), head.expires, items.record_item(config)), "incarnation"
         ),
-        _move_action(table, head.key, replaced, cursor) if replaced else table.put_new(new),
+        _move_action(head.key, replaced, cursor) if replaced else PutNew(new),
     ]
 
 
-def _move_action(table: Table, key: TaskKey, before: Cursor, after: Cursor) -> Action:
+def _move_action(key: TaskKey, before: Cursor, after: Cursor) -> Action:
     """An action: the cursor becomes ``after``, if every field is still as in ``before``."""
     place, shard = items.make_place(keys.task(key), keys.cursor(before.config_id)), keys.shard(key)
     old, new = cursor_item(shard, before), cursor_item(shard, after)
-    return table.update(place, old, new, {name: old.get(name) for name in items.names_of(before)})
+    return Update(place, old, new, {name: old.get(name) for name in items.names_of(before)})

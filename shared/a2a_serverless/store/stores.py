@@ -13,6 +13,7 @@ from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import dump_json
+from a2a_serverless.store.table import Count, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.domain.records import TaskEntry
-    from a2a_serverless.store.dynamodb import Table
     from a2a_serverless.store.items import Item
+    from a2a_serverless.store.table import Table
 
 
 class Publications:
@@ -36,7 +37,7 @@ class Publications:
     def publish(self, name: str, document: Json) -> None:
         """Stores a document."""
         body = {"body": {"S": dump_json(document)}}
-        self._table.write(self._table.put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
+        self._table.write(Put(items.make_item(keys.PUBLIC, keys.document(name), None, body)))
 
     def get_document(self, name: str) -> Json:
         """The document, or None."""
@@ -88,10 +89,10 @@ class OwnerStore:
         """Replaces the bucket if it equals ``before``; False when it does not, or when that is not known."""
         item = items.make_item(keys.owner(principal), keys.SHARE, self._expires(), _bucket_item(after))
         if before is None:
-            return self._table.write(self._table.put_new(item)) is None
+            return self._table.write(PutNew(item)) is None
         held = _bucket_item(before)
         change = {**_bucket_item(after), "expires": item["expires"]}
-        return self._table.write(self._table.update(item, held, change, held)) is None
+        return self._table.write(Update(item, held, change, held)) is None
 
     def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
         """The owner's unfinished tasks as last counted, or None."""
@@ -106,14 +107,12 @@ class OwnerStore:
         said: Item = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
         if counted.more:
             said["more"] = {"BOOL": True}
-        self._table.write(
-            self._table.put(items.make_item(keys.owner(principal), keys.UNFINISHED, self._expires(), said))
-        )
+        self._table.write(Put(items.make_item(keys.owner(principal), keys.UNFINISHED, self._expires(), said)))
 
     def lease_stream(self, principal: Principal, name: str, until: int) -> None:
         """Counts a stream of the owner's as open until ``until`` (ms). A further call replaces that time."""
         for pk in (keys.owner(principal), keys.OPEN):
-            self._table.write(self._table.put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
+            self._table.write(Put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
 
     def release_stream(self, principal: Principal, name: str) -> None:
         """Removes a stream. Nothing happens if it is absent."""
@@ -129,7 +128,7 @@ class OwnerStore:
         if size > limit:
             return False
         place = items.make_place(keys.owner(principal), keys.uploads(day))
-        return self._table.write(self._table.count(place, "used", limit, expires=(day + 2) * DAY_S, by=size)) is None
+        return self._table.write(Count(place, "used", limit, (day + 2) * DAY_S, by=size)) is None
 
     def _expires(self) -> int:
         return self._now() // 1000 + KEPT_S
@@ -162,15 +161,13 @@ class BreakerStore:
         from a2a_serverless.domain.circuit_breaker import FORGET_MS
 
         expires = (open_breaker.until + FORGET_MS) // 1000
-        self._table.write(
-            self._table.put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker)))
-        )
+        self._table.write(Put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker))))
 
     def claim_try(self, host: str, holder: str, until: int) -> bool:
         """Claims the one try at a host that has to wait, until ``until`` (ms). False if another one holds it."""
         claim = {"holder": {"S": holder}}
         item = items.make_item(keys.host(host), keys.TRY, -(-until // 1000), claim)
-        if self._table.write(self._table.put_new(item)) is None:
+        if self._table.write(PutNew(item)) is None:
             return True
         found = self._table.get(keys.host(host), keys.TRY)  # the answer to the write may have been lost
         return found is not None and found["holder"] == claim["holder"]

@@ -17,6 +17,7 @@ from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
+from a2a_serverless.store.table import Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.records import Admit, DueItem, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
-    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.table import Action, Table
 
 REREADS: Final = 5
 
@@ -51,8 +52,8 @@ class TaskLog:
         head, record = opening.head, opening.idempotency
         check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
-            self._table.put_new(self._event_item(head.key, opening.event, head.expires)),
-            self._table.put_new(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
+            PutNew(self._event_item(head.key, opening.event, head.expires)),
+            PutNew(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
             *self._idempotency_actions(head, record),
             *self._config_actions(head, opening.pushes),
         ]
@@ -142,8 +143,8 @@ class TaskLog:
         """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
         before, after = items.head_item(change.before), items.head_item(change.after)
         refusal = self._table.write(
-            self._table.put_new(self._event_item(change.before.key, change.event, change.after.expires)),
-            self._table.update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
+            PutNew(self._event_item(change.before.key, change.event, change.after.expires)),
+            Update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
             *self._idempotency_actions(change.after, record),
         )
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
@@ -158,13 +159,13 @@ class TaskLog:
         if fence.is_lost():
             return False
         chunk = self._event_item(head.key, event, head.expires)
-        refusal = self._table.write(self._table.put_new(chunk), *fence.checks())
+        refusal = self._table.write(PutNew(chunk), *fence.checks())
         return refusal is None or self._is_own(head.key, event, refusal)
 
     def update_head(self, before: Head, after: Head) -> bool:
         """Updates the head without an event (lease, due time). False as in ``append``."""
         place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
-        refusal = self._table.write(self._table.update(place, old, new, {"rev": old.get("rev")}))
+        refusal = self._table.write(Update(place, old, new, {"rev": old.get("rev")}))
         if refusal is None:
             return True
         found = self._found(place, refusal)
@@ -192,7 +193,7 @@ class TaskLog:
         times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
         error = {"error": {"S": result.error}} if result.error else {}
         item = items.make_item(*place, head.expires, {"name": {"S": name}, **times, **error, **body})
-        refusal = self._table.write(self._table.put_new(item), *fence.checks())
+        refusal = self._table.write(PutNew(item), *fence.checks())
         if refusal is None:
             return result
         found = self._found(item, refusal)
@@ -203,7 +204,7 @@ class TaskLog:
         key = head.key
         said = {"task": {"S": path(*key)}, "call": {"S": call}}
         item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
-        return self._table.write(self._table.put(item), *Fence(self._table, head).checks()) is None
+        return self._table.write(Put(item), *Fence(self._table, head).checks()) is None
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and the call that a callback address belongs to, or None."""
@@ -222,7 +223,7 @@ class TaskLog:
         item = self._table.get(*due.item_key)
         at = item and item.get("due_at")
         if item and at and at["S"] <= keys.moment(now):
-            self._table.write(self._table.update(item, item, item | items.postpone_item(item, now), {"due_at": at}))
+            self._table.write(Update(item, item, item | items.postpone_item(item, now), {"due_at": at}))
 
     def _matching(self, head: Head, after: int, events: list[Event]) -> list[Event]:
         """The events after ``after``, up to the head: a query may see only one half of a transaction."""
@@ -257,14 +258,14 @@ class TaskLog:
         if record is None:
             return []
         pk = keys.idempotency(head.key, record.agent, record.message_id)
-        return [self._table.put_new(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]
+        return [PutNew(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]
 
     def _config_actions(self, head: Head, pushes: Iterable[tuple[PushConfig, Cursor]]) -> list[Action]:
         if not pushes:
             return []
         from a2a_serverless.store.push_store import config_actions
 
-        return [action for config, cursor in pushes for action in config_actions(self._table, head, config, cursor)]
+        return [action for config, cursor in pushes for action in config_actions(head, config, cursor)]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
+from a2a_serverless.store.table import Put, PutNew, Update
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.values import ValueScope
-    from a2a_serverless.store.dynamodb import Action, Table
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.table import Action, Table
 
 MINUTE_S: Final = 60  # more than clocks differ
 _OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had
@@ -80,10 +81,10 @@ class ValueStore:
 
     def _replacing(self, item: Item, expected: str | None) -> Action:
         if expected is None:
-            return self._table.put(item)
+            return Put(item)
         if expected == "":
-            return self._table.put_new(item)
-        return self._table.update(item, _OPTIONAL, _attributes(item), {"version": {"S": expected}})
+            return PutNew(item)
+        return Update(item, _OPTIONAL, _attributes(item), {"version": {"S": expected}})
 
     def _text_of(self, item: Item) -> StoredText:
         known = items.readable(item)
