@@ -59,8 +59,7 @@ class Endings:
     ) -> None:
         self._loop, self._steps, self._now, self._record = loop, steps, now, record
         self._last = max((result.sequence for result in steps.values()), default=0)
-        numbers = {result.sequence: path_of(name) for name, result in steps.items() if result.sequence}
-        self._paths = {number: path for number, path in numbers.items() if not self._is_inside_stored(path)}
+        self._paths = {result.sequence: path_of(name) for name, result in steps.items() if result.sequence}
         self._to_come = sorted(self._paths)
         self._ended: dict[int, asyncio.Future[None]] = {}
         self._gates: dict[asyncio.Future[None], str] = {}
@@ -235,10 +234,6 @@ class Endings:
 
     def _is_next(self, number: int) -> bool:
         return not self._to_come or number <= self._to_come[0]
-
-    def _is_inside_stored(self, path: str) -> bool:
-        names = path.split(SEPARATOR)
-        return any(SEPARATOR.join(names[:end]) in self._steps for end in range(1, len(names)))
 
     def _seconds_to_next(self) -> float | None:
         now = self._now()
