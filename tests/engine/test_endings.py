@@ -82,3 +82,22 @@ def test_rule_07_new_code_that_comes_no_more_to_what_ended_first_goes_on_with_wh
     harness.deploy(agent_of(second))
     assert harness.send("yes", task_id=task.id).said == "slow new yes"
     assert done == ["quick", "slow", "new"]
+
+
+def test_a_step_that_works_on_after_the_steps_inside_it_is_not_suspended_for_a_sleep_beside_it() -> None:
+    began = list[str]()
+
+    async def work(task: TaskContext) -> None:
+        async def outer() -> None:
+            began.append("outer")
+            await asyncio.gather(*(task.step(name, asyncio.sleep, 1) for name in ("one", "two")))
+            await asyncio.sleep(30)
+            await asyncio.gather(*(task.step(name, asyncio.sleep, 1) for name in ("three", "four", "five")))
+            await asyncio.sleep(30)
+
+        async with asyncio.TaskGroup() as both:
+            both.create_task(task.step("outer", outer))
+            both.create_task(task.sleep("nap", 600))
+
+    AgentTestHarness(agent_of(work)).send("go")
+    assert began == ["outer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.step_names import LIMIT, call_name, fit_name, join_path, path_of, raised_name, wait_name
+from a2a_serverless.domain.step_names import LIMIT, call_name, call_of, fit_name, join_path, path_of, raised_name, wait_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 
@@ -217,3 +217,11 @@ def test_the_path_of_each_stored_ending_is_read_from_its_name(path: str) -> None
     assert path_of(wait_name(path)) == path
     assert path_of(call_name(path).done) == path
     assert call_name("x").sent != call_name("x/sent").opened
+
+
+def test_each_record_of_a_call_has_a_name_of_its_own_from_which_the_call_is_read() -> None:
+    name = call_name("a/b")
+    records = {name.opened, name.sent, name.told, name.done, name.failed, name.answer("q"), name.answer_id("q")}
+    assert len(records) == 7
+    assert {call_of(record) for record in records} == {name}
+    assert call_of("a/b") is None
