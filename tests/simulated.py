@@ -8,6 +8,7 @@ chance decides among those that are due at one time; the same seed does the same
 from __future__ import annotations
 
 import heapq
+import os
 from concurrent.futures import Future, wait
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -91,6 +92,9 @@ class _ProcessThread(Thread):
         """Lives a life, in a thread of its own. It says itself when its thread may take the next one."""
         thread = cls.idle.pop() if cls.idle else cls()
         thread.lives.put(partial(life, thread))
+
+
+os.register_at_fork(after_in_child=_ProcessThread.idle.clear)  # a copy of the process has none of these threads
 
 
 @dataclass(frozen=True)

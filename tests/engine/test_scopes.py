@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.step_names import LIMIT, call_name, call_of, fit_name, join_path, path_of, raised_name, wait_name
+from a2a_serverless.domain.step_names import (
+    LIMIT,
+    call_name,
+    call_of,
+    fit_name,
+    join_path,
+    path_of,
+    raised_name,
+    wait_name,
+)
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 

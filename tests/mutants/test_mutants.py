@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
+from tests.echo import Writer
 from tests.mutants.areas import AREAS, LIBRARY, TESTS
 from tests.mutants.mutations import Mutant, choose, modules, mutants_of
 from tests.mutants.processes import Outcome, allow, next_done, start
 from tests.mutants.run import Trial, known_survivors, report
+from tests.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +81,21 @@ def test_what_never_ends_is_ended_and_what_fails_is_no_end() -> None:
 
     outcomes = {start(loop): Outcome.TIMED_OUT, start(lambda: 1 // 0): Outcome.CRASHED, start(str): Outcome.DONE}  # type: ignore[arg-type]
     assert dict(next_done() for _ in range(3)) == outcomes
+
+
+def test_a_simulated_world_lives_in_a_copy_of_a_process_that_has_played_one() -> None:
+    def play() -> None:
+        world = World([Writer(seconds=0).agent])
+        world.send("hello")
+        world.settle()
+
+    def play_in_time() -> None:
+        allow(10)
+        play()
+
+    play()
+    copy = start(play_in_time)
+    assert next_done() == (copy, Outcome.DONE)
 
 
 def test_the_share_counts_what_is_not_equivalent(capsys: pytest.CaptureFixture[str]) -> None:
