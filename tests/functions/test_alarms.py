@@ -26,7 +26,8 @@ RUNBOOK = ROOT / "docs/operate.md"
 
 def emitted() -> set[str]:
     """The names that code counts or measures."""
-    code = "\n".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
+    places = [*(ROOT / "shared").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
+    code = "\n".join(path.read_text() for path in places)
     counted = re.findall(r'(?:metrics\.|(?<!\.)\b)count\(\s*(?:context, [\w.]+, )?"([A-Za-z]+)"', code)
     measured = "".join(re.findall(r"metrics\.record\(\{[^}]*\}", code))
     return {*counted, *re.findall(r'"([A-Za-z]+)":', measured)}
