@@ -203,9 +203,9 @@ def operating(account: Account, street: Street) -> None:
 
 
 def erasing(account: Account) -> None:
-    """An operator erases a task, a context and an owner, once whatever ran has ended."""
+    """An operator erases a task, a context and an owner. Nothing has run lately, so no command waits for a worker."""
     for head in account.heads():
-        account.change(head, status_at={"N": "1"})
+        account.change(head, status_at={"N": "1"}, fence={"N": "0"})
     owner = f"{WHO.tenant}/{WHO.owner}"
     assert account.type("erase", "owner", owner, "--dry-run")["blobs"]
     working = account.send("image", {"text": "Draw a boat."})
