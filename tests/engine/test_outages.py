@@ -25,7 +25,7 @@ from a2a_serverless.testing import Counter
 from tests.contract.backends import NOW, memory
 from tests.contract.tasks import seen, taken
 from tests.echo import Writer, agent_of
-from tests.faults.plans import Broken, Frail
+from tests.faults.plans import At, Broken, Frail, fail
 from tests.simulated import Killed
 from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
@@ -147,6 +147,16 @@ def test_rule_06_a_run_that_is_not_told_that_it_has_taken_its_task_asks_until_it
     statuses = [event for event in events if isinstance(event, StatusEvent) and event.message is None]
     begun = [event for event in statuses if event.state is TaskState.WORKING]
     assert len(begun) == 1, "it says once that it works"
+
+
+def test_a_message_that_comes_before_a_run_knows_that_it_has_its_task_is_an_append_of_its_own() -> None:
+    world = Workers(Writer(seconds=1).work, At(1, late=True, what=fail, only="table.append"))
+    task_id = world.send("hello", push=False).id
+    world.plan(500, lambda: world.send("more", push=False, task_id=task_id))
+    world.settle()
+    assert_whole(world, task_id)
+    ids = [event.append_id for event in world.events(task_id)]
+    assert len(ids) == len({*ids})
 
 
 def test_rule_06_a_run_that_waits_for_a_store_keeps_its_lease_and_makes_the_very_call_again() -> None:

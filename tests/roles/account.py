@@ -1,6 +1,6 @@
 """A deployment in one process: the functions as the template sets them up, on an account that moto plays.
 
-Each function is made by its own composition root from the environment that the template gives it. API Gateway, the
+Each function is made by its own ``app.py`` from the environment that the template gives it. API Gateway, the
 queues' pollers, the table's stream and the clock are played here; requests of agents to each other, webhooks and models
 go over HTTP on this machine.
 """

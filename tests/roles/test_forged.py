@@ -37,7 +37,7 @@ def sha(text: str) -> str:
 
 
 def forge(account: Account, sk: str, **more: dict[str, Any]) -> None:
-    """Writes an item under ``ACCESS``, in the form that earlier releases read."""
+    """Writes an item under ``ACCESS``, which no function may take for a key or a token."""
     ends = str(int(time.time()) + 3_600)
     item = {"pk": {"S": "ACCESS"}, "sk": {"S": sk}, "v": {"N": "1"}, "made_at": {"N": "0"}, "expires": {"N": ends}}
     account.aws["dynamodb"].put_item(TableName=account.name("Table"), Item=item | OWNER | more)

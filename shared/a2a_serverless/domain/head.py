@@ -80,7 +80,7 @@ class Head(NamedTuple):
     def caller(self) -> Caller:
         """The caller in whose name the task's agent calls others, with no more scopes than the last message had.
 
-        For a head of an earlier release, without scopes: full use of this agent, and reading of all others.
+        For a head without scopes: full use of this agent, and reading of all others.
         """
         scopes = self.scopes.split() or (scope_of(self.agent, "operate"), f"{FULL_SCOPE}:{READ}")
         return Caller(Principal(self.key.tenant, self.key.owner), frozenset(scopes), key=self.api_key)
@@ -214,9 +214,9 @@ def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Cha
     return _ended(snapshot.head, event, trace)
 
 
-def start_run(snapshot: HeadSnapshot, *, now: int, by: str) -> Change:
-    """Takes a task to run it: ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    taken = resume_run(snapshot.head, now=now, by=by)
+def start_run(snapshot: HeadSnapshot, *, now: int, by: str, run: str = "") -> Change:
+    """Takes a task for ``run`` (default: ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
+    taken = resume_run(snapshot.head, now=now, by=run or by)
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
     return _change(taken._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
 

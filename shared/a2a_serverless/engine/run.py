@@ -274,7 +274,7 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
     events = loaded[1]
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = heads.start_run(snapshot, now=engine.now(), by=by)
+        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
         check_written(engine.log.append(change))
         resumed, events = change.after, [*events, change.event]
     else:

@@ -5,8 +5,7 @@ An exchange runs the application as far as its next message whenever that is ask
 then nothing in the application waits, because on Lambda its endpoints block.
 
 Mangum runs the application in an event loop, in which an inline agent could not run a loop of its own: asyncio allows
-one for each thread. A loop for each request would also add 0.25 ms to a warm GetTask of 0.3 ms; one that is kept adds
-0.02 ms (docs/adr/0012-one-asgi-application.md).
+one for each thread (docs/adr/0012-one-asgi-application.md).
 """
 
 from __future__ import annotations

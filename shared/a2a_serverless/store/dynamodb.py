@@ -80,7 +80,6 @@ class DynamoTable:
         self._retry_policy = retry
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
-        """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
         key = {"pk": {"S": pk}, "sk": {"S": sk}}
         read = partial(self._client.get_item, TableName=self._name, Key=key, ConsistentRead=consistent)
         answer = self._retry_policy.call(read)
@@ -90,10 +89,6 @@ class DynamoTable:
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        """The items of a partition from one sort key to another, both included; each page is strongly consistent.
-
-        At most ``limit`` items; 0 is all.
-        """
         values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
         query = {
             "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
@@ -104,10 +99,6 @@ class DynamoTable:
         return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
-        """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent.
-
-        With ``only``, just these attributes of them (``expires`` among them, or expired items are there, too).
-        """
         names = {f"#{name}": name for name in only}
         part = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
         return self._pages(
@@ -120,10 +111,6 @@ class DynamoTable:
         )
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
-        """The first entries of the due index between two times, oldest first. The index lags behind the table.
-
-        At most ``limit`` entries; 0 is all.
-        """
         query = {
             "IndexName": "due",
             "KeyConditionExpression": "due_shard = :shard AND due_at BETWEEN :since AND :until",
@@ -133,10 +120,6 @@ class DynamoTable:
         return islice(self._pages(query), limit or None)
 
     def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
-        """At most ``limit`` entries of a list index, newest first, with ``st`` from ``first`` to ``last`` (included).
-
-        ``partition`` is that of the index: attribute and value. The index lags behind the table.
-        """
         query = {
             "IndexName": index,
             "KeyConditionExpression": f"{partition[0]} = :partition AND st BETWEEN :first AND :last",
@@ -151,7 +134,6 @@ class DynamoTable:
         return list(islice(self._pages(query), limit))
 
     def list_keys(self, pk: str, prefix: str = "") -> Iterator[Item]:
-        """The keys of all items of a partition whose sort key begins with ``prefix``, expired ones too."""
         return self._raw_pages(
             {
                 "KeyConditionExpression": "pk = :pk" + (" AND begins_with(sk, :prefix)" if prefix else ""),
@@ -162,7 +144,6 @@ class DynamoTable:
         )
 
     def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
-        """At most ``limit`` entries of a list index after position ``after``, expired ones too."""
         values = {":partition": {"S": partition[1]}, ":after": {"S": after or ""}}
         query = {
             "IndexName": index,
@@ -173,7 +154,6 @@ class DynamoTable:
         return list(islice(self._raw_pages(query), limit))
 
     def erase(self, places: Iterable[Item]) -> int:
-        """Deletes items by their keys, without conditions; returns how many keys there were."""
         count = 0
         for place in places:
             key = {"pk": place["pk"], "sk": place["sk"]}

@@ -1,4 +1,1 @@
-"""The composition roots: build the use cases and handlers on the real adapters, one module for each function.
-
-Importing them opens, reads and connects nothing; each ``make_`` function does.
-"""
+"""What runs elsewhere than in the functions: a whole deployment in one process, and an operator's commands."""
