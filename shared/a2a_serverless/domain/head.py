@@ -215,7 +215,7 @@ def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Cha
 
 
 def start_run(snapshot: HeadSnapshot, *, now: int, by: str, run: str = "") -> Change:
-    """Takes a task for ``run`` (default: ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
+    """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
     taken = resume_run(snapshot.head, now=now, by=run or by)
     event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
     return _change(taken._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
