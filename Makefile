@@ -27,7 +27,7 @@ help: ## show this list
 
 .PHONY: setup
 setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run does nothing
-	@$(RUN)python -m a2a_serverless.stack.prepare
+	@$(RUN)python -m a2a_serverless_tools.stack.prepare
 
 $(VENV)/bin/python:
 	@echo "Making $(VENV)"
@@ -38,10 +38,13 @@ $(VENV)/bin/uv: requirements/uv.txt | $(VENV)/bin/python
 	@$(VENV)/bin/python -m pip install $(QUIET) --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(VENV)/.installed: requirements/dev.txt webhook_receiver/pyproject.toml | $(VENV)/bin/python $(UV)
+# The distributions of this checkout.
+DISTRIBUTIONS := . shared/a2a_serverless_frameworks shared/a2a_serverless_tools webhook_receiver
+
+$(VENV)/.installed: requirements/dev.txt $(DISTRIBUTIONS:%=%/pyproject.toml) | $(VENV)/bin/python $(UV)
 	@echo "Installing $< into $(VENV)"
 	@$(UV) pip install $(QUIET) --python $(VENV) --require-hashes -r $<
-	@$(UV) pip install $(QUIET) --python $(VENV) --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
+	@$(UV) pip install $(QUIET) --python $(VENV) --no-deps --no-build-isolation $(DISTRIBUTIONS:%=--editable ./%)
 	@touch $@
 
 .a2a/venvs/%/.installed: requirements/%.txt | $(VENV)/.installed
@@ -97,7 +100,7 @@ coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one
 frameworks: SEEDS ?= 10
 frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents of other frameworks, each in its environment: make frameworks SEEDS=3
 	@for name in $(FRAMEWORKS); do \
-	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable .; \
+	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable . --editable shared/a2a_serverless_frameworks; \
 	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _)*.py $(ARGS); \
 	done
 
@@ -107,7 +110,7 @@ LOWEST := adapters cli client contract dev domain engine handlers http_client pr
 .PHONY: lowest libraries
 lowest: .a2a/venvs/lowest/.installed ## run the tests with the lowest versions of everything that pyproject.toml allows
 	@echo "Installing the packages of this checkout into .a2a/venvs/lowest"
-	@$(UV) pip install $(QUIET) --python .a2a/venvs/lowest --no-deps --no-build-isolation --editable . --editable ./webhook_receiver
+	@$(UV) pip install $(QUIET) --python .a2a/venvs/lowest --no-deps --no-build-isolation $(DISTRIBUTIONS:%=--editable ./%)
 	.a2a/venvs/lowest/bin/pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder --ignore=tests/handlers/test_openapi.py \
 	  $(LOWEST:%=tests/%) $(ARGS)
 
@@ -139,7 +142,7 @@ mutants: SEED ?= 1
 mutants: COUNT ?= 500
 mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: make mutants SEED=2 COUNT=50 AREA=scopes
 	@for python in $(wildcard .a2a/venvs/framework-*/bin/python); do \
-	  $(UV) pip install --quiet --python $$python --no-deps --constraint requirements/dev.txt coverage --editable .; \
+	  $(UV) pip install --quiet --python $$python --no-deps --constraint requirements/dev.txt coverage --editable . --editable shared/a2a_serverless_frameworks; \
 	done
 	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.mutants.run $(AREA:%=--area %) --seed $(SEED) --count $(COUNT) $(ARGS)
 
@@ -207,9 +210,8 @@ build: $(ENVIRONMENTS) ## build the functions for AWS into .aws-sam/build, ready
 	@$(RUN)a2a-serverless build $(ARGS)
 
 .PHONY: wheel
-wheel: $(ENVIRONMENTS) ## build what would be published into dist/: the library and the receiver
-	@$(UV) build --quiet --out-dir dist .
-	@$(UV) build --quiet --out-dir dist webhook_receiver
+wheel: $(ENVIRONMENTS) ## build what would be published into dist/: a wheel and an sdist of each distribution
+	@for one in $(DISTRIBUTIONS); do $(UV) build --quiet --out-dir dist $$one; done
 
 .PHONY: demo up down logs
 demo: $(ENVIRONMENTS) ## run a chain of agents with signed webhooks on this machine
@@ -223,7 +225,7 @@ demo up down logs:
 invoke: FUNCTION ?= Worker
 invoke: EVENT ?= events/worker-message.json
 invoke: $(ENVIRONMENTS) ## run one function in Docker, on the local stack: make invoke FUNCTION=Worker EVENT=events/worker-message.json
-	@$(RUN)python -m a2a_serverless.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
+	@$(RUN)python -m a2a_serverless_tools.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
 
 .PHONY: bench
 bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: make bench ARGS="cold_start"
@@ -257,7 +259,8 @@ IN-LAMBDA := $(foreach name,boto3 botocore jmespath python-dateutil s3transfer s
 WITH-a2a-sdk := --group executors-1
 WITH-a2a-sdk-0.3 := --group executors-0-3
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-	--no-emit-package a2a-serverless --no-emit-package a2a-webhook-receiver \
+	--no-emit-package a2a-serverless --no-emit-package a2a-serverless-frameworks \
+	--no-emit-package a2a-serverless-tools --no-emit-package a2a-webhook-receiver \
 	--custom-compile-command "make lock"
 
 .PHONY: clean

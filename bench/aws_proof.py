@@ -32,12 +32,12 @@ from rich.console import Console
 from a2a_serverless.client import Client, HttpError, over_urllib, text_message
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
-from a2a_serverless.stack import local_stack, paths, processes, sam
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.emulator import aws_environment, start_emulator, without_aws
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.targets import Build, Target, this_machine
+from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.emulator import aws_environment, start_emulator, without_aws
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.targets import Build, Target, this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

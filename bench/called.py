@@ -19,9 +19,9 @@ from urllib.request import urlopen
 
 from a2a_serverless import Skill, Task, agent
 from a2a_serverless.client import Client, over_urllib, text_message
-from a2a_serverless.http.server import Server, listen
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.server import Server, listen
 from measuring import ROOT, Report, figure, goal, main
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT))
 
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemorySealer
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit
@@ -51,6 +50,7 @@ from a2a_serverless.store.payloads import PayloadStore, dump_event
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local
 from tests.contract.meter import Meter, metering

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.stack import local_stack, processes, sam
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import local_stack, processes, sam
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.targets import this_machine
 from chaos_clients import AGENT, Observed, Rounds, Store, receiving
 from faulty_proxy import FaultyProxy, Rates, serving
 from redeploy import checkout

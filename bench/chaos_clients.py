@@ -23,18 +23,18 @@ from measuring import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.client import Unreachable, over_urllib
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.stack import sam
 from a2a_serverless.store import keys
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore
+from a2a_serverless_tools.stack import sam
 from a2a_webhook_receiver.errors import Refused
 from a2a_webhook_receiver.keys import KeySet, parse_key_set
 from a2a_webhook_receiver.verifier import accept_challenge, authenticate, is_challenge, read_envelope

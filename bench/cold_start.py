@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_serverless.stack import paths
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import paths
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.targets import this_machine
 from measuring import ROOT, Report, cpu_ms, figure, goal, main, ratios, side_by_side
 from stand_in import running
 

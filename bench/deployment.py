@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from a2a_serverless import Agent, Skill
-from a2a_serverless.adapters.memory import MemoryQueues, MemoryResolver, MemorySealer
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Principal
@@ -19,6 +18,7 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfigura
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.tasks import RequestContext, TaskService, get, send
 from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.testing.memory import MemoryQueues, MemoryResolver, MemorySealer
 
 DAY_MS: Final = 86_400_000
 RUN_MS: Final = 900_000

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from a2a_serverless.stack.environments import package_index
+from a2a_serverless_tools.stack.environments import package_index
 from cold_start import environment, first_answer_ms, unzipped
 from measuring import ROOT, Report, figure, goal, main, ratios, side_by_side
 from projects import AGENT, make_project
@@ -23,9 +23,9 @@ from stand_in import running
 LIMIT: Final = 1.03
 PYTHON: Final = ROOT / ".a2a/venvs/bench-langgraph/bin/python"
 BUILD: Final = """
-from a2a_serverless.stack import paths
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import paths
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.targets import this_machine
 print(build(paths.find(), this_machine()).path)
 """
 ALONE, BESIDE = "without a LangGraph agent", "with a LangGraph agent"

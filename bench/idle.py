@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from a2a_serverless.domain.metrics import METRICS
-from a2a_serverless.stack.bases import parse_template
+from a2a_serverless_tools.stack.bases import parse_template
 from cost import PRICES, Item, standing
 from measuring import ROOT, Report, figure, goal, main
 

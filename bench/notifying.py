@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.egress import strict_ssl_context
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import MemoryMetrics, MemorySealer, MemoryTable
 from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain import head as heads
@@ -39,6 +38,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
+from a2a_serverless.testing.memory import MemoryMetrics, MemorySealer, MemoryTable
 from tests.adapters.strangers import authority, server_context
 
 if TYPE_CHECKING:

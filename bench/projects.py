@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.stack.new_project import create
+from a2a_serverless_tools.stack.new_project import create
 from measuring import ROOT
 
 if TYPE_CHECKING:

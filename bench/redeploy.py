@@ -40,10 +40,10 @@ from a2a_serverless.protocol.v1 import (
     TaskPushNotificationConfig,
     TaskState,
 )
-from a2a_serverless.stack import local_stack, paths, processes, sam
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.targets import Build, this_machine
+from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.targets import Build, this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

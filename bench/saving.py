@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.protocol.v1 import SendMessageRequest, Task
-from a2a_serverless.stack import processes
+from a2a_serverless_tools.stack import processes
 from measuring import ROOT, Report, figure, goal, main
 from projects import AGENT, agent_file, make_project
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.stack import processes
+from a2a_serverless_tools.stack import processes
 from measuring import ROOT, Report, figure, goal, main, ratios
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext, TaskState
-from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.testing.memory import MemoryTable
 from capacity import counted, database
 from cost import PRICES
 from deployment import SKILL, Deployment, deployed

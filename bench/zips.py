@@ -11,9 +11,9 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING
 
-from a2a_serverless.stack import paths, sam
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import paths, sam
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.targets import this_machine
 from cold_start import compiled
 from measuring import Figure, Report, figure, goal, main
 

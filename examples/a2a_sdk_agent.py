@@ -6,7 +6,7 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 
 from a2a_serverless import Skill
-from a2a_serverless.ext.a2a_sdk import from_executor
+from a2a_serverless_frameworks.a2a_sdk import from_executor
 
 
 class Tailor(AgentExecutor):

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from a2a_serverless.ext.langgraph import agent
+from a2a_serverless_frameworks.langgraph import agent
 
 
 class Order(MessagesState):

@@ -8,7 +8,7 @@ import os
 
 from pydantic_ai import Agent
 
-from a2a_serverless.ext.pydantic_ai import agent
+from a2a_serverless_frameworks.pydantic_ai import agent
 
 shop = Agent(
     os.environ.get("MODEL", "test"),

@@ -8,7 +8,7 @@ import os
 from strands import Agent, ToolContext, tool
 from strands.models import Model
 
-from a2a_serverless.ext.strands import agent
+from a2a_serverless_frameworks.strands import agent
 
 
 @tool

@@ -1,13 +1,13 @@
-"""Stores in memory that only tests need, besides those of ``a2a_serverless.adapters.memory``."""
+"""Stores in memory that only tests need, besides those of ``a2a_serverless.testing.memory``."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.stores import OwnerStore
+from a2a_serverless.testing.memory import MemoryItems
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from a2a_serverless.agent_loader import MANIFEST, describe, write_manifest
-from a2a_serverless.project import read_project
+from a2a_serverless_tools.project import read_project
 
 
 @cache

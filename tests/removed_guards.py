@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain import delivery, head
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -24,7 +23,8 @@ from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.delivery_attempts import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
-from a2a_serverless.wiring import in_process
+from a2a_serverless.testing import deployment as in_process
+from a2a_serverless.testing.memory import MemoryKeyRingStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

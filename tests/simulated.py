@@ -20,11 +20,11 @@ from threading import Lock, Thread, current_thread
 from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
-from a2a_serverless.adapters.memory import MemoryItems, MemoryQueues
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.loop import play
-from a2a_serverless.testing import START, SimulatedLoop, _AtOnce
-from a2a_serverless.wiring.in_process import VISIBILITY_S, InProcessDeployment
+from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
+from a2a_serverless.testing.harness import START, SimulatedLoop, _AtOnce
+from a2a_serverless.testing.memory import MemoryItems, MemoryQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

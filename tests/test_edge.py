@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import ValidationError
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge, HttpResponse, conforming, form_of
 from tests.handlers.requests import BINDINGS, Names

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from a2a_serverless.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.library import CHECKOUT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-LIBRARY: Final = ROOT / "shared" / "a2a_serverless"
+PACKAGES: Final = ("shared/a2a_serverless", "shared/a2a_serverless_frameworks", "shared/a2a_serverless_tools")
 FOLDERS: Final = ("shared", "functions", "webhook_receiver", "bench", "examples", "tests")
 
 # Retired words of the project's own, and their standard terms.
@@ -83,7 +83,7 @@ def test_no_identifier_has_a_retired_word_in_it(folder: str) -> None:
 
 def test_no_two_classes_of_the_library_have_one_name() -> None:
     places = defaultdict(list)
-    for path, tree in sources("shared/a2a_serverless"):
+    for path, tree in sources(*PACKAGES):
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and VERSIONS not in path.parts:
                 places[node.name].append(str(path))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.project import LIMIT, ProjectError, find_project, local_otel, otel_variables, read_project
+from a2a_serverless_tools.project import LIMIT, ProjectError, find_project, local_otel, otel_variables, read_project
 
 WHOLE = """
 [project]

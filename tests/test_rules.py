@@ -56,9 +56,15 @@ def test_no_test_is_named_after_a_rule_that_does_not_exist() -> None:
 
 @cache
 def modules(folder: str = "") -> list[tuple[str, ast.Module]]:
-    """Returns the modules below a folder of the package, with their paths in it."""
-    paths = sorted((PACKAGE / folder).rglob("*.py"))
-    return [(path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())) for path in paths]
+    """Returns the modules below a folder of the runtime, with their paths in it; by default also all other packages."""
+    roots = [PACKAGE] if folder else [PACKAGE, *PACKAGE.parent.glob(f"{PACKAGE.name}_*")]
+    paths = [path for root in roots for path in sorted((root / folder).rglob("*.py"))]
+    return [(_place(path), ast.parse(path.read_text())) for path in paths]
+
+
+def _place(path: Path) -> str:
+    root = PACKAGE if path.is_relative_to(PACKAGE) else PACKAGE.parent
+    return path.relative_to(root).as_posix()
 
 
 def imports(tree: ast.Module) -> set[str]:
@@ -130,10 +136,10 @@ OUTBOUND: Final = {
     "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
     "http_client/transport.py": "requests of ours, to addresses of the operator's",
     "http/runtime.py": "Lambda's own Runtime API",
-    "dev/receivers.py": "whether a receiver on this machine listens again, at 127.0.0.1 only",
-    "stack/invoke.py": "a function in Docker: Docker's bridge to the emulator, on a user's machine",
-    "stack/processes.py": "the local stack, on a user's machine",
-    "http/server.py": "none: it listens on this machine, and asks how far the head of a request has come",
+    "a2a_serverless_tools/dev/receivers.py": "whether a receiver on this machine listens again, at 127.0.0.1 only",
+    "a2a_serverless_tools/stack/invoke.py": "a function in Docker: Docker's bridge to the emulator",
+    "a2a_serverless_tools/stack/processes.py": "the local stack, on a user's machine",
+    "a2a_serverless_tools/local/server.py": "none: it listens, and asks how far the head of a request is",
 }
 
 
@@ -143,13 +149,13 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 
 
 VERSIONED: Final = {
-    "cli": "a user at the edge",
+    "a2a_serverless_tools": "a user at the edge",
     "client": "a client at its own edge",
     "domain/push.py": "the version of the webhook's registration is stored with it",
     "http": "the edge",
     "protocol": "the models and codecs of each version",
     "services/publish.py": "the versions that a card offers",
-    "testing.py": "a client for the test harness",
+    "testing": "a client for the test harness",
 }
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
@@ -28,8 +27,9 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
-from a2a_serverless.testing import START, Counter, OwnAgents
-from a2a_serverless.wiring.in_process import Adapters
+from a2a_serverless.testing.deployment import Adapters
+from a2a_serverless.testing.harness import START, Counter, OwnAgents
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
 from tests.faults.plans import Broken, Faults, Frail, NoFaults
 from tests.protocol.schema import assert_notification
 from tests.simulated import InstanceClock, Instances, Killed, Scheduler, SharedQueues, next_due

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from a2a_serverless import Agent, Skill, TaskContext
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
@@ -31,6 +30,7 @@ from a2a_serverless.http.lambda_proxy import Exchange
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.strict_json import LIMITS
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.edge import scope_of
 from tests.world import World
 

@@ -1,7 +1,7 @@
 """The api of ``a2a-serverless dev``: stores in memory, an echo agent of each kind, and no worker for the queue."""
 
 from a2a_serverless import Agent, Skill, TaskContext
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.local.deployment import LocalDeployment
 
 
 async def echo(task: TaskContext) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain.errors import Overloaded
@@ -21,7 +20,8 @@ from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
-from a2a_serverless.testing import START
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

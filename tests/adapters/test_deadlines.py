@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.adapters.oidc import fetch_document
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import Client, ClientRequest, ClientResponse, discover, over_urllib
@@ -17,7 +16,8 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.testing import START
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryTable
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.adapters.test_callback_verifier import THEIRS, expected, signed
 

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.deployed_stack import DeployedStack
 from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 
 pytestmark = pytest.mark.enable_socket
 

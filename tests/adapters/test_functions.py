@@ -14,9 +14,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.deployed_stack import FUNCTION_TIMEOUT_S, invoke_function
-from a2a_serverless.domain.deployed import CommandFailed
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless_tools.operators.deployed import CommandFailed
+from a2a_serverless_tools.operators.deployed_stack import FUNCTION_TIMEOUT_S, invoke_function
 from tests.functions.template import functions
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SOURCES = Path(a2a_serverless.__file__).parent
 WORD = "c4n4ry"
 # What a laptop's programs log is for the person who started them.
-ELSEWHERE = ("cli", "stack", "client", "testing.py")
+ELSEWHERE = ("client", "testing")
 
 
 class Started:

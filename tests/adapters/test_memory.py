@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryTable
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryTable
 from tests.contract.tasks import KEY, chunk, opening, seen, writer
 
 WORK = WorkMessage(TaskKey("t", "o", "x"))

@@ -4,9 +4,9 @@ from hashlib import sha256
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.store.payloads import PayloadCorrupted, PayloadStore
+from a2a_serverless.testing.memory import MemoryBlobStore
 
 KEY = TaskKey("tenant", "own/er", "task")
 TEXT = "é" * 60

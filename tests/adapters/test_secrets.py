@@ -16,8 +16,8 @@ from a2a_serverless.adapters.key_ring import (
     is_valid_signature,
     load_key_ring,
 )
-from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
+from a2a_serverless.testing.memory import MemoryKeyRingStore
 from tests.adapters.clouds import cloud, error
 
 if TYPE_CHECKING:

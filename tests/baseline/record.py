@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from a2a_serverless.stack import paths
+from a2a_serverless_tools.stack import paths
 from tests.baseline.scenarios import NAMES, play
 from tests.baseline.talk import listening
 from tests.stack.local import running_stack

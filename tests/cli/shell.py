@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from a2a_serverless.cli.app import run
-from a2a_serverless.cli.options import CliContext
-from a2a_serverless.cli.terminal import Terminal
+from a2a_serverless_tools.cli.app import run
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.terminal import Terminal
 from tests.client.deployment import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.domain.deployed import StackName
-    from a2a_serverless.services.delivery_admin import Operations
     from a2a_serverless.store.api_keys import ApiKeyStore
+    from a2a_serverless_tools.operators.deliveries import Operations
+    from a2a_serverless_tools.operators.deployed import StackName
     from tests.client.deployment import Deployment
 
 

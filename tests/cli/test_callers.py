@@ -3,7 +3,7 @@ import json
 import pytest
 
 from a2a_serverless.domain.access import digest_of
-from a2a_serverless.domain.deployed import StackName, StackNotFound
+from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 from tests.doubles import MemoryApiKeyStore

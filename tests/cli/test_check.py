@@ -14,8 +14,6 @@ import pytest
 
 from a2a_serverless import Agent, TaskContext, settings
 from a2a_serverless.adapters.key_ring import Es256Keys
-from a2a_serverless.cli.check import STREAMED
-from a2a_serverless.cli.options import find_local_url
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Unauthenticated
@@ -23,6 +21,8 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.card_signatures import signature
 from a2a_serverless.services.publish import CardPublisher, publish, publish_cards
+from a2a_serverless_tools.cli.check import STREAMED
+from a2a_serverless_tools.cli.options import find_local_url
 from tests.cli.shell import Done, Shell
 from tests.client.deployment import BASE, STEP_MS, Deployment
 from tests.echo import Writer, agent_of

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from a2a_serverless.adapters.key_ring import KeyRingSigner
-from a2a_serverless.adapters.memory import MemoryKeyRingStore
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.services.delivery_admin import Operations
 from a2a_serverless.services.key_rotation import KeyRotation, describe, ensure_ring, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.testing.memory import MemoryKeyRingStore
+from a2a_serverless_tools.operators.deliveries import Operations
 from a2a_webhook_receiver.expectations import digest
 from a2a_webhook_receiver.http import create_app
 from a2a_webhook_receiver.inbox import Inbox

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from a2a_serverless.cli.demo import DemoInput, run_on_stack
-from a2a_serverless.cli.demo_run import DemoRun
-from a2a_serverless.cli.options import CliContext
-from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain.agent import Agent, TaskContext, TaskRejected
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import Paths
+from a2a_serverless_tools.cli.demo import DemoInput, run_on_stack
+from a2a_serverless_tools.cli.demo_run import DemoRun
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.terminal import Terminal
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import Paths
 from sample_agents.orchestrator import orchestrator
 from sample_agents.summary import summary
 from tests.client.deployment import BASE, Deployment, rpc

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from a2a_serverless.cli.demo_run import DemoRun, attribute_failure, keep_logs, options_of, running_stack
-from a2a_serverless.cli.options import CliContext
-from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.client import HttpError
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.http.server import listen
-from a2a_serverless.project import ProjectError
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import Paths
-from a2a_serverless.stack.processes import claim_port
+from a2a_serverless_tools.cli.demo_run import DemoRun, attribute_failure, keep_logs, options_of, running_stack
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.terminal import Terminal
+from a2a_serverless_tools.local.server import listen
+from a2a_serverless_tools.project import ProjectError
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import Paths
+from a2a_serverless_tools.stack.processes import claim_port
 from tests.stack.local import LocalStack
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.cli.files import save
-from a2a_serverless.cli.formatting import artifact_text, result_text, size_words
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless_tools.cli.files import save
+from a2a_serverless_tools.cli.formatting import artifact_text, result_text, size_words
 
 PNG = Part(raw=base64.b64encode(b"\x89PNG").decode(), media_type="image/png", filename="boat.png")
 

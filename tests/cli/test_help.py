@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from a2a_serverless.cli.app import COMMAND_LINES, app
-from a2a_serverless.cli.app import COMMANDS as PANELS
+from a2a_serverless_tools.cli.app import COMMAND_LINES, app
+from a2a_serverless_tools.cli.app import COMMANDS as PANELS
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 

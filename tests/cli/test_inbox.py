@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.cli.inbox import InboxClient, entry_of
 from a2a_serverless.client import ClientRequest, ClientResponse, HttpError, ResponseTimeout
+from a2a_serverless_tools.cli.inbox import InboxClient, entry_of
 from tests.client.deployment import answering
 
 URL = "http://127.0.0.1:8010"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.cli.options import find_local_url
+from a2a_serverless_tools.cli.options import find_local_url
 from tests.dev.terminal import PROGRAM, Dev, Project, make_project, running
 
 if TYPE_CHECKING:

@@ -12,20 +12,20 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
-from a2a_serverless.cli.app import run
-from a2a_serverless.cli.formatting import moment
-from a2a_serverless.cli.operator_commands import moment_of
-from a2a_serverless.cli.options import CliContext as Outside
-from a2a_serverless.cli.terminal import Terminal
-from a2a_serverless.domain.deployed import StackName, StackNotFound
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
-from a2a_serverless.services.delivery_admin import DeliveryAdmin, Operations
-from a2a_serverless.services.erasure import ERASE_AFTER_MS, ErasureService
-from a2a_serverless.store.erasure import ErasureStore
-from a2a_serverless.testing import START
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryBlobStore
+from a2a_serverless_tools.cli.app import run
+from a2a_serverless_tools.cli.formatting import moment
+from a2a_serverless_tools.cli.operator_commands import moment_of
+from a2a_serverless_tools.cli.options import CliContext as Outside
+from a2a_serverless_tools.cli.terminal import Terminal
+from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
+from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
+from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS, ErasureService
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting

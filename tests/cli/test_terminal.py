@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from a2a_serverless.cli.terminal import Explained, Terminal, aligned, neutral, one_line, plain, program
+from a2a_serverless_tools.cli.terminal import Explained, Terminal, aligned, neutral, one_line, plain, program
 
 
 def test_a_long_text_is_cut_to_one_line() -> None:

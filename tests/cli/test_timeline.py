@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.cli.timeline import Phase, draw
+from a2a_serverless_tools.cli.timeline import Phase, draw
 
 
 def test_phases_are_drawn_on_one_scale() -> None:

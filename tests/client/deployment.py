@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport, Unreachable
 from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.http.api import AllowAnonymous, Authenticator
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
-from a2a_serverless.testing import SimulatedLoop
+from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.edge import Edge
 from tests.world import World
 

@@ -17,9 +17,9 @@ from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
-from a2a_serverless.http.local import in_threads
-from a2a_serverless.http.server import Server, listen
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.edge import in_threads
+from a2a_serverless_tools.local.server import Server, listen
 from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer
 from tests.edge import Edge
 

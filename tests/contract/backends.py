@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
-from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import (
@@ -24,6 +22,8 @@ from a2a_serverless.store.stores import (
 )
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.values import ValueStore
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:

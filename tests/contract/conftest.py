@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from moto import mock_aws
 
-from a2a_serverless.stack.emulator import start_emulator
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.processes import stop
+from a2a_serverless_tools.stack.emulator import start_emulator
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.processes import stop
 from tests.contract.backends import EverythingTwice, OneAtATime, Store, client_at, dynamo, memory
 from tests.contract.dynamodb_local import dynamodb_local
 

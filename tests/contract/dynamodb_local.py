@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.processes import claim_port, start, stop, wait_until_ready
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.processes import claim_port, start, stop, wait_until_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from a2a_serverless.stack.paths import CHECKOUT
+from a2a_serverless_tools.stack.paths import CHECKOUT
 
 TAKEN: Final = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
 

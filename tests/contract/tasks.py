@@ -27,8 +27,8 @@ from a2a_serverless.store import keys
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
-    from a2a_serverless.adapters.memory import MemoryTable
     from a2a_serverless.store.task_log import TaskLog
+    from a2a_serverless.testing.memory import MemoryTable
 
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=240_000)

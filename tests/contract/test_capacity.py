@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming
@@ -23,6 +22,7 @@ from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
 from a2a_serverless.store import keys
+from a2a_serverless.testing.memory import MemorySealer
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import HEAD_BYTES, Meter, metering, size
 from tests.contract.tasks import attempt, by, chunk, config, moved

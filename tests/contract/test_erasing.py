@@ -22,8 +22,16 @@ from a2a_serverless.domain.records import IdempotencyRecord, StepResult
 from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
-from a2a_serverless.services.erasure import ERASE_AFTER_MS, Counts, ErasureScope, ErasureService, Progress, count, erase
-from a2a_serverless.testing import Counter
+from a2a_serverless.testing.harness import Counter
+from a2a_serverless_tools.operators.erasure import (
+    ERASE_AFTER_MS,
+    Counts,
+    ErasureScope,
+    ErasureService,
+    Progress,
+    count,
+    erase,
+)
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryQueues
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
@@ -22,7 +21,8 @@ from a2a_serverless.domain.records import SHARDS, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store.dynamodb import PAGE
-from a2a_serverless.testing import Counter as Names
+from a2a_serverless.testing.harness import Counter as Names
+from a2a_serverless.testing.memory import MemoryQueues
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import metering
 

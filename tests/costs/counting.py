@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryItems, MemoryTable
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.store.payloads import PayloadCorrupted
+from a2a_serverless.testing.memory import MemoryItems, MemoryTable
 from tests.faults.plans import NoFaults
 from tests.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from a2a_serverless.adapters.memory import MemoryQueues
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.store.items import Item, WriteConflict
+    from a2a_serverless.testing.memory import MemoryQueues
 
 TRUSTING: Final = EgressPolicy(trusted_domains=("example.com",))
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -26,7 +25,8 @@ from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.wiring.in_process import LIFE
+from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.contexts import Context
 from tests.doubles import MemoryOwnerStore
 from tests.echo import agent_of

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.client import text_message
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest
+from a2a_serverless_tools.cli.inbox import InboxClient
 from tests.dev.terminal import DEADLINE_S, PROGRAM, Dev, Project, Terminal, make_project, running, start
 from tests.observed import asked, observed
 

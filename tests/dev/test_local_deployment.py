@@ -12,7 +12,7 @@ import pytest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.tasks import RequestContext, send
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.echo import Writer
 from tests.world import ME
 

@@ -58,6 +58,6 @@ def test_only_functions_of_commands_import_the_stack() -> None:
         path.name
         for path in PORTABLE
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("a2a_serverless.stack")
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("a2a_serverless_tools.stack")
     ]
     assert importing == []

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.dev.receivers import ReceiverWatch
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, OpenBreaker
-from a2a_serverless.http.server import listen
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.circuit_breakers import CircuitOpen
 from a2a_serverless.services.tasks import RequestContext, send
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.dev.receivers import ReceiverWatch
+from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.server import listen
 from tests.echo import Writer
 from tests.world import ME, World, webhook
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.dev.watching import watch_project
-from a2a_serverless.project import read_project
+from a2a_serverless_tools.dev.watching import watch_project
+from a2a_serverless_tools.project import read_project
 from tests.dev.terminal import DEADLINE_S, make_project
 
 if TYPE_CHECKING:

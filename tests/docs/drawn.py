@@ -15,9 +15,9 @@ from rich.markup import render as from_markup
 
 import cost
 import idle
-from a2a_serverless.cli.app import COMMAND_LINES, app
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
+from a2a_serverless_tools.cli.app import COMMAND_LINES, app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
 from tests.docs.documents import ROOT

@@ -17,10 +17,10 @@ from xml.etree import ElementTree as ET
 
 from PIL import Image
 
-from a2a_serverless.cli.inbox import InboxClient
 from a2a_serverless.client import over_urllib
-from a2a_serverless.dev.server import make_receiver
-from a2a_serverless.http.server import listen
+from a2a_serverless_tools.cli.inbox import InboxClient
+from a2a_serverless_tools.dev.server import make_receiver
+from a2a_serverless_tools.local.server import listen
 from sample_agents.document import document
 from sample_agents.image import image
 from sample_agents.orchestrator import orchestrator

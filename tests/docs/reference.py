@@ -15,11 +15,12 @@ from rich.markup import render as from_markup
 
 import a2a_serverless
 from a2a_serverless import testing
-from a2a_serverless.cli.app import COMMANDS, app
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidParams
 from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
 from a2a_serverless.protocol.errors import CODES, BodyTooLarge, HttpMethodNotAllowed
+from a2a_serverless_tools.cli.app import COMMANDS, app
+from a2a_serverless_tools.project_check import check_project
 
 WIDTH: Final = 100
 FIX: Final[dict[type[A2AError], str]] = {
@@ -69,9 +70,10 @@ def error_examples() -> str:
 def python_api() -> str:
     """The public names: signature, docstring, members."""
     named = [(name, getattr(a2a_serverless, name)) for name in a2a_serverless.__all__]
-    harness = [(name, getattr(testing, name)) for name in ("AgentTestHarness", "Reply", "check_project")]
+    harness = [(name, getattr(testing, name)) for name in ("AgentTestHarness", "Reply")]
     parts = ["## a2a_serverless", *(_entry(*one) for one in named)]
-    return "\n\n".join([*parts, "## a2a_serverless.testing", *(_entry(*one) for one in harness)])
+    parts += ["## a2a_serverless.testing", *(_entry(*one) for one in harness)]
+    return "\n\n".join([*parts, "## a2a_serverless_tools.project_check", _entry("check_project", check_project)])
 
 
 def options() -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.dev.server import make_receiver
 from a2a_serverless.http.routes import V1
-from a2a_serverless.http.server import listen
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless_tools.dev.server import make_receiver
+from a2a_serverless_tools.local.server import listen
 from tests.conformance.live import serving
 from tests.docs.documents import ROOT, blocks
 from tests.stack.local import eventually

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.stack import paths, processes
-from a2a_serverless.stack.errors import StackError
+from a2a_serverless_tools.stack import paths, processes
+from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks
 
 if TYPE_CHECKING:

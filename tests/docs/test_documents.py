@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
-from a2a_serverless.cli.app import app
 from a2a_serverless.store import keys
+from a2a_serverless_tools.cli.app import app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in
 

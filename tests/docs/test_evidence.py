@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from a2a_serverless.cli.check import CHECKS
+from a2a_serverless_tools.cli.check import CHECKS
 from aws_proof import JOURNEY
 from tests.docs.documents import ROOT
 from tests.docs.evidence import NOT_RUN, claims, table

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.cli.app import COMMANDS
 from a2a_serverless.domain.delivery import (
     DELAYS_S,
     GIVE_UP_MS,
@@ -21,6 +20,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState, PushConfig, Verification
 from a2a_serverless.services.delivery_attempts import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
+from a2a_serverless_tools.cli.app import COMMANDS
 from a2a_webhook_receiver.answers import STATUS
 from tests.faults.kinds import KINDS
 

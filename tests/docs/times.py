@@ -11,10 +11,11 @@ from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
-from a2a_serverless.services import deliver, erasure, rate_limiter, streams, sweep
+from a2a_serverless.services import deliver, rate_limiter, streams, sweep
 from a2a_serverless.settings import Settings
 from a2a_serverless.store import api_keys
 from a2a_serverless.store.dynamodb import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIES
+from a2a_serverless_tools.operators import erasure
 from a2a_webhook_receiver import jwks, replay, verifier
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ TIMES = [
     Time(
         "a task is erased after its end by",
         erasure.ERASE_AFTER_MS,
-        "services/erasure.py: ERASE_AFTER_MS",
+        "a2a_serverless_tools/operators/erasure.py: ERASE_AFTER_MS",
         {
             "a run's lease, all tries of a write that began in it, and the clocks fit into it": erasure.ERASE_AFTER_MS
             > head.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS

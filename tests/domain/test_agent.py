@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import StepTimedOut, TaskFailed, TaskRejected, with_retries
-from a2a_serverless.testing import START, SimulatedLoop
+from a2a_serverless.testing.harness import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

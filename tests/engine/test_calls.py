@@ -22,7 +22,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
-from a2a_serverless.testing import SimulatedLoop
+from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
 from tests.world import HOUR_MS, ME, Siblings, World

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain.errors import TaskNotCancelable
-from a2a_serverless.services.erasure import ERASE_AFTER_MS
 from a2a_serverless.store import keys
-from a2a_serverless.store.erasure import ErasureStore
 from a2a_serverless.store.fence import Fence
+from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import agent_of
 from tests.faults.plans import At
 from tests.removed_guards import RemovedGuard

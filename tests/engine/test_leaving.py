@@ -31,14 +31,14 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.tasks import RequestContext, cancel, send
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.wiring.local import LocalDeployment
+from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.wiring.in_process import InProcessDeployment
+    from a2a_serverless.testing.deployment import InProcessDeployment
 
 DEADLINE_S = 60.0
 MADE: list[Blocking] = []

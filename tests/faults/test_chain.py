@@ -27,8 +27,8 @@ from tests.world import HOOK, ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.adapters.memory import MemoryQueues
     from a2a_serverless.ports.system import Queues
+    from a2a_serverless.testing.memory import MemoryQueues
 
 REQUEST = (Part(text=ENGLISH), Part(data={"picture": "a lighthouse by the sea"}))
 SAMPLE = 24

@@ -12,13 +12,13 @@ import pytest
 from boto3.session import Session
 from moto import mock_aws
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched
 from tests.faults.plans import NoFaults, kill_at

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, Reply
-from a2a_serverless.wiring.in_process import RUN_MS
+from a2a_serverless.testing.deployment import RUN_MS
 from tests.echo import agent_of
 
 if TYPE_CHECKING:

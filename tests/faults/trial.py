@@ -15,7 +15,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
@@ -39,6 +38,7 @@ from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring, revoke_key, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.testing.memory import MemoryKeyRingStore, MemorySealer
 from a2a_webhook_receiver.errors import KeysUnavailable, Refused
 from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.inbox import Inbox

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from typing import Final
 
-from a2a_serverless.stack.environments import find_uv
-from a2a_serverless.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.environments import find_uv
+from a2a_serverless_tools.stack.library import CHECKOUT
 
 LIBRARIES: Final = (
     *("agent-framework", "agno", "autogen-agentchat", "beeai-framework", "crewai", "dspy", "google-adk", "haystack-ai"),

@@ -18,8 +18,8 @@ from a2a.server.agent_execution import AgentExecutor
 from a2a.server.tasks import TaskUpdater
 
 from a2a_serverless import Part, Skill, TaskState, current_task
-from a2a_serverless.ext.a2a_sdk import IS_0_3, from_executor
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.a2a_sdk import IS_0_3, from_executor
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 
 if TYPE_CHECKING:

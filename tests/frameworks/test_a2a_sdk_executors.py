@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("a2a", reason="a2a-sdk is not installed here: make frameworks")
 
 from a2a_serverless import Skill
-from a2a_serverless.ext.a2a_sdk import IS_0_3, from_executor
+from a2a_serverless_frameworks.a2a_sdk import IS_0_3, from_executor
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from pydantic import BaseModel
 from a2a_serverless import Part, Task, current_task
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ext.langgraph import agent
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.langgraph import agent
 from tests.echo import agent_of
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests

@@ -23,9 +23,9 @@ from langgraph.runtime import get_runtime
 from langgraph.types import RetryPolicy, Send, interrupt
 
 from a2a_serverless import current_task
-from a2a_serverless.ext.langgraph import agent
-from a2a_serverless.testing import START as BEGAN
-from a2a_serverless.testing import SimulatedLoop
+from a2a_serverless.testing.harness import START as BEGAN
+from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless_frameworks.langgraph import agent
 from tests.replay.plays import Conversation, differences
 from tests.replay.programs import NAMES, Effects, Operation, Oracle, Player, make_operation
 from tests.replay.tool_programs import ROUNDS, Rounds, leaves

@@ -35,11 +35,11 @@ from a2a_serverless import (
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.ext.answers import content_of
-from a2a_serverless.ext.history import load_history, save_turn
-from a2a_serverless.ext.pydantic_ai import agent, call_agent, run
 from a2a_serverless.protocol.v1 import Role, TaskState, TaskStatus
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.answers import content_of
+from a2a_serverless_frameworks.history import load_history, save_turn
+from a2a_serverless_frameworks.pydantic_ai import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests
 

@@ -15,7 +15,7 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from a2a_serverless.ext.pydantic_ai import run
+from a2a_serverless_frameworks.pydantic_ai import run
 from tests.echo import agent_of
 from tests.replay.plays import Conversation, differences, is_step_of
 from tests.replay.tool_programs import ToolPlayer, answer_to, last_words, leaves, make_tool_program, tool_outcome_of

@@ -22,8 +22,8 @@ from strands.types.exceptions import ModelThrottledException
 from a2a_serverless import Part, Task, TaskContext
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
-from a2a_serverless.ext.strands import agent, call_agent, run
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.strands import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests
 

@@ -14,7 +14,7 @@ pytest.importorskip("strands", reason="Strands is not installed here: make frame
 from strands import Agent, ToolContext, tool
 from strands.models import Model
 
-from a2a_serverless.ext.strands import run
+from a2a_serverless_frameworks.strands import run
 from tests.echo import agent_of
 from tests.replay.plays import Conversation, differences, is_step_of
 from tests.replay.tool_programs import ToolPlayer, answer_to, last_words, leaves, make_tool_program, tool_outcome_of

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack import processes, sam
-from a2a_serverless.stack.emulator import aws_environment
+from a2a_serverless_tools.stack import processes, sam
+from a2a_serverless_tools.stack.emulator import aws_environment
 from tests.stack.local import LocalStack
 
 CLIENT = ("awslambdaric", "simplejson", "snapshot_restore_py")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack import sam
+from a2a_serverless_tools.stack import sam
 from tests.functions.emulated_runtime import running
 from tests.stack.local import LocalStack
 

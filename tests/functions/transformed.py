@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import pytest
 
-from a2a_serverless.stack import paths
-from a2a_serverless.stack.errors import StackError
+from a2a_serverless_tools.stack import paths
+from a2a_serverless_tools.stack.errors import StackError
 from tests.functions.template import ROOT, template
 
 PROGRAM = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.edge import Edge
 from tests.services.test_callbacks import Waiting
 

@@ -12,7 +12,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.wiring.local import AS_AGENT
+from a2a_serverless_tools.local.deployment import AS_AGENT
 from tests.echo import Asker, agent_of
 from tests.handlers.requests import Names
 from tests.handlers.test_operations import CURRENT, MESSAGE, MINUTE_MS, Mine, Place, reason, state

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Names

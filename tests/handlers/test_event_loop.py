@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain import delivery
-from a2a_serverless.http.local import in_threads
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
+from a2a_serverless_tools.local.edge import in_threads
 from tests.echo import Writer
 from tests.edge import scope_of
 from tests.handlers.requests import BINDINGS, Names
@@ -168,7 +168,7 @@ async def ask_meanwhile(edge: Edge, slow: HttpRequest, quick: HttpRequest, gate:
 
 
 def of_local_server(edge: Edge) -> Edge:
-    """As ``wiring.local`` has it."""
+    """As ``local.deployment`` has it."""
     return replace(edge, run=in_threads())
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.errors import Unauthenticated
@@ -17,6 +16,7 @@ from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, Make, Names

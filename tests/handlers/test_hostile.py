@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryMetrics
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryMetrics
 from tests.echo import Asker
 from tests.edge import Edge
 from tests.handlers.hostile import LOOK, TASK, mutations, strangers

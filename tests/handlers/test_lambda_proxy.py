@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.http.api import ANYBODY, AllowAnonymous, OidcOrApiKey
 from a2a_serverless.http.lambda_proxy import make_gateway_handler, proxy_body, proxy_scope
 from a2a_serverless.http.messages import HttpRequest, read_request
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.test_queues import Clock

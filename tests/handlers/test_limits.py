@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
@@ -21,7 +20,8 @@ from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.wiring.in_process import LIFE
+from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryTable
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge

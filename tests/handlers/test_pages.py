@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.http.local import refuse_foreign_pages
+from a2a_serverless_tools.local.edge import refuse_foreign_pages
 from tests.handlers.test_hostile import Place
 from tests.webhook_receiver.asgi import Answer, Call, call
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
 from a2a_serverless.http.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api

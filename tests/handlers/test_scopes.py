@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import READING, Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards, without_scopes
 from a2a_serverless.settings import read
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.handlers.requests import BINDINGS, DELIVERIES, Make, Names

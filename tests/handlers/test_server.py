@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.http.local import BODY_S, BodyDeadline, in_threads
-from a2a_serverless.http.server import HEAD_S, BoundedHead, PortInUse, listen
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless_tools.local.edge import BODY_S, BodyDeadline, in_threads
+from a2a_serverless_tools.local.server import HEAD_S, BoundedHead, PortInUse, listen
 from tests.echo import Writer
 from tests.edge import Edge
 from tests.world import World

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.http.local import in_threads
 from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
-from a2a_serverless.wiring.in_process import LIFE
+from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless_tools.local.edge import in_threads
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge

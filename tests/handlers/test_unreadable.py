@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.contract.tasks import SPOILED, spoil
 from tests.echo import Writer
 from tests.edge import Edge, HttpResponse

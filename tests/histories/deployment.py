@@ -15,7 +15,6 @@ from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
@@ -30,8 +29,9 @@ from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.operations import open_stream, run_operation
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
-from a2a_serverless.testing import START, Counter, OwnAgents
-from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.testing.harness import START, Counter, OwnAgents
+from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
 from tests.faults.plans import Broken, Frail
 from tests.histories.clients import PLAY, UNKNOWN, Board, Client, Program, look_at_the_end
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.services.tasks import TaskService
-    from a2a_serverless.testing import SimulatedLoop
+    from a2a_serverless.testing.harness import SimulatedLoop
 
 T = TypeVar("T")
 Wrap: TypeAlias = "Callable[[Any, str], Any]"

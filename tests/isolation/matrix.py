@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import OidcOrApiKey
@@ -28,6 +27,7 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse
 from tests.handlers.requests import BINDINGS, DELIVERIES, TIMELINE, Make, Names

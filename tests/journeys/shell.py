@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack import paths, processes
-from a2a_serverless.stack.errors import StackError
+from a2a_serverless_tools.stack import paths, processes
+from a2a_serverless_tools.stack.errors import StackError
 
 PROGRAM = Path(sys.executable).with_name("a2a-serverless")
 SECONDS = 300

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.stack.paths import CHECKOUT
+from a2a_serverless_tools.stack.paths import CHECKOUT
 from tests.docs.evidence import claims
 from tests.stack.local import paths_for
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.stack import paths, processes, sam
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.emulator import aws_environment
-from a2a_serverless.stack.targets import this_machine
 from a2a_serverless.store.keys import HEAD
+from a2a_serverless_tools.stack import paths, processes, sam
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.emulator import aws_environment
+from a2a_serverless_tools.stack.targets import this_machine
 from tests.gateway import Behind, Gateway, gateway
 from tests.journeys.shell import Shell, shell
 from tests.stack.local import eventually
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from a2a_serverless.stack.paths import Paths
+    from a2a_serverless_tools.stack.paths import Paths
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_behind_a_gateway")]
 __all__ = ["shell"]

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.aws.custom_resource import make_rotator_handler
@@ -25,6 +24,7 @@ from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.store.keys import task_key
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import agent_of
 from tests.edge import Edge

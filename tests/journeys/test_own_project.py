@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.stack import processes
-from a2a_serverless.stack.environments import find_uv, package_index
+from a2a_serverless_tools.stack import processes
+from a2a_serverless_tools.stack.environments import find_uv, package_index
 from tests.collector import NO_EXPORTER, collecting, has_exporter
 from tests.stack.indexes import TAKEN, Index, serving
 from tests.stack.local import eventually
@@ -79,10 +79,11 @@ def project(dist: Path, taken: Index, tmp_path_factory: pytest.TempPathFactory) 
     url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1"}
     python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_INDEX": taken.url}
     made = Folder(folder, {**ours, **ports, **url, **python, **package_index()})
-    library, receiver = wheels_in(dist)
+    wheels = wheels_in(dist)
+    library = wheels.pop("a2a-serverless")
     try:
         made.run(find_uv(), "venv", "--quiet", "tool")
-        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", f"{library}[cli]", receiver)
+        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", f"{library}[cli]", *wheels.values())
     except AssertionError as error:
         if "CI" in os.environ:
             raise

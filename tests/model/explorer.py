@@ -16,10 +16,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.store.table import Put
+from a2a_serverless.testing.memory import MemoryItems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems
 from a2a_serverless.domain.publications import AGENTS
 from a2a_serverless.store import keys
 from a2a_serverless.store.payloads import PayloadStore
@@ -12,6 +11,7 @@ from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import Publications
 from a2a_serverless.store.table import Check, Put, place_of
 from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryItems
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.calls import OpenedCall, SentCall
 from a2a_serverless.domain.errors import UnsupportedOperation
@@ -35,6 +34,7 @@ from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.task_changes import change_task, retry_on_conflict
 from a2a_serverless.services.tasks import TaskService, enqueue_task
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import AGENT, KEY, LIFE, START, check_log, chunk, create, ended, message, read

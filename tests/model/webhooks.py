@@ -17,7 +17,6 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.adapters.memory import MemoryResolver, MemorySealer
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS
 from a2a_serverless.domain.errors import TaskNotCancelable
@@ -35,7 +34,8 @@ from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore
-from a2a_serverless.wiring.in_process import PlainSigner
+from a2a_serverless.testing.deployment import PlainSigner
+from a2a_serverless.testing.memory import MemoryResolver, MemorySealer
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require
 from tests.model.tasks import AGENT, KEY, START, check_log, create, read

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 CHECKOUT: Final = Path(__file__).parents[2]
-LIBRARY: Final = CHECKOUT / "shared" / "a2a_serverless"
+SHARED: Final = CHECKOUT / "shared"
+LIBRARY: Final = SHARED / "a2a_serverless"
 TESTS: Final = CHECKOUT / "tests"
 
 
 class Area(NamedTuple):
-    """Modules, as patterns in the library, and their tests, as patterns in ``tests``."""
+    """Modules, as patterns in the runtime or in ``shared``, and their tests, as patterns in ``tests``."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
@@ -24,7 +25,7 @@ class Area(NamedTuple):
     @property
     def paths(self) -> list[Path]:
         """The sources that are changed."""
-        return _files(LIBRARY, self.modules)
+        return _files(LIBRARY, self.modules) + _files(SHARED, self.modules)
 
     @property
     def suites(self) -> list[Path]:
@@ -37,6 +38,17 @@ class Area(NamedTuple):
         if not self.framework:
             return Path(sys.executable)
         return CHECKOUT / ".a2a" / "venvs" / f"framework-{self.framework}" / "bin" / "python"
+
+
+def name_of(path: Path) -> str:
+    """The name of a module; without the package's for one of the runtime."""
+    inside = path.relative_to(LIBRARY if path.is_relative_to(LIBRARY) else SHARED)
+    return ".".join(inside.with_suffix("").parts)
+
+
+def path_of(name: str) -> Path:
+    """The source of a module."""
+    return (SHARED if name.startswith("a2a_serverless_") else LIBRARY).joinpath(*name.split(".")).with_suffix(".py")
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
@@ -112,7 +124,7 @@ AREAS: Final = {
         ),
     ),
     "erasure": Area(
-        ("store/erasure.py", "services/erasure.py"),
+        ("a2a_serverless_tools/operators/erasure*.py",),
         ("cli/test_operator_commands.py", "contract/test_erasing.py"),
     ),
     "tables": Area(
@@ -131,10 +143,12 @@ AREAS: Final = {
             *("handlers/test_table_stream.py", "releases/test_*.py"),
         ),
     ),
-    "a2a-sdk": Area(("ext/a2a_sdk.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk"),
-    "langgraph": Area(("ext/langgraph.py",), ("frameworks/test_langgraph*.py",), "langgraph"),
+    "a2a-sdk": Area(("a2a_serverless_frameworks/a2a_sdk.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk"),
+    "langgraph": Area(("a2a_serverless_frameworks/langgraph.py",), ("frameworks/test_langgraph*.py",), "langgraph"),
     "pydantic-ai": Area(
-        ("ext/answers.py", "ext/history.py", "ext/pydantic_ai.py"), ("frameworks/test_pydantic_ai*.py",), "pydantic-ai"
+        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("answers", "history", "pydantic_ai")),
+        ("frameworks/test_pydantic_ai*.py",),
+        "pydantic-ai",
     ),
-    "strands": Area(("ext/strands.py",), ("frameworks/test_strands*.py",), "strands"),
+    "strands": Area(("a2a_serverless_frameworks/strands.py",), ("frameworks/test_strands*.py",), "strands"),
 }

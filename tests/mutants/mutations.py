@@ -15,12 +15,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.model.edits import edited
-from tests.mutants.areas import AREAS, LIBRARY
+from tests.mutants.areas import AREAS, name_of, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
 PACKAGE: Final = "a2a_serverless"
 COMPARISONS: Final[dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]]] = {
@@ -74,10 +73,11 @@ class Mutant:
         """Runs the library with the change. AssertionError: the function cannot be swapped."""
         _swap(self.tree, self.old, self.new)
         try:
-            code = compile(self.tree, str(_path(self.module)), "exec", dont_inherit=True)
+            code = compile(self.tree, str(path_of(self.module)), "exec", dont_inherit=True)
         finally:
             _swap(self.tree, self.new, self.old)
-        return edited(f"{PACKAGE}.{self.module}", code)
+        package = "" if self.module.startswith(f"{PACKAGE}_") else f"{PACKAGE}."
+        return edited(f"{package}{self.module}", code)
 
     def can_load(self) -> bool:
         """Whether the function can be swapped, and the change is one of what Python runs."""
@@ -91,12 +91,12 @@ class Mutant:
 def modules(area: str = "") -> list[str]:
     """The modules whose functions are changed, of one area or of all, without the package's name."""
     paths = [path for one in ([AREAS[area]] if area else AREAS.values()) for path in one.paths]
-    return [".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in paths]
+    return [name_of(path) for path in paths]
 
 
 def mutants_of(module: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its source."""
-    tree = ast.parse(_path(module).read_text())
+    tree = ast.parse(path_of(module).read_text())
     found, seen = [], Counter[tuple[str, str]]()
     for function, node in _functions(tree):
         for statement, old, parent, new in _changes(node):
@@ -112,10 +112,6 @@ def choose(mutants: Sequence[Mutant], seed: int, count: int) -> list[Mutant]:
     """As many of the mutants. A seed chooses the same ones also after other code has changed."""
     shuffled = sorted(mutants, key=lambda one: sha256(repr((seed, one.key)).encode()).digest())
     return [*islice((one for one in shuffled if one.can_load()), count)]
-
-
-def _path(module: str) -> Path:
-    return LIBRARY.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

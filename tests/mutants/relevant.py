@@ -13,7 +13,7 @@ from warnings import catch_warnings
 from coverage import Coverage, CoverageData
 from coverage.exceptions import CoverageWarning
 
-from tests.mutants.areas import LIBRARY
+from tests.mutants.areas import path_of
 from tests.mutants.processes import Outcome, all_done, start
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class RelevantTests:
     def _by_line(self, module: str) -> dict[int, list[str]]:
         data = CoverageData(str(self._coverage))
         data.read()
-        return data.contexts_by_lineno(str(LIBRARY.joinpath(*module.split(".")).with_suffix(".py")))
+        return data.contexts_by_lineno(str(path_of(module)))
 
     def _measure_part(
         self, number: int, items: Sequence[pytest.Item], run: Callable[[pytest.Item, pytest.Item | None], bool]

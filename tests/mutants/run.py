@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.mutants.areas import AREAS, CHECKOUT, LIBRARY
+from tests.mutants.areas import AREAS, CHECKOUT, SHARED
 from tests.mutants.mutations import Mutant, choose, modules, mutants_of
 from tests.mutants.processes import Outcome, allow, next_done, start
 from tests.mutants.relevant import RelevantTests
@@ -175,7 +175,7 @@ def run_area(area: str, seed: int, count: int, match: str, *, control: bool) -> 
     """Lets the tests of an area loose on some of its mutants; returns the exit status."""
     chosen = choose([one for module in modules(area) for one in mutants_of(module)], seed, count)
     chosen = [one for one in chosen if match in " ".join(one.key)]
-    folder = FOLDER / state_of(LIBRARY) / area
+    folder = FOLDER / state_of(SHARED) / area
     folder.mkdir(parents=True, exist_ok=True)
     trial = Trial(chosen, folder, AREAS[area].paths, control=control)
     options = ["-q", "-s", "-p", "no:cacheprovider"]

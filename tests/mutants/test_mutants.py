@@ -9,7 +9,7 @@ import pytest
 
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from tests.echo import Writer
-from tests.mutants.areas import AREAS, LIBRARY, TESTS
+from tests.mutants.areas import AREAS, LIBRARY, SHARED, TESTS
 from tests.mutants.mutations import Mutant, choose, modules, mutants_of
 from tests.mutants.processes import Outcome, allow, next_done, start
 from tests.mutants.run import Trial, known_survivors, report
@@ -109,11 +109,11 @@ def test_the_share_counts_what_is_not_equivalent(capsys: pytest.CaptureFixture[s
 def test_each_module_is_changed_in_one_area_and_each_pattern_names_files() -> None:
     every = [module for area in AREAS for module in modules(area)]
     assert len(every) == len(set(every))
-    folders = ("engine", "ext", "handlers", "services")
-    whole = {path for folder in folders for path in (LIBRARY / folder).glob("[!_]*.py")}
+    folders = (LIBRARY / "engine", LIBRARY / "services", SHARED / "a2a_serverless_frameworks")
+    whole = {path for folder in folders for path in folder.glob("[!_]*.py")}
     assert whole <= {path for area in AREAS.values() for path in area.paths}
     for area in AREAS.values():
-        assert [pattern for pattern in area.modules if not [*LIBRARY.glob(pattern)]] == []
+        assert [pattern for pattern in area.modules if not [*LIBRARY.glob(pattern), *SHARED.glob(pattern)]] == []
         assert [pattern for pattern in area.tests if not [*TESTS.glob(pattern)]] == []
 
 

@@ -19,7 +19,7 @@ from zlib import adler32
 
 from a2a_serverless import Step, with_retries
 from a2a_serverless.domain.agent import TaskEnded
-from a2a_serverless.testing import START, SimulatedLoop
+from a2a_serverless.testing.harness import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

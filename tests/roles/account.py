@@ -25,12 +25,12 @@ from moto.backends import get_backend
 from rich.console import Console
 
 from a2a_serverless.adapters.system import SystemClock
-from a2a_serverless.cli.app import run
-from a2a_serverless.cli.options import CliContext
-from a2a_serverless.cli.terminal import Terminal
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import EVENTS, HEAD
+from a2a_serverless_tools.cli.app import run
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.terminal import Terminal
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
 from tests.contexts import Context

@@ -11,8 +11,8 @@ import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from a2a_serverless.adapters.kms import SERVICE_TOKENS
-from a2a_serverless.stack import paths
-from a2a_serverless.stack.errors import StackError
+from a2a_serverless_tools.stack import paths
+from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.functions.template import functions

@@ -14,8 +14,8 @@ import pytest
 
 from a2a_serverless import Skill
 from a2a_serverless.agent_loader import by_id
-from a2a_serverless.project import read_project
-from a2a_serverless.project_check import check_project
+from a2a_serverless_tools.project import read_project
+from a2a_serverless_tools.project_check import check_project
 from sample_agents.summary import summary
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
@@ -16,6 +15,7 @@ from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, Inval
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.protocol.webhooks import notification
 from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless
 from tests.world import ME, World

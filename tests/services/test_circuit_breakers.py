@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryItems, MemoryTable
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.services.circuit_breakers import HOSTS_KEPT, REFRESH_MS, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.store.stores import BreakerStore
+from a2a_serverless.testing.memory import MemoryItems, MemoryTable
 
 NOW = 1_790_000_000_000
 HOST = "hooks.example.com"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryBlobStore
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
@@ -44,6 +43,7 @@ from a2a_serverless.services.contents import (
     resolve_contents,
 )
 from a2a_serverless.services.tasks import RequestContext, get
+from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
 from tests.world import ME, World
 

@@ -19,17 +19,17 @@ from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.delivery_admin import (
+from a2a_serverless.services.delivery_status import list_deliveries
+from a2a_serverless.testing.harness import START
+from a2a_serverless_tools.operators.deliveries import (
     DeliveryAdmin,
     DeliverySelection,
-    list_deliveries,
     list_exhausted,
     pause,
     redrive,
     redrive_all,
     resume,
 )
-from a2a_serverless.testing import START
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting, configured, echoing, webhook
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.adapters.key_ring import Es256Keys
-from a2a_serverless.adapters.memory import MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.key_rotation import (
@@ -23,7 +22,8 @@ from a2a_serverless.services.key_rotation import (
     rotate_when_old,
 )
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.testing import START
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryTable
 from tests.echo import Writer
 from tests.faults.plans import At, Count, Faults, Frail, NoFaults, die, kill_at
 from tests.simulated import Killed

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.kms import KmsSealer
-from a2a_serverless.adapters.memory import MemorySealer, MemoryTable
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
 from a2a_serverless.store.stores import TaskIndex
+from a2a_serverless.testing.memory import MemorySealer, MemoryTable
 from tests.contract.backends import NOW
 from tests.contract.tasks import SPOILED, by, chunk, opening, seen, spoil, writer
 

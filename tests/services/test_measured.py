@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
@@ -22,6 +21,7 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.world import HOOK, HOUR_MS, ME, World, configured

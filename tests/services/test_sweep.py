@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryMetrics
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import GRACE_MS, RUN_LEASE_MS, HeadSnapshot
@@ -22,8 +21,9 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotification
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.store import keys
-from a2a_serverless.testing import START
-from a2a_serverless.wiring.in_process import LIFE
+from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryMetrics
 from tests.echo import Asker, Writer
 from tests.faults.plans import Count
 from tests.simulated import Killed

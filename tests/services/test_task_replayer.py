@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.domain.events import replay
 from a2a_serverless.services.notifications import TaskReplayer
+from a2a_serverless.testing.memory import MemoryTable
 from tests.contract.backends import NOW
 from tests.contract.tasks import KEY, chunk, head_of, taken, writer
 from tests.faults.plans import Count, Frail

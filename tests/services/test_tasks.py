@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryTable
 from a2a_serverless.domain.errors import (
     InvalidParams,
     Overloaded,
@@ -31,7 +30,8 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
-from a2a_serverless.testing import START
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.memory import MemoryTable
 from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import NoFaults
 from tests.simulated import Killed

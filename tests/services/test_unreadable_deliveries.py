@@ -14,8 +14,8 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.delivery_admin import DeliveryAdmin, redrive
 from a2a_serverless.store.payloads import PayloadCorrupted
+from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, redrive
 from tests.echo import Writer
 from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World

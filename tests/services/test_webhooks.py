@@ -17,7 +17,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.delivery_admin import list_deliveries
+from a2a_serverless.services.delivery_status import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
 from tests.together import Together

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
@@ -33,9 +32,10 @@ from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store import keys
-from a2a_serverless.testing import START
-from a2a_serverless.testing import Counter as Ids
-from a2a_serverless.wiring.in_process import VISIBILITY_S, Adapters
+from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters
+from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.harness import Counter as Ids
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.client.deployment import request_of
 from tests.edge import Edge
 from tests.simulated import NEVER, InstanceClock, Instances, Killed, Over, Scheduler

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
-from a2a_serverless.services.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store.api_keys import ApiKeyStore
-from a2a_serverless.store.erasure import ErasureStore
+from a2a_serverless_tools.operators.erasure import ErasureScope, ErasureService, erase
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player, answer_to, make_program

@@ -8,7 +8,6 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.adapters.memory import MemoryItems
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
@@ -34,6 +33,7 @@ from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.stores import OwnerStore
 from a2a_serverless.store.table import Put
+from a2a_serverless.testing.memory import MemoryItems
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation

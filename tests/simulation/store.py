@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.memory import MemoryBlobStore, MemoryItems, MemoryKeyRingStore, MemoryTable
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.store.table import Check, place_of
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryItems, MemoryKeyRingStore, MemoryTable
 from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from a2a_serverless.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.library import CHECKOUT, DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 LOCKED = re.compile(r"^([\w.-]+)==([\w.+]+)", re.MULTILINE)
-TAKEN = dict.fromkeys(("a2a-serverless", "a2a-webhook-receiver"), ("0.1.99", "99.0"))
+TAKEN = dict.fromkeys(DISTRIBUTIONS, ("0.1.99", "99.0"))
 
 
 def locked() -> dict[str, list[str]]:

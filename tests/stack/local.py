@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from a2a_serverless.stack import local_stack, paths, processes, sam
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import Paths
+from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import Paths
 
 TIMEOUT_SECONDS = 120
 

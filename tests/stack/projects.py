@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pydantic
 
-from a2a_serverless.stack.library import CHECKOUT, FILES
-from a2a_serverless.stack.paths import Paths, find
-from a2a_serverless.stack.targets import Target
+from a2a_serverless_tools.stack.library import CHECKOUT, FILES
+from a2a_serverless_tools.stack.paths import Paths, find
+from a2a_serverless_tools.stack.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

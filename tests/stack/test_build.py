@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from a2a_serverless.project import ProjectError
-from a2a_serverless.stack import local_stack, processes
-from a2a_serverless.stack.build import KEPT_BUILDS, build, release
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.library import FILES
-from a2a_serverless.stack.paths import Paths, find
-from a2a_serverless.stack.targets import Build, Target
+from a2a_serverless_tools.project import ProjectError
+from a2a_serverless_tools.stack import local_stack, processes
+from a2a_serverless_tools.stack.build import KEPT_BUILDS, build, release
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.library import FILES
+from a2a_serverless_tools.stack.paths import Paths, find
+from a2a_serverless_tools.stack.targets import Build, Target
 from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, TEMPLATE, make_project, with_agent, write_program
 
 ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)

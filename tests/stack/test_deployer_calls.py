@@ -18,9 +18,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from a2a_serverless.stack import processes
-from a2a_serverless.stack.emulator import aws_environment, without_aws
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import processes
+from a2a_serverless_tools.stack.emulator import aws_environment, without_aws
+from a2a_serverless_tools.stack.targets import this_machine
 from faulty_proxy import FaultyProxy, serving
 from tests.functions.deployer import FILES, STACK
 from tests.functions.template import ROOT

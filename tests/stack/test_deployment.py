@@ -5,7 +5,7 @@ import urllib.request
 import pytest
 import yaml
 
-from a2a_serverless.stack import local_stack, sam
+from a2a_serverless_tools.stack import local_stack, sam
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 

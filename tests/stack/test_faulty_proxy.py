@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.stack import sam
-from a2a_serverless.stack.processes import claim_port
+from a2a_serverless_tools.stack import sam
+from a2a_serverless_tools.stack.processes import claim_port
 from chaos_clients import Observed
 from faulty_proxy import FaultyProxy, Rates, serving
 

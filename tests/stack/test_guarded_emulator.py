@@ -10,7 +10,7 @@ import pytest
 from botocore.config import Config
 
 from a2a_serverless.adapters.s3 import S3BlobStore
-from a2a_serverless.stack.guarded_emulator import guarded
+from a2a_serverless_tools.stack.guarded_emulator import guarded
 from tests.webhook_receiver.asgi import Answer, Call, call
 
 PORT: Final = 4566

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import sam
-from a2a_serverless.stack.emulator import aws_environment, without_aws
-from a2a_serverless.stack.targets import this_machine
+from a2a_serverless_tools.stack import sam
+from a2a_serverless_tools.stack.emulator import aws_environment, without_aws
+from a2a_serverless_tools.stack.targets import this_machine
 from tests.functions.template import ROOT, template
 from tests.observed import asked
 from tests.stack.local import LocalStack

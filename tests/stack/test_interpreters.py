@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.interpreters import ensure_interpreter, interpreter
-from a2a_serverless.stack.paths import Paths
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.interpreters import ensure_interpreter, interpreter
+from a2a_serverless_tools.stack.paths import Paths
 from tests.stack.projects import HERE, write_program
 
 if TYPE_CHECKING:

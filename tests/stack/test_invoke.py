@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.stack import processes, sam
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.invoke import bridge, call_of, docker, relayed, write_inputs
-from a2a_serverless.stack.targets import Build
+from a2a_serverless_tools.stack import processes, sam
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.invoke import bridge, call_of, docker, relayed, write_inputs
+from a2a_serverless_tools.stack.targets import Build
 from tests.stack.docker_daemon import docker_daemon
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_the_command_asks_docker_for_the_function_of_the_running_stack(stack: Lo
     """The real SAM; a stand-in plays Docker. ``A2A_STATE`` names the stack."""
     with docker_daemon(gateway="127.0.0.2") as docker:
         done = subprocess.run(
-            [sys.executable, "-m", "a2a_serverless.stack.invoke", "Worker", "events/worker-message.json"],
+            [sys.executable, "-m", "a2a_serverless_tools.stack.invoke", "Worker", "events/worker-message.json"],
             cwd=ROOT,
             env=os.environ | docker.environment | {"A2A_STATE": str(stack.paths.state)},
             capture_output=True,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import logs, sam
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import Paths
+from a2a_serverless_tools.stack import logs, sam
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import Paths
 from tests.stack.local import LocalStack
 
 

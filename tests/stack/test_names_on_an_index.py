@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.project import read_project
-from a2a_serverless.stack.bases import base_of
-from a2a_serverless.stack.environments import find_uv
-from a2a_serverless.stack.library import CHECKOUT
-from a2a_serverless.stack.new_project import create, lock
+from a2a_serverless_tools.project import read_project
+from a2a_serverless_tools.stack.bases import base_of
+from a2a_serverless_tools.stack.environments import find_uv
+from a2a_serverless_tools.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.new_project import create, lock
 from tests.stack.indexes import TAKEN, Index, locked, serving
 from tests.stack.wheels import dist, wheels_in
 
@@ -55,8 +55,8 @@ def uv(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_index_offers_what_it_is_for(index: Index, tmp_path: Path) -> None:
     uv(tmp_path, "venv", "venv")
-    done = uv(tmp_path, "pip", "install", "--python", "venv", "a2a-serverless", "a2a-webhook-receiver")
-    assert " + a2a-serverless==99.0\n + a2a-webhook-receiver==99.0\n" in done.stderr
+    done = uv(tmp_path, "pip", "install", "--python", "venv", *TAKEN)
+    assert all(f" + {name}==99.0\n" in done.stderr for name in TAKEN)
     assert {*index.asked} == {*TAKEN}
 
 

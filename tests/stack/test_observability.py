@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.deployed import StackName
-from a2a_serverless.stack import local_stack, sam
-from a2a_serverless.wiring.operators import alarm_states
+from a2a_serverless_tools.operators.deployed import StackName
+from a2a_serverless_tools.operators.operations import alarm_states
+from a2a_serverless_tools.stack import local_stack, sam
 from tests.functions.template import observability, resources
 
 if TYPE_CHECKING:

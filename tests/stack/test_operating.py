@@ -17,18 +17,18 @@ import pytest
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
-from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.model import key_of_path
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.store.keys import HEAD
-from a2a_serverless.wiring.operators import make_operations, redrive_receiver
+from a2a_serverless_tools.operators.deployed import StackName
+from a2a_serverless_tools.operators.operations import make_operations, redrive_receiver
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.services.delivery_admin import Operations
+    from a2a_serverless_tools.operators.deliveries import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
 

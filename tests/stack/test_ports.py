@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from a2a_serverless.stack import local_stack, processes
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import CHECKOUT, of
-from a2a_serverless.stack.ports import check_ports, find_user
+from a2a_serverless_tools.stack import local_stack, processes
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import CHECKOUT, of
+from a2a_serverless_tools.stack.ports import check_ports, find_user
 
 pytestmark = pytest.mark.enable_socket
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import processes
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import Paths
-from a2a_serverless.stack.processes import Process
+from a2a_serverless_tools.stack import processes
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import Paths
+from a2a_serverless_tools.stack.processes import Process
 
 pytestmark = pytest.mark.enable_socket
 

@@ -1,6 +1,6 @@
 import json
 
-from a2a_serverless.stack import sam
+from a2a_serverless_tools.stack import sam
 
 
 def test_switches_are_added_to_functions_environments_and_nothing_else_changes() -> None:

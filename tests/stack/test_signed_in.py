@@ -10,12 +10,12 @@ import pytest
 from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS
 from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, dump_claims, encode_key
-from a2a_serverless.domain.deployed import StackName
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
-from a2a_serverless.wiring.operators import make_api_keys
+from a2a_serverless_tools.operators.deployed import StackName
+from a2a_serverless_tools.operators.operations import make_api_keys
 from tests.observed import observed
 from tests.stack.local import eventually, paths_for, running_stack
 

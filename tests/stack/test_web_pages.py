@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from a2a_serverless.stack.processes import Process
+from a2a_serverless_tools.stack.processes import Process
 from tests.stack.local import LocalStack
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]

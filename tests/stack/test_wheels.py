@@ -8,37 +8,46 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.stack.environments import find_uv
-from a2a_serverless.stack.wheels import make_wheels
+from a2a_serverless_tools.stack.environments import find_uv
+from a2a_serverless_tools.stack.wheels import make_wheels
 from tests.stack.wheels import dist, wheels_in
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 __all__ = ["dist"]
-MAKE = "import json, sys, pathlib; from a2a_serverless.stack.wheels import make_wheels as make; folder = pathlib.Path("
-PRINT = "sys.argv[1]); folder.mkdir(); print(json.dumps([str(path) for path in make(folder)]))"
+MAKE = """
+import json, pathlib, sys
+from a2a_serverless_tools.stack.wheels import make_wheels
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir()
+print(json.dumps({name: str(path) for name, path in make_wheels(folder).items()}))
+"""
 
 
 @pytest.fixture(scope="module")
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which both wheels are installed, with what they need installed elsewhere."""
+    """A folder in which all wheels are installed, with what they need installed elsewhere."""
     return installed_in(tmp_path_factory.mktemp("installed"), wheels_in(dist))
 
 
-def installed_in(folder: Path, wheels: list[Path]) -> Path:
+def installed_in(folder: Path, wheels: Mapping[str, Path]) -> Path:
     options = ["--quiet", "--no-deps", "--offline", "--python", sys.executable, "--target", str(folder)]
-    subprocess.run([find_uv(), "pip", "install", *options, *wheels], check=True)  # noqa: S603 - uv
+    subprocess.run([find_uv(), "pip", "install", *options, *wheels.values()], check=True)  # noqa: S603 - uv
     return folder
 
 
-def packed(installed: Path, folder: Path, code: int = 0) -> tuple[list[Path], str]:
+def packed(installed: Path, folder: Path, code: int = 0) -> tuple[dict[str, Path], str]:
     """The wheels that the installed library makes, and what is said on stderr."""
-    command = [sys.executable, "-c", MAKE + PRINT, str(folder)]
+    command = [sys.executable, "-c", MAKE, str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == code, done.stderr
-    return [Path(path) for path in json.loads(done.stdout or "[]")], done.stderr
+    return {name: Path(path) for name, path in json.loads(done.stdout or "{}").items()}, done.stderr
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
@@ -51,8 +60,8 @@ def test_an_installed_library_makes_the_wheels_that_it_was_installed_from(
     installed: Path, dist: Path, tmp_path: Path
 ) -> None:
     made, _ = packed(installed, tmp_path / "one")
-    assert [path.name for path in made] == [path.name for path in wheels_in(dist)]
-    assert [contents(path) for path in made] == [contents(path) for path in wheels_in(dist)]
+    assert [path.name for path in made.values()] == [path.name for path in wheels_in(dist).values()]
+    assert [contents(path) for path in made.values()] == [contents(path) for path in wheels_in(dist).values()]
 
 
 def test_the_same_installation_makes_the_same_bytes_and_these_can_be_installed_and_packed_again(
@@ -60,7 +69,7 @@ def test_the_same_installation_makes_the_same_bytes_and_these_can_be_installed_a
 ) -> None:
     first, _ = packed(installed, tmp_path / "one")
     again, _ = packed(installed_in(tmp_path / "again", first), tmp_path / "two")
-    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in first]
+    assert [path.read_bytes() for path in again.values()] == [path.read_bytes() for path in first.values()]
 
 
 def test_a_file_that_was_changed_after_the_installation_is_refused(dist: Path, tmp_path: Path) -> None:
@@ -73,4 +82,6 @@ def test_a_file_that_was_changed_after_the_installation_is_refused(dist: Path, t
 
 def test_a_checkout_builds_the_wheels_that_are_published(dist: Path, tmp_path: Path) -> None:
     made = make_wheels(tmp_path)
-    assert [contents(path) for path in made] == [contents(path) for path in wheels_in(dist)]
+    assert {name: contents(path) for name, path in made.items()} == {
+        name: contents(path) for name, path in wheels_in(dist).items()
+    }

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.stack import sam, trimming
-from a2a_serverless.stack.build import build
-from a2a_serverless.stack.emulator import aws_environment
+from a2a_serverless_tools.stack import sam, trimming
+from a2a_serverless_tools.stack.build import build
+from a2a_serverless_tools.stack.emulator import aws_environment
 from tests.functions.template import ROOT
 from tests.stack.local import LocalStack, paths_for
 from tests.stack.projects import ELSEWHERE
@@ -114,9 +114,10 @@ def test_the_worker_draws_with_what_its_zip_has_left_of_pillow(stack: LocalStack
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
-def test_the_tools_of_the_checkout_are_in_no_zip(stack: LocalStack, function: str) -> None:
+def test_neither_tools_nor_frameworks_nor_the_harness_are_in_a_zip(stack: LocalStack, function: str) -> None:
+    others = ("a2a_serverless_tools/", "a2a_serverless_frameworks/", "a2a_serverless/testing/")
     with opened(stack, function) as archive:
-        assert not [name for name in archive.namelist() if name.startswith("a2a_serverless/stack/")]
+        assert not [name for name in archive.namelist() if name.startswith(others)]
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
@@ -135,8 +136,7 @@ def test_the_samples_are_built_for_the_other_architecture(tmp_path_factory: pyte
 
 def test_the_sdk_keeps_the_data_of_every_service_that_code_asks_for() -> None:
     paths = (ROOT / "shared/a2a_serverless/adapters").rglob("*.py")
-    # deployed_stack.py is the operator's command line.
-    adapters = "\n".join(path.read_text() for path in paths if path.name != "deployed_stack.py")
+    adapters = "\n".join(path.read_text() for path in paths)
     asked = set(re.findall(r'[._]client\("([a-z0-9-]+)"', adapters))
     assert asked
     by_place = {"ssm"}  # kept where a project names a parameter: stack/bases.py

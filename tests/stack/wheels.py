@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.stack.environments import find_uv
-from a2a_serverless.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.environments import find_uv
+from a2a_serverless_tools.stack.wheels import SOURCES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what is published. The wheel is built from the source archive."""
+    """A folder with what is published. Each wheel is built from its source archive."""
     folder = tmp_path_factory.mktemp("dist")
-    for source in (CHECKOUT, CHECKOUT / "webhook_receiver"):
+    for source in SOURCES.values():
         options = ["--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
         command = [find_uv(), "build", *options, str(source)]
         subprocess.run(command, check=True, cwd=folder)  # noqa: S603 - uv, by path
     return folder
 
 
-def wheels_in(dist: Path) -> list[Path]:
-    """The library's wheel and the receiver's."""
-    return [next(dist.glob(f"{name}-*.whl")) for name in ("a2a_serverless", "a2a_webhook_receiver")]
+def wheels_in(dist: Path) -> dict[str, Path]:
+    """The wheels by distribution."""
+    return {name: next(dist.glob(f"{name.replace('-', '_')}-*.whl")) for name in SOURCES}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.stack.environments import find_uv
+from a2a_serverless_tools.stack.environments import find_uv
 from tests.docs.documents import ROOT, blocks
 
 if TYPE_CHECKING:

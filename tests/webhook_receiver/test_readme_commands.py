@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.stack import processes
+from a2a_serverless_tools.stack import processes
 from tests.conformance.live import serving
 from tests.docs.documents import ROOT, blocks
 from tests.echo import Writer

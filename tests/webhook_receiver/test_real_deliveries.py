@@ -26,7 +26,7 @@ from a2a_serverless.domain.key_ring import KeyRing, create_ring
 from a2a_serverless.domain.push import Verification
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
-from a2a_serverless.stack import processes
+from a2a_serverless_tools.stack import processes
 from a2a_webhook_receiver.aws_lambda import make_handler
 from a2a_webhook_receiver.settings import read_settings
 from a2a_webhook_receiver.wiring import build_receiver

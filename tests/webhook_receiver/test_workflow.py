@@ -18,11 +18,11 @@ from moto import mock_aws
 
 import a2a_webhook_receiver
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.stack import sam
-from a2a_serverless.stack.emulator import start_emulator
-from a2a_serverless.stack.errors import StackError
-from a2a_serverless.stack.paths import CHECKOUT, Paths
-from a2a_serverless.stack.processes import stop
+from a2a_serverless_tools.stack import sam
+from a2a_serverless_tools.stack.emulator import start_emulator
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
+from a2a_serverless_tools.stack.processes import stop
 from a2a_webhook_receiver.aws_lambda import make_handler
 from a2a_webhook_receiver.settings import BadSettings
 from a2a_webhook_receiver.testing import AUDIENCE, ISSUER, StubIssuer, lambda_event

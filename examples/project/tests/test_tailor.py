@@ -2,7 +2,8 @@
 
 from my_agents.tailor import tailor
 
-from a2a_serverless.testing import AgentTestHarness, check_project
+from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_tools.project_check import check_project
 
 
 def test_nothing_is_missing() -> None:

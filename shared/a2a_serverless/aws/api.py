@@ -1,14 +1,11 @@
-"""What the api works with, and the same api for uvicorn."""
+"""What the api works with."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.adapters.system import SystemClock, UuidIds
@@ -19,7 +16,6 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 from a2a_serverless.http.api import Api
-from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.settings import Settings, read
@@ -28,8 +24,7 @@ from a2a_serverless.store.stores import OwnerStore, Publications, TaskIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from starlette.types import ASGIApp
-
+    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.api import Authenticator
@@ -41,18 +36,6 @@ if TYPE_CHECKING:
     from a2a_serverless.services.webhooks import Webhooks
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
-
-
-def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
-    """The api as an ASGI application, for uvicorn on a developer's machine."""
-    from a2a_serverless.adapters.logs import start_logging
-    from a2a_serverless.http.local import BodyDeadline, flush_after, in_threads, refuse_foreign_pages
-
-    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
-    base_url = environment.get("PUBLIC_BASE_URL", "")
-    api = replace(make_dependencies(environment, Aws()), run=in_threads())
-    app = flush_after(BodyDeadline(make_asgi_app(api), api.limits.body), api.service.tracer)
-    return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
 
 
 def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics = NULL_METRICS) -> Api:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.aws import Aws, emulated
 from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.settings import Settings, SettingsError
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
@@ -18,19 +17,14 @@ from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.deployed import StackName
     from a2a_serverless.domain.url_policy import EgressPolicy
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.store.payloads import PayloadStore
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.store.values import ValueStore
-
-
-def aws_of(stack: StackName) -> Aws:
-    """The AWS clients for a deployed stack, which may be in the emulator."""
-    return emulated(stack.emulator) if stack.emulator else Aws()
 
 
 def task_table(settings: Settings, aws: Aws) -> Table:

@@ -39,7 +39,7 @@ from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.errors import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
-from a2a_serverless.services.delivery_admin import list_deliveries
+from a2a_serverless.services.delivery_status import list_deliveries
 from a2a_serverless.services.timeline import read_timeline
 
 if TYPE_CHECKING:

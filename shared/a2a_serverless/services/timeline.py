@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
-from a2a_serverless.services.delivery_admin import list_statuses
+from a2a_serverless.services.delivery_status import list_statuses
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:

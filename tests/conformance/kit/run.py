@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless.stack import local_stack, paths
+from a2a_serverless_tools.stack import local_stack, paths
 from tests.conformance.kit import results
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,8 @@
+"""Runs agents in unit tests: ``AgentTestHarness``. The modules beside it are the deployment in one process below it.
+
+Functions have none of this.
+"""
+
+from a2a_serverless.testing.harness import CLIENT, AgentTestHarness, NoArtifact, Reply
+
+__all__ = ["CLIENT", "AgentTestHarness", "NoArtifact", "Reply"]

@@ -1,0 +1,203 @@
+"""A whole deployment in one process, on the adapters that it is given: for ``testing``, and for ``dev``.
+
+What the platform does between the functions (the table's stream, the queues, the schedule) is up to its user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
+from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.head import TaskLifetime
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
+from a2a_serverless.ports.keys import Sealer, Signed, Signer
+from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.services.circuit_breakers import CircuitBreakers
+from a2a_serverless.services.deliver import DeliveryContext, deliver
+from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.relay import relay
+from a2a_serverless.services.sweep import Sweeper
+from a2a_serverless.services.tasks import TaskService
+from a2a_serverless.services.webhooks import Webhooks
+from a2a_serverless.testing.memory import (
+    MemoryCallbackVerifier,
+    MemoryMetrics,
+    MemoryQueues,
+    MemoryResolver,
+    MemorySealer,
+    MemoryTable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.delivery import Sender
+    from a2a_serverless.ports.system import Clock, Ids
+
+T = TypeVar("T")
+
+BASE_URL: Final = "https://agents.example.com"
+LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+BLOCKING_MS: Final = 25_000
+RUN_MS: Final = 900_000
+DELIVER_MS: Final = 60_000
+VISIBILITY_S: Final = 90
+
+
+class PlainSigner:
+    """Implements ``ports.Signer`` without a signature: the token is the claims as JSON."""
+
+    def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
+        return Signed(json.dumps({"typ": typ} | dict(claims)), "kid-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The adapters of a deployment in one process. ``table`` and ``queues`` are made with the function ``clock.now``.
+
+    ``wrap`` gets the adapters with their names and returns what the deployment uses instead.
+    """
+
+    clock: Clock
+    ids: Ids
+    sender: Sender
+    remote_agents: RemoteAgents
+    table: Callable[[Callable[[], int]], Any] = MemoryTable
+    queues: Callable[[Callable[[], int]], MemoryQueues] = MemoryQueues
+    signer: Signer = field(default_factory=PlainSigner)
+    contents: ContentStore | None = None
+    chance: Callable[[], float] = lambda: 0.5
+    wrap: Callable[[Any, str], Any] = lambda adapter, _: adapter
+
+
+class InProcessDeployment:
+    """The use cases and the engine of ``agents`` over adapters. Without ``ownership`` no URL gets a challenge."""
+
+    run_ms = RUN_MS
+    _relayed = 0
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        adapters: Adapters,
+        base_url: str = BASE_URL,
+        policy: EgressPolicy | None = None,
+        *,
+        ownership: bool = True,
+    ) -> None:
+        clock, ids, contents, wrap = adapters.clock, adapters.ids, adapters.contents, adapters.wrap
+        self.clock, self.ids = clock, ids
+        self.table, self.queue = adapters.table(clock.now), adapters.queues(clock.now)
+        self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
+        log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
+        policy = policy or EgressPolicy()
+        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
+        lister = TaskLister(log, log, MemorySealer())
+        self.service = TaskService(
+            log, queues, clock, ids, lambda: webhooks, lambda: lister, LIFE, BLOCKING_MS, contents=contents
+        )
+        self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
+        self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
+        self.engine = Engine(
+            log=log,
+            index=log,
+            queues=queues,
+            ids=ids,
+            now=clock.now,
+            agents=self.agents,
+            registry=self.registry,
+            values=log,
+            files=TaskFiles(contents),
+            read_secret=secrets_in_environment(os.environ),
+        )
+        self.sweeper = Sweeper(log, log, queues, clock, ids)
+        self.post = self._delivery_context(adapters, sealer, base_url, ownership=ownership)
+
+    def _delivery_context(self, adapters: Adapters, sealer: Sealer, issuer: str, *, ownership: bool) -> DeliveryContext:
+        log: Any = self.engine.log
+        return DeliveryContext(
+            log=log,
+            store=log,
+            queues=self.engine.queues,
+            sender=adapters.wrap(adapters.sender, "receiver"),
+            signer=adapters.wrap(adapters.signer, "signer"),
+            sealer=sealer,
+            clock=adapters.clock,
+            ids=adapters.ids,
+            issuer=issuer,
+            chance=adapters.chance,
+            hosts=CircuitBreakers(log),
+            metrics=self.metrics,
+            enforce_ownership=ownership,
+            contents=adapters.contents,
+        )
+
+    def answer(self, message: QueueMessage) -> object:
+        """Handles a queue message as the function behind the queue does."""
+        if isinstance(message, DeliveryMessage):
+            return deliver(self.post, message, self._time_left(DELIVER_MS))
+        return self.run(message.key)
+
+    def run(self, key: TaskKey) -> object:
+        """Runs a task as a worker does."""
+        return self.play(run(self.engine, key, self._time_left(self.run_ms)))
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine to its end."""
+        return play(work)
+
+    def survives(self, work: Callable[[], object]) -> bool:
+        """Does ``work``; False if its process died, and the work has to be done again."""
+        work()
+        return True
+
+    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """Answers the webhook of a called agent as the api function does."""
+        incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
+        try:
+            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
+        except TaskNotFound:
+            return Outcome(status=404, connected=True, request_sent=True)
+        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
+        return Outcome(status=200, connected=True, request_sent=True, body=answer)
+
+    def relay_changes(self) -> bool:
+        """Enqueues deliveries of the changes since the last call; False if there are none."""
+        changed = [key for key, _ in self.table.feed[self._relayed :]]
+        self._relayed += len(changed)
+        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, changed, self.clock.now())):
+            self._relayed -= len(changed)
+        return bool(changed)
+
+    def _time_left(self, ms: int) -> Callable[[], int]:
+        until = self.clock.now() + ms
+        return lambda: until - self.clock.now()
+
+
+def format_traceback(error: BaseException, is_own: Callable[[str], bool]) -> str:
+    """The traceback with its texts, for the author's terminal, from the first file on that ``is_own``."""
+    step = error.__traceback__
+    while step and not is_own(step.tb_frame.f_code.co_filename):
+        step = step.tb_next
+    return "".join(traceback.format_exception(type(error), error, step))
+
+
+def format_failure(task: str, reference: str, shown: str) -> str:
+    """The traceback ``shown`` under a line with the task, and with the reference that its client has read, if any."""
+    known = f" (reference {reference})" if reference else ""
+    return f"The agent of the task {task} stopped with an error{known}:\n{shown}"

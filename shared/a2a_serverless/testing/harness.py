@@ -1,0 +1,515 @@
+"""Runs agents in unit tests: the engine of a deployment, with an in-memory store, simulated time and no AWS.
+
+    harness = AgentTestHarness(hello)
+    reply = harness.send("Ada")
+    assert reply.said == "Hello, Ada!"
+
+Simulated time moves only when everything waits, so a test of an agent that sleeps for an hour takes no time. It does
+not move while threads of the agent or its libraries are running.
+
+``SimulatedDeployment`` adds the time to ``testing.deployment``: the project's own tests use it, too.
+"""
+
+from __future__ import annotations
+
+import queue
+import selectors
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import thread as pools
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
+from a2a_serverless.domain.model import Json, Principal, TaskKey
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.records import SHARDS, TaskEntry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.loop import AgentThreads, RunLoop, play
+from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.task_context import make_parts
+from a2a_serverless.protocol.ai_catalog import tags_of
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
+from a2a_serverless.services import tasks
+from a2a_serverless.services.publish import card_of
+from a2a_serverless.services.sweep import sweep
+from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.testing.deployment import (
+    LIFE,
+    VISIBILITY_S,
+    Adapters,
+    InProcessDeployment,
+    format_failure,
+    format_traceback,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
+    from types import FrameType
+    from typing import Self
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.protocol.v1_card import AgentCard
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+START: Final = 1_790_000_000_000
+CLIENT: Final = Principal("tenant", "client")
+MOST_LISTED: Final = 1000
+THREADS_S: Final = 30.0
+POLL_S: Final = 0.002
+LOOKS: Final = 10
+"""A thread that waits at so many looks in a row waits for something that does not come by itself."""
+PACKAGE: Final = str(Path(__file__).parents[1])
+_WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
+
+
+class SimulatedLoop(RunLoop):
+    """An event loop with simulated time: ``now`` returns it (ms), and ``wait`` moves it forward (by ms).
+
+    Work for ``asyncio.to_thread`` is done while this loop waits for it, because other threads have no simulated time.
+    While a thread that is not in ``known`` is running, no time passes, for at most ``THREADS_S`` real seconds. A thread
+    that waits for a lock, a queue or a socket, without a time limit, is not running: it may wait for this loop.
+    """
+
+    def __init__(
+        self, now: Callable[[], int], wait: Callable[[int], None], known: Container[threading.Thread] | None = None
+    ) -> None:
+        self._now = now
+        super().__init__(_SimulatedSelector(wait, frozenset(threading.enumerate()) if known is None else known))
+        self.set_default_executor(_AtOnce())
+
+    def time(self) -> float:
+        return (self._now() - START) / 1000
+
+
+class _SimulatedSelector(selectors.SelectSelector):
+    """A selector that moves simulated time instead of waiting, once no other thread is running."""
+
+    def __init__(self, wait: Callable[[int], None], known: Container[threading.Thread]) -> None:
+        super().__init__()
+        self._wait = wait
+        self._known = known
+        self._given_up: set[tuple[int | None, int, int]] = set()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout != 0:
+            ready = self._from_threads()
+        if not ready and timeout != 0:
+            if timeout is None:
+                raise RuntimeError("deadlock: everything waits, and nothing is scheduled")
+            self._wait(int(timeout * 1000) + 1)
+        return ready
+
+    def _from_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits for events from running threads; empty if none runs, or after ``THREADS_S`` seconds without one."""
+        until = time.monotonic() + THREADS_S
+        while others := [thread for thread in threading.enumerate() if self._is_foreign(thread)]:
+            at_work = _at_work(others) - self._given_up
+            ready = super().select(POLL_S)
+            if ready or not at_work:
+                return ready
+            if time.monotonic() > until:
+                self._given_up |= at_work
+        return []
+
+    def _is_foreign(self, thread: threading.Thread) -> bool:
+        return thread not in self._known and thread is not threading.current_thread()
+
+
+def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
+    """The running threads among these, each with its position in the code."""
+    frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
+    found = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
+    return {(ident, id(frame.f_code), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
+
+
+def _waits(frame: FrameType) -> bool:
+    """Whether a thread waits for work, a lock or a socket without a time limit."""
+    code, timeout = frame.f_code, frame.f_locals.get("timeout")
+    if timeout is not None and timeout > 0:
+        return False
+    return code.co_filename in _WAITING or (code.co_filename == pools.__file__ and code.co_name == "_worker")
+
+
+class _AtOnce(ThreadPoolExecutor):
+    """Returns when the work is done, waits without a time limit, or has run for ``THREADS_S`` real seconds."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        thread, before = AgentThreads(), threading.enumerate()
+        future = thread.submit(fn, *args, **kwargs)
+        until, looks = time.monotonic() + THREADS_S, 0
+        while not wait([future], timeout=POLL_S).done and looks < LOOKS and time.monotonic() < until:
+            at_work = _at_work([one for one in threading.enumerate() if one not in before])
+            looks = 0 if at_work else looks + 1
+        thread.shutdown()
+        return future
+
+
+class Counter:
+    """Makes ids in order, so that test runs are repeatable."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def new(self) -> str:
+        self.last += 1
+        return f"id-{self.last:04d}"
+
+
+class SimulatedClock:
+    """A clock with the time of a deployment; sleeping lets the deployment go on."""
+
+    def __init__(self, deployment: SimulatedDeployment) -> None:
+        self._deployment = deployment
+
+    def now(self) -> int:
+        return self._deployment.now
+
+    def sleep(self, seconds: float) -> None:
+        self._deployment.wait(int(seconds * 1000))
+
+
+class SimulatedDeployment(InProcessDeployment):
+    """A deployment in simulated time. Time moves only when nothing is left to do, to the next thing that is due.
+
+    ``busy`` is whether an agent runs. ``loop`` makes the event loops.
+    """
+
+    now = START
+    busy = False
+    loop = SimulatedLoop
+
+    def __init__(self, agents: Sequence[Agent], adapters: Adapters, **options: Any) -> None:  # noqa: ANN401
+        self.planned: list[tuple[int, Callable[[], object]]] = []
+        self._threads = frozenset(threading.enumerate())
+        super().__init__(agents, adapters, **options)
+
+    def wait(self, ms: int) -> None:
+        """Moves the time forward by ``ms`` and does the work that is due in that time."""
+        until = self.now + ms
+        self._run_until(until)
+        self.now = max(self.now, until)
+
+    def settle(self, until_ms: int = LIFE.max_life_ms) -> None:
+        """Runs until no work is left that needs no client, for at most ``until_ms``."""
+        self._run_until(self.now + until_ms)
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in simulated time."""
+        loop = self.loop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
+        busy, self.busy = self.busy, True
+        try:
+            return play(work, loop)
+        finally:
+            self.busy = busy
+
+    def step(self) -> bool:
+        """Does one thing that is due: a batch of the table's stream, a sweep or a message. False if none is."""
+        return self.relay_changes() or self.sweep_due() or self._handle_message()
+
+    def _run_until(self, until: int) -> None:
+        while self.step() or self._move_time(until):
+            pass
+
+    def _move_time(self, until: int) -> bool:
+        """Moves the time to the next thing that is due; False if there is none until ``until``."""
+        soonest = min(self.due_times(), default=until + 1)
+        soonest = min(soonest, self.next_sweep(min(soonest, until)))
+        moved = self.now < soonest <= until
+        self.now = soonest if moved else self.now
+        return moved
+
+    def due_times(self) -> list[int]:
+        """The times at which something is due, besides sweeps."""
+        return [at for at, _ in self.queue.waiting]
+
+    def next_sweep(self, until: int) -> int:
+        """When the next unfinished task is due, before the end of its life; after ``until`` if there is none."""
+        due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
+        heads = [snapshot.head for key in due if key and (snapshot := self.table.read_head(key))]
+        times = [head.due_at or self.now for head in heads if not head.is_terminal and head.due_at != head.deadline]
+        return min(times, default=until + 1)
+
+    def sweep_due(self) -> bool:
+        """Sweeps if it is time to; False if not, or if nothing was found."""
+        return self.next_sweep(self.now) <= self.now and sweep(self.sweeper) > 0
+
+    def _handle_message(self) -> bool:
+        message = self.queue.pop()
+        if message is None:
+            return False
+        if not self.survives(lambda: self.answer(message)):
+            self.queue.enqueue(message, VISIBILITY_S)
+        return True
+
+    def _do_planned(self) -> bool:
+        """Does one planned action that is due; a second later again if its process dies."""
+        due = next((plan for plan in self.planned if plan[0] <= self.now), None)
+        if due is None:
+            return False
+        self.planned.remove(due)
+        if not self.survives(due[1]):
+            self.planned.append((self.now + 1000, due[1]))
+        return True
+
+    def _pass(self, ms: int) -> None:
+        """Lets time pass for an agent that waits: only planned actions happen."""
+        self.now += ms
+        while self._do_planned():
+            pass
+
+
+class OwnAgents:
+    """Implements ``ports.RemoteAgents`` with the deployment's own agents."""
+
+    def __init__(self, deployment: InProcessDeployment) -> None:
+        self.deployment = deployment
+
+    def with_trace(self, trace: str) -> Self:
+        del trace
+        return self
+
+    def address(self, agent: str) -> str:
+        return f"{self.deployment.post.issuer}/{self.find(agent).id}"
+
+    def card(self, agent: str) -> AgentCard:
+        return card_of(self.find(agent), self.deployment.post.issuer, {})
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        return {name: tags_of(self.card(name).skills) for name in self.deployment.engine.agents}
+
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
+        self.find(agent)
+        configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
+        request = SendMessageRequest(message=message, configuration=configuration)
+        try:
+            return tasks.send(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), request)
+        except A2AError as error:
+            raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
+
+    def has_push(self, agent: str) -> bool:
+        del agent
+        return True
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        return tasks.get(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), task_id)
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        with suppress(TaskNotCancelable):
+            tasks.cancel(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), task_id)
+
+    def find(self, agent: str) -> Agent:
+        """The agent; raises AgentCallFailed if there is none with this id."""
+        if agent not in self.deployment.engine.agents:
+            raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
+        return self.deployment.engine.agents[agent]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The response to a message: a plain message, or the task once no more work is left to do without the client.
+
+    ``error`` is the exception that the agent's function raised, or None.
+    """
+
+    answer: Task | Message
+    error: BaseException | None = None
+
+    @property
+    def task(self) -> Task:
+        """The task; raises TypeError if the agent answered with a message."""
+        if isinstance(self.answer, Message):
+            raise TypeError("the agent answered with a message and made no task")
+        return self.answer
+
+    @property
+    def state(self) -> TaskState | None:
+        """The task's state; None for a plain message."""
+        return None if isinstance(self.answer, Message) else self.answer.status.state
+
+    @property
+    def said(self) -> str:
+        """The text of the message, or of the task's status message (a question, a reason, a final text)."""
+        message = self.answer if isinstance(self.answer, Message) else self.answer.status.message
+        return message.text() if message else ""
+
+    @property
+    def artifacts(self) -> dict[str, Artifact]:
+        """The task's artifacts by name; a missing one raises ``NoArtifact``."""
+        return _Artifacts(self)
+
+    def text(self, name: str) -> str:
+        """The text of the artifact ``name``."""
+        return self.artifacts[name].text()
+
+    def data(self, name: str) -> Json:
+        """The first data part of the artifact ``name``."""
+        return self.artifacts[name].data()
+
+
+class NoArtifact(KeyError):
+    """The task has no artifact with this name. The cause is the exception of the agent's function, if any."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _Artifacts(dict[str, "Artifact"]):
+    def __init__(self, reply: Reply) -> None:
+        super().__init__({artifact.name or artifact.artifact_id: artifact for artifact in reply.task.artifacts})
+        self._reply = reply
+
+    def __missing__(self, name: str) -> Artifact:
+        state, said, error = self._reply.state, self._reply.said, self._reply.error
+        raised = f" The agent raised {type(error).__name__}: {error}" if error else ""
+        there = ", ".join(map(repr, self)) or "none"
+        raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {said}{raised}") from error
+
+
+class AgentTestHarness(SimulatedDeployment):
+    """A deployment of ``agents`` in memory. Messages without ``to`` go to the first agent.
+
+    ``files`` are the files on the simulated web, by URL. ``now`` is the simulated time (ms). ``run_ms`` is the
+    platform's time limit for one run. ``runs`` lists the runs as (task id, start ms, end ms). There is one worker, so
+    runs follow one another.
+    """
+
+    def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None) -> None:
+        self.runs: list[tuple[str, int, int]] = []
+        self._errors: dict[str, BaseException] = {}
+        self._first = agents[0].id
+        web = files or {}
+        clock = SimulatedClock(self)
+        super().__init__(
+            agents, Adapters(clock=clock, ids=Counter(), sender=_Callbacks(self), remote_agents=OwnAgents(self))
+        )
+        self.engine = replace(
+            self.engine,
+            files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
+            on_error=self._note_error,
+        )
+        inline_runner = EngineInlineRunner(self.engine, self.play)
+        self.service = self.service._replace(blocking_ms=0, inline_runner=inline_runner)
+
+    def deploy(self, *agents: Agent) -> None:
+        """Replaces agents by their new versions, as a deployment does: the next run of a task uses the new code."""
+        self.agents.update({agent.id: agent for agent in agents})
+
+    def send(
+        self,
+        content: Content | Sequence[Part],
+        *,
+        to: str | None = None,
+        context_id: str | None = None,
+        task_id: str | None = None,
+        references: Sequence[str] = (),
+    ) -> Reply:
+        """Sends a message to the agent ``to`` and runs the deployment until no work is left.
+
+        ``task_id`` answers a task's question, ``context_id`` continues a conversation, ``references`` are task ids.
+        """
+        task = self.begin(content, to=to, context_id=context_id, task_id=task_id, references=references)
+        self.settle()
+        return self.reply(task.id, to=to) if isinstance(task, Task) else Reply(task)
+
+    def begin(
+        self,
+        content: Content | Sequence[Part],
+        *,
+        to: str | None = None,
+        context_id: str | None = None,
+        task_id: str | None = None,
+        references: Sequence[str] = (),
+    ) -> Task | Message:
+        """Sends a message and returns the immediate response, without running queued work."""
+        parts = tuple(make_parts(content))
+        message = Message(
+            message_id=self.ids.new(),
+            role=Role.USER,
+            parts=parts,
+            context_id=context_id,
+            task_id=task_id,
+            reference_task_ids=tuple(references),
+        )
+        return self.take(to or self._first, message)
+
+    def take(self, agent: str, message: Message, principal: Principal = CLIENT) -> Task | Message:
+        """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
+        configuration = SendMessageConfiguration(return_immediately=True)
+        request = SendMessageRequest(message=message, configuration=configuration)
+        by_context = agent in self.agents and self.agents[agent].answers_by_context
+        context = RequestContext(principal, agent, "1.0", answers_by_context=by_context)
+        return tasks.send(self.service, context, request)
+
+    def reply(self, task_id: str, *, to: str | None = None) -> Reply:
+        """The current state of a task."""
+        return Reply(
+            tasks.get(self.service, RequestContext(CLIENT, to or self._first, "1.0"), task_id),
+            self._errors.get(task_id),
+        )
+
+    def tasks(self, context_id: str) -> list[TaskEntry]:
+        """The tasks of a conversation, of all agents, newest first."""
+        return list(self.table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0])
+
+    def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
+        """Cancels a task and runs the deployment until no work is left."""
+        tasks.cancel(self.service, RequestContext(CLIENT, to or self._first, "1.0"), task_id)
+        if not self.busy:
+            self.settle()
+        return self.reply(task_id, to=to)
+
+    def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        """Keeps an agent's error, and prints its traceback: pytest shows it if the test fails."""
+        self._errors[key.task] = error
+        shown = format_traceback(error, lambda file: not file.startswith(PACKAGE))
+        sys.stderr.write(format_failure(key.task, reference, shown))
+
+    def later(self, ms: int, action: Callable[[], object]) -> None:
+        """Calls ``action`` after ``ms`` of simulated time, while agents run."""
+        self.planned.append((self.now + ms, action))
+
+    def run(self, key: TaskKey) -> object:
+        """Runs a task as a worker does, and notes it in ``runs``."""
+        began = self.now
+        ending = super().run(key)
+        if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
+            self.runs.append((key.task, began, self.now))
+        return ending
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in simulated time, also inside a running event loop."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(super().play, work).result()
+
+
+class _Callbacks:
+    """Implements ``ports.Sender`` for the webhooks of agents that call each other."""
+
+    def __init__(self, deployment: InProcessDeployment) -> None:
+        self._deployment = deployment
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
+        del deadline_ms
+        return self._deployment.called_back(url, headers, body)

@@ -1,0 +1,684 @@
+"""Runs a LangGraph graph as an agent of a deployment.
+
+    from a2a_serverless_frameworks.langgraph import agent
+
+    support = agent(graph, id="support", description="Answers questions.")
+
+LangGraph's own loop runs, and a task is one turn of a thread. The result of each node is a step: a later run of the
+task reads it back. A checkpoint is one value of the task's store, which the next one replaces. What the chat models of
+a node say belongs to the node's step, so a node that runs again replaces it.
+
+The thread is the A2A context: the last checkpoint of a completed task is stored for the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.graph import StateGraph
+from langgraph.types import Command
+from pydantic_core import to_jsonable_python
+
+from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
+from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, framework_task
+from a2a_serverless_frameworks.answers import AnswerStream, data_or_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+    from uuid import UUID
+
+    from langchain_core.outputs import ChatGenerationChunk, LLMResult
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+    from langgraph.pregel import Pregel
+    from langgraph.types import Interrupt
+
+    from a2a_serverless import Answer, Message, TaskContext
+
+PREFIX: Final = "langgraph/"
+"""Begins the names of steps and the keys of values."""
+SIZE_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes of a serialized checkpoint, and of the writes of a node."""
+PAGE: Final = 100
+NODE_TAG: Final = "graph:step:"
+"""Begins the tag that the run of a node has, and no run within it."""
+_Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
+_CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
+
+
+def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and gives
+    graph: Pregel[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any],
+    *,
+    id: str,  # noqa: A002 - the card's word
+    name: str = "",
+    description: str = "",
+    skills: Sequence[Skill] = (),
+    read_input: Callable[[TaskContext], Awaitable[Any]] | None = None,
+    write_answer: Callable[[Any], Answer] | None = None,
+    context: Callable[[TaskContext], Any] | None = None,
+    serde: SerializerProtocol | None = None,
+    **card: Any,  # noqa: ANN401 - the other fields of ``Agent``
+) -> Agent:
+    """Makes an ``Agent`` of a graph, compiled or not. The graph's own checkpointer is not used.
+
+    ``read_input`` makes the graph's input from the task; by default the message is appended to ``messages``, and a
+    graph without that channel gets the message's data part. ``write_answer`` makes the final message from the state's
+    values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Without ``skills`` the agent
+    has one, with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``.
+    """
+    compiled = _checked(graph.compile() if isinstance(graph, StateGraph) else graph)
+    name = name or id
+
+    async def work(task: TaskContext) -> Answer:
+        durable = framework_task(task)
+        saver = _Saver(durable, f"{PREFIX}{id}", serde)
+        run = _Run(durable, compiled.copy({"checkpointer": saver}), saver)
+        made = context(task) if context else None
+        values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), made)
+        return (write_answer or answer_of)(values)
+
+    described = tuple(skills) or (Skill(id, name, description or name, (id,)),)
+    return Agent(id, name, description or name, described, work, **card)
+
+
+def answer_of(values: Any) -> Answer:  # noqa: ANN401 - any state
+    """The final message: a data part with ``structured_response``, or the text of the last message; else all values."""
+    state = values if isinstance(values, dict) else {"": values}
+    if (structured := state.get("structured_response")) is not None:
+        return [Part(data=_jsonable(structured))]
+    if "messages" in state:
+        last = state["messages"][-1] if state["messages"] else None
+        return str(last.text) or None if isinstance(last, AIMessage) else None
+    return [Part(data=_jsonable(values))]
+
+
+def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
+    if graph.interrupt_before_nodes or graph.interrupt_after_nodes:
+        raise ValueError("static breakpoints are for debugging; call interrupt() in the node instead")
+    if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):
+        raise ValueError("a DeltaChannel needs all checkpoints of its thread, and only the newest is stored")
+    return graph
+
+
+async def _read_input(graph: Pregel[Any, Any, Any, Any], task: TaskContext) -> Any:  # noqa: ANN401 - the graph's
+    if "messages" not in graph.channels:
+        return task.data() if task.data() is not None else task.text()
+    contents = [await _content(task, part) for part in task.message.parts]
+    return {
+        "messages": [HumanMessage(contents[0]["text"] if len(contents) == 1 and "text" in contents[0] else contents)]
+    }
+
+
+async def _content(task: TaskContext, part: Part) -> dict[str, Any]:
+    """A part as a content block of LangChain."""
+    if part.readable:
+        return {"type": "text", "text": part.readable}
+    if part.kind == "data":
+        return {"type": "text", "text": json.dumps(part.value, ensure_ascii=False)}
+    media_type = part.media_type or "application/octet-stream"
+    kind = media_type.partition("/")[0]
+    data = base64.b64encode(await task.read_file(part)).decode()
+    return {"type": kind if kind in {"image", "audio", "video"} else "file", "base64": data, "mime_type": media_type}
+
+
+def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    return to_jsonable_python(value, fallback=str, inf_nan_mode="null")
+
+
+class _Run:
+    """One run of a task: the graph's loop, its questions, and what its chat models say."""
+
+    def __init__(self, task: FrameworkTask, graph: Pregel[Any, Any, Any, Any], saver: _Saver) -> None:
+        self._task = task
+        self._graph = graph
+        self._saver = saver
+        self._rounds = count(1)
+        self._answers: dict[str, Any] = {}
+        task.set_unit(_unit)
+        configurable = {"thread_id": task.context_id}
+        self._config: RunnableConfig = {"configurable": configurable, "callbacks": [_Listener(saver.streams)]}
+
+    async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
+        """Runs the graph to its end, and returns the values of its state."""
+        began = await self._saver.load()
+        given = None if began else await make_input()
+        try:
+            while pending := await self._advance(given, context):
+                given = Command(resume=await self._resume(pending))
+            await self._saver.store_for_conversation()
+        except BaseException:
+            if self._saver.is_outdated:
+                raise StepAlreadyStored from None
+            raise
+        finally:
+            await self._saver.streams.cancel()
+        return (await self._graph.aget_state(self._config)).values
+
+    async def _advance(self, given: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
+        """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
+        if given is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
+            return pending
+        stream = self._graph.astream(
+            given, self._config, context=context, stream_mode="messages", subgraphs=True, durability="sync"
+        )
+        async for _ in stream:  # the mode makes chat models stream; _Listener gets what they say
+            pass
+        return self._saver.pending_interrupts()
+
+    def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
+        """Whether an earlier run has asked for all of them: then no other node had work left."""
+        questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(f"{PREFIX}question/"))
+        asked = {identity for question in questions.values() for identity, _ in question}
+        return {one.id for one in interrupts} <= asked
+
+    async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
+        """The answers to all pending interrupts, by their ids. Asks the client for those that have none."""
+        while asked := [one for one in pending if one.id not in self._answers]:
+            await self._ask(asked)
+        return {one.id: self._answers[one.id] for one in pending}
+
+    async def _ask(self, interrupts: Sequence[Interrupt[Any]]) -> None:
+        """Asks the next round of questions. A later run repeats the stored rounds, whatever is pending then."""
+
+        async def questions() -> list[list[Any]]:
+            return [[one.id, _jsonable(one.value)] for one in interrupts]
+
+        asked = await self._task.step(f"{PREFIX}question/{next(self._rounds)}", questions)
+        parts = [_question(identity, value) for identity, value in asked]
+        answer = await self._task.ask(parts)
+        self._answers |= _answers_by_id(answer, [identity for identity, _ in asked])
+
+
+def _unit() -> str:
+    """The node that the calling code belongs to: its namespace has the ids of its task and of those around it."""
+    config = var_child_runnable_config.get() or {}
+    namespace = str(config.get("configurable", {}).get("checkpoint_ns", ""))
+    return f"{PREFIX}{namespace}" if namespace else ""
+
+
+def _question(identity: str, value: Any) -> Part:  # noqa: ANN401 - any JSON value
+    metadata = {"interrupt": identity}
+    return Part(text=value, metadata=metadata) if isinstance(value, str) else Part(data=value, metadata=metadata)
+
+
+def _answers_by_id(answer: Message, asked: Sequence[str]) -> dict[str, Any]:
+    """The answers by interrupt id: a data part may have several; any other answer belongs to the first question."""
+    data = answer.data()
+    if isinstance(data, dict) and data and data.keys() <= set(asked):
+        return data
+    return {asked[0]: data_or_text(answer)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A stored checkpoint, or the writes of one attempt at a node for the checkpoint ``id``."""
+
+    namespace: str
+    id: str
+    data: bytes
+
+
+class _Saver(BaseCheckpointSaver[int]):
+    """LangGraph's checkpoints in the task's store, and the writes of nodes as steps.
+
+    Of each namespace (the graph, and each running subgraph) only the newest checkpoint is kept, in a numbered slot.
+    When the graph's own checkpoint advances, the slots of its subgraphs are free. ``is_outdated`` is whether another
+    run has stored another result of a node.
+    """
+
+    def __init__(self, task: FrameworkTask, conversation: str, serde: SerializerProtocol | None) -> None:
+        super().__init__(serde=serde)
+        self._task = task
+        self._conversation = conversation
+        self._points: dict[str, _Record] = {}
+        self._slots: dict[str, int] = {}
+        self._writes: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        self._attempts: Counter[str] = Counter()
+        self._lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._sent: list[Future[object]] = []
+        self.is_outdated = False
+        self.streams = _Streams(task, self._next_name)
+
+    async def load(self) -> bool:
+        """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
+        async for key, data in self._stored_values():
+            self._take_point(data, int(key.removeprefix(PREFIX)))
+        for name, stored in self._task.read_steps(f"{PREFIX}node/").items():
+            self._take_writes(name, str(stored))
+        if self._points:
+            self._free_slots()
+            return True
+        if kept := await self._task.conversation.get(self._conversation):
+            for data in self._load(cast("bytes", kept.value)):
+                self._take_point(data)
+        return False
+
+    async def store_for_conversation(self) -> None:
+        """Stores the newest checkpoints for the context's next task: the graph's, and those of lasting subgraphs."""
+        points = [point.data for namespace, point in self._points.items() if ":" not in namespace]
+        await self._task.conversation.put(self._conversation, self._dump(points))
+
+    def pending_interrupts(self) -> list[Interrupt[Any]]:
+        """The interrupts that wait for an answer, of the innermost graphs: outer ones repeat them, and may be older."""
+        inner = "|".join(self._points)
+        found = {
+            one.id: one
+            for namespace, point in self._points.items()
+            for task_id, writes in self._merged(namespace, point.id).items()
+            if task_id not in inner and writes.keys() <= _CONTROL
+            for one in writes.get(INTERRUPT, ())
+        }
+        return list(found.values())
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The newest checkpoint of the namespace, if it is the wanted one."""
+        namespace = str(config["configurable"].get("checkpoint_ns", ""))
+        point, wanted = self._points.get(namespace), get_checkpoint_id(config)
+        return None if point is None or wanted not in {None, "", point.id} else self._tuple(point)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the base class's word
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """The newest checkpoint of each namespace."""
+        wanted = config["configurable"].get("checkpoint_ns") if config else None
+        until = get_checkpoint_id(before) if before else None
+        found = [self._tuple(one) for one in self._points.values() if wanted in {None, one.namespace}]
+        for one in found[:limit]:
+            if (until is None or one.checkpoint["id"] < until) and (filter or {}).items() <= dict(one.metadata).items():
+                yield one
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """``aput``, for a graph that runs in a thread."""
+        self._send(self.aput(config, checkpoint, metadata, new_versions))
+        return self._config(str(config["configurable"].get("checkpoint_ns", "")), checkpoint["id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """``aput_writes``, for a graph that runs in a thread."""
+        self._send(self.aput_writes(config, writes, task_id, task_path))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """See ``get_tuple``."""
+        return self.get_tuple(config)
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401
+        """See ``list``."""
+        for one in self.list(config, **options):
+            yield one
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Stores a checkpoint in one write, after the writes and the tokens that led to it."""
+        del new_versions
+        configurable = config["configurable"]
+        namespace = str(configurable.get("checkpoint_ns", ""))
+        point = {
+            "ns": namespace,
+            "id": checkpoint["id"],
+            "parent": configurable.get("checkpoint_id"),
+            "checkpoint": checkpoint,
+            "metadata": get_checkpoint_metadata(config, metadata),
+        }
+        async with self._lock:
+            self._check_sent()
+            await self.streams.drain()
+            slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
+            data = self._dump(point)
+            await self._task.store.put(f"{PREFIX}{slot}", data)
+            self._take_point(data, slot)
+            if not namespace:
+                self._free_slots()
+        return self._config(namespace, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Stores what a node wrote, asked or raised as the result of its step, after its tokens."""
+        configurable = config["configurable"]
+        indexed = [
+            (WRITES_IDX_MAP.get(channel, number), channel, value) for number, (channel, value) in enumerate(writes)
+        ]
+        record = {
+            "ns": configurable.get("checkpoint_ns", ""),
+            "id": configurable["checkpoint_id"],
+            "task": task_id,
+            "path": task_path,
+            "writes": indexed,
+        }
+        text = base64.b64encode(self._dump(record)).decode()
+        async with self._lock:
+            self._check_sent()
+            name = self._next_name(task_id)
+            if await self.streams.finish(task_id, name, text) != text:
+                self.is_outdated = True
+                raise StepAlreadyStored
+            self._take_writes(name, text)
+
+    def _next_name(self, task_id: str) -> str:
+        return f"{PREFIX}node/{task_id}/{self._attempts[task_id] + 1}"
+
+    def _take_writes(self, name: str, text: str) -> None:
+        if text:
+            record = self._load(base64.b64decode(text))
+            self._attempts[record["task"]] += 1
+            self._writes[record["ns"], record["id"]].append({**record, "attempt": int(name.rpartition("/")[2])})
+
+    def _take_point(self, data: bytes, slot: int | None = None) -> None:
+        point = self._load(data)
+        self._points[point["ns"]] = _Record(point["ns"], point["id"], data)
+        if slot is not None:
+            self._slots[point["ns"]] = slot
+
+    def _free_slots(self) -> None:
+        """Forgets the subgraphs of earlier checkpoints of the graph."""
+        root = self._points.get("")
+        for namespace in [one for one in self._points if ":" in one]:
+            parents = self._load(self._points[namespace].data)["metadata"].get("parents", {})
+            if root is None or parents.get("") != root.id:
+                del self._points[namespace], self._slots[namespace]
+
+    def _merged(self, namespace: str, checkpoint_id: str) -> dict[str, dict[str, Any]]:
+        """The writes for a checkpoint by node's task and channel."""
+        merged: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for task_id, channel, value in self._pending(namespace, checkpoint_id):
+            merged[task_id][channel] = value
+        return merged
+
+    def _pending(self, namespace: str, checkpoint_id: str) -> Sequence[tuple[str, str, Any]]:
+        """The writes for a checkpoint in ``writes_sort_key`` order. Special channels have their last value."""
+        found: dict[tuple[str, str, int], tuple[str, Any]] = {}
+        for record in sorted(self._writes[namespace, checkpoint_id], key=itemgetter("attempt")):
+            for index, channel, value in record["writes"]:
+                key = writes_sort_key(record["path"], record["task"], index)
+                if index < 0 or key not in found:
+                    found[key] = (channel, value)
+        return [(key[1], *found[key]) for key in sorted(found)]
+
+    def _tuple(self, point: _Record) -> CheckpointTuple:
+        stored = self._load(point.data)
+        parent = self._config(point.namespace, stored["parent"]) if stored["parent"] else None
+        pending = self._pending(point.namespace, point.id)
+        own = self._config(point.namespace, point.id)
+        return CheckpointTuple(own, stored["checkpoint"], stored["metadata"], parent, [*pending])
+
+    def _config(self, namespace: str, checkpoint_id: str) -> RunnableConfig:
+        own = {"thread_id": self._task.context_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+        return {"configurable": own}
+
+    def _dump(self, value: Any) -> bytes:  # noqa: ANN401 - what the serializer takes
+        kind, data = self.serde.dumps_typed(value)
+        if len(data) > SIZE_LIMIT:
+            raise TaskFailed(f"The graph's state has {len(data)} bytes; at most {SIZE_LIMIT} are stored. Trim it.")
+        return kind.encode() + b"\n" + data
+
+    def _load(self, data: bytes) -> Any:  # noqa: ANN401 - what was dumped
+        kind, _, rest = data.partition(b"\n")
+        return self.serde.loads_typed((kind.decode(), rest))
+
+    async def _stored_values(self) -> AsyncIterator[tuple[str, bytes]]:
+        after = ""
+        while page := await self._task.store.list(PREFIX, after=after, limit=PAGE):
+            for one in page:
+                yield one.key, cast("bytes", one.value)
+            after = page[-1].key
+
+    def _send(self, call: Coroutine[Any, Any, object]) -> None:
+        """Makes a call for a graph in a thread, before the next call of the graph around it, which raises its error."""
+        self._sent.append(asyncio.run_coroutine_threadsafe(call, self._loop))
+
+    def _check_sent(self) -> None:
+        done = [one for one in self._sent if one.done()]
+        self._sent = [one for one in self._sent if one not in done]
+        for one in done:
+            one.result()
+
+
+class _Stream:
+    """What the chat models of one attempt at a node say. It is emitted in the node's step, which ends with the node."""
+
+    def __init__(self, task: FrameworkTask, name: str) -> None:
+        self._queue: asyncio.Queue[_Action | str] = asyncio.Queue()
+        self.name = name
+        self.step = asyncio.create_task(task.step(Step(name, waits=True), self._work))
+
+    def add(self, action: _Action | str) -> None:
+        """Queues an action; the node's writes are the last thing."""
+        self._queue.put_nowait(action)
+
+    async def drain(self) -> None:
+        """Returns when all queued actions are done."""
+        while not (self._queue.empty() or self.step.done()):  # noqa: ASYNC110 - the step takes an action each time
+            await asyncio.sleep(0)
+
+    async def _work(self) -> str:
+        while not isinstance(action := await self._queue.get(), str):
+            await action()
+        return action
+
+
+class _Streams:
+    """The streams of all nodes that run."""
+
+    def __init__(self, task: FrameworkTask, next_name: Callable[[str], str]) -> None:
+        self._next_name = next_name
+        self._open: dict[str, _Stream] = {}
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self.task = task
+
+    def add(self, task_id: str, action: _Action) -> None:
+        """Does an action in the step of the node's task, in any thread. Raises what the step has raised."""
+        stream = self._open.get(task_id)
+        if stream and stream.step.done():
+            stream.step.result()
+        self._loop.call_soon_threadsafe(self._add, task_id, action)
+
+    async def finish(self, task_id: str, name: str, text: str) -> str:
+        """Ends the node's step with this result, and returns the stored one."""
+        stream = self._open.pop(task_id, None)
+        if stream:
+            stream.add(text)
+            return await stream.step
+
+        async def work() -> str:
+            return text
+
+        with self.task.root():
+            return await self.task.step(name, work)
+
+    async def drain(self) -> None:
+        """Returns when everything that was said is emitted."""
+        for stream in [*self._open.values()]:
+            await stream.drain()
+
+    async def cancel(self) -> None:
+        """Ends the streams of nodes that have not ended."""
+        for stream in self._open.values():
+            stream.step.cancel()
+        await asyncio.gather(*(stream.step for stream in self._open.values()), return_exceptions=True)
+
+    def _add(self, task_id: str, action: _Action) -> None:
+        if task_id not in self._open:
+            self._open[task_id] = self._context.copy().run(_Stream, self.task, self._next_name(task_id))
+        self._open[task_id].add(action)
+
+
+class _Reply:
+    """What a chat model says: one artifact. ``key`` is what the artifact's number is counted by."""
+
+    def __init__(self, task: FrameworkTask, key: tuple[str, str], artifact: str, model: str, *, silent: bool) -> None:
+        self.key = key
+        self.silent = silent
+        self.task_id = key[0].rpartition(":")[2]
+        self.model = model
+        self.in_step = task.current_step is not None
+        self.said = False
+        self._task = task
+        self.text = AnswerStream(task, artifact)
+        self._busy = ExitStack()
+
+    async def begin(self) -> None:
+        """Keeps the run from being suspended while the model works."""
+        self._busy.enter_context(self._task.at_work())
+
+    async def end(self, text: str, amounts: Mapping[str, float]) -> None:
+        """Records the usage, and emits the last chunk."""
+        if amounts:
+            await self._task.record_usage(self.model, **amounts)
+        await self.text.add(text)
+        await self.text.end(last=True)
+        self._busy.close()
+
+
+class _Listener(AsyncCallbackHandler):
+    """Emits the text of chat models as artifacts named ``node@step``, and records their usage."""
+
+    raise_error = True
+
+    def __init__(self, streams: _Streams) -> None:
+        self._streams = streams
+        self._replies: dict[UUID, _Reply] = {}
+        self._labels: dict[str, str] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._loop = asyncio.get_running_loop()
+
+    async def on_chain_start(
+        self, *_: object, tags: Sequence[str] | None = None, metadata: dict[str, Any] | None = None, **__: object
+    ) -> None:
+        """Notes the names of nodes: those of a subgraph are named after its node. A node begins anew at each try."""
+        if not (metadata and "langgraph_checkpoint_ns" in metadata):
+            return
+        self._label(metadata)
+        if any(tag.startswith(NODE_TAG) for tag in tags or ()) and asyncio.get_running_loop() is self._loop:
+            namespace = metadata["langgraph_checkpoint_ns"]
+            self._streams.task.begin_units(f"{PREFIX}{namespace}")
+            self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
+
+    async def on_chat_model_start(
+        self,
+        *_: object,
+        run_id: UUID,
+        tags: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **__: object,
+    ) -> None:
+        """Opens an artifact for what the model will say."""
+        if not (metadata and "langgraph_checkpoint_ns" in metadata):
+            return
+        task = self._streams.task
+        label = "/".join(one for one in (self._label(metadata), task.current_step) if one)
+        key = (str(metadata["langgraph_checkpoint_ns"]), label)
+        silent = TAG_NOSTREAM in (tags or ())
+        self._counts[key] += not silent
+        artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
+        model = str(metadata.get("ls_model_name") or "unknown")
+        reply = self._replies[run_id] = _Reply(task, key, artifact, model, silent=silent)
+        await self._do(reply, reply.begin)
+
+    async def on_llm_new_token(
+        self, *_: object, chunk: ChatGenerationChunk | None = None, run_id: UUID, **__: object
+    ) -> None:
+        """Emits a chunk."""
+        reply = self._replies.get(run_id)
+        text = str(chunk.message.text) if chunk and hasattr(chunk, "message") else ""
+        if reply and text and not reply.silent and not self._in_thread(reply):
+            reply.said = True
+            await self._do(reply, partial(reply.text.add, text))
+
+    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: object) -> None:
+        """Ends the artifact. A model that does not stream has said everything now."""
+        reply = self._replies.pop(run_id, None)
+        if reply is None:
+            return
+        message = getattr(response.generations[0][0], "message", None) if response.generations else None
+        rest = str(message.text) if isinstance(message, AIMessage) and not (reply.said or reply.silent) else ""
+        if isinstance(message, AIMessage):
+            reply.model = str(message.response_metadata.get("model_name") or reply.model)
+        used: Any = getattr(message, "usage_metadata", None) or {}
+        amounts = {name: used[name] for name in ("input_tokens", "output_tokens") if name in used}
+        await self._do(reply, partial(reply.end, rest, amounts))
+
+    async def on_llm_error(self, *_: object, run_id: UUID, **__: object) -> None:
+        """Ends the artifact as it is. The next reply of the node replaces it."""
+        if reply := self._replies.pop(run_id, None):
+            self._counts[reply.key] -= not reply.silent
+            await self._do(reply, partial(reply.end, "", {}))
+
+    def _label(self, metadata: dict[str, Any]) -> str:
+        """The name of a node, after that of the node that its graph is."""
+        namespace = metadata["langgraph_checkpoint_ns"]
+        if namespace not in self._labels:
+            path = metadata.get("langgraph_path", ())
+            place = f"[{path[1]}]" if path and path[0] == "__pregel_push" else ""
+            outer = self._labels.get(_outer(namespace, self._labels), "")
+            own = f"{metadata['langgraph_node']}@{metadata['langgraph_step']}{place}"
+            self._labels[namespace] = f"{outer}/{own}" if outer else own
+        return self._labels[namespace]
+
+    async def _do(self, reply: _Reply, action: _Action) -> None:
+        """Does an action in the step of the node, or in the step of the agent's author that the model is called in."""
+        if not reply.in_step:
+            self._streams.add(reply.task_id, action)
+        elif self._in_thread(reply):  # the step ends later than the first part of what is scheduled now
+            self._loop.call_soon_threadsafe(partial(self._start, action), context=copy_context())
+        else:
+            await action()
+
+    def _in_thread(self, reply: _Reply) -> bool:
+        """Whether a plain function of a step, in a thread, calls the model. Then everything is emitted at its end."""
+        return reply.in_step and asyncio.get_running_loop() is not self._loop
+
+    def _start(self, action: _Action) -> None:
+        self._started = asyncio.create_task(action())
+
+
+def _outer(namespace: str, known: Mapping[str, str]) -> str:
+    """The nearest namespace around this one that is known; "" if none is."""
+    outer = namespace.rpartition("|")[0]
+    while outer and outer not in known:
+        outer = outer.rpartition("|")[0]
+    return outer

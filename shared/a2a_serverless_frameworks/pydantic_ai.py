@@ -1,0 +1,334 @@
+"""Runs a Pydantic AI agent as an agent of a deployment.
+
+    from a2a_serverless_frameworks.pydantic_ai import agent
+
+    support = agent(Agent("openai:gpt-5.2", name="support"), description="Answers questions.")
+
+The framework's own loop runs. Each model request and each tool call is a step: a later run of the task gets the stored
+result. Everything between steps runs again, so it must be deterministic: instructions, output validators, hooks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin
+
+from pydantic_ai import BinaryContent, ModelRetry, RunContext, Tool, ToolDenied
+from pydantic_ai.durable_exec import (
+    JSON_CODEC,
+    BaseDurabilityCapability,
+    CallableOperationBackend,
+    DurabilityEngineSpec,
+    JournalOperationNamer,
+    ModelRequestId,
+    RoleBasedOperationConfig,
+    ToolsetCallToolId,
+)
+from pydantic_ai.messages import (
+    ModelMessagesTypeAdapter,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_core import to_jsonable_python
+
+from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
+from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes
+from a2a_serverless_frameworks.history import load_history, save_turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+
+    from pydantic_ai import Agent as PydanticAgent
+    from pydantic_ai.durable_exec import DurableOperationId
+    from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, UserContent
+    from pydantic_ai.models import Model
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
+
+    from a2a_serverless import Message, TaskContext
+
+IN_STEP: Final = "a2a_serverless"
+"""The key of a tool's metadata; False runs the tool outside of a step, so that it may use the task."""
+
+
+def agent(  # noqa: PLR0913 - the fields of a card
+    wrapped: PydanticAgent[Any, Any],
+    *,
+    id: str = "",  # noqa: A002 - the card's word
+    name: str = "",
+    description: str = "",
+    skills: Sequence[Skill] = (),
+    deps: Callable[[TaskContext], Any] | None = None,
+    models: Mapping[str, Model] | None = None,
+    history: int = 40,
+    streaming: bool = True,
+    **card: Any,  # noqa: ANN401 - the other fields of ``Agent``
+) -> Agent:
+    """Makes an ``Agent`` of a Pydantic AI agent. Its output is the artifact ``answer``.
+
+    ``deps`` makes the dependencies from the task, in each run of it. ``models`` are the models that the agent may use
+    beside its own, unless they are given by name. The id, the name and the description default to the agent's own, the
+    skills to one with these. The agent gets the messages of the newest ``history`` tasks of the conversation. Raises
+    ``pydantic_ai.exceptions.UserError`` for an agent without a model, or with toolsets that have no id.
+    """
+    name = name or wrapped.name or id
+    id = id or name  # noqa: A001 - as above
+    description = description or str(wrapped.description or name)
+    _Durability(name=id, models=models).for_agent(wrapped)
+    work = _AgentRun(wrapped, id, deps, models, history, streaming and _has_text(wrapped.output_type))
+    described = tuple(skills) or (Skill(id, name, description, (id,)),)
+    return Agent(id, name, description, described, work, streaming=streaming, **card)
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentRun:
+    """An agent's function: a run with the conversation's messages, and its output as the artifact."""
+
+    wrapped: PydanticAgent[Any, Any]
+    id: str
+    deps: Callable[[TaskContext], Any] | None
+    models: Mapping[str, Model] | None
+    history: int
+    stream: bool
+
+    async def __call__(self, task: TaskContext) -> None:
+        deps = self.deps(task) if self.deps else None
+        options = {"deps": await deps if inspect.isawaitable(deps) else deps, "models": self.models}
+        before = ModelMessagesTypeAdapter.validate_python(await load_history(task, self.id) if self.history else [])
+        prompt = await read_prompt(task)
+        result = await run(self.wrapped, prompt, name=self.id, stream=self.stream, message_history=before, **options)
+        await _emit_output(task, result, streamed=self.stream)
+        if self.history:
+            await save_turn(task, self.id, _without_files(result.new_messages()), self.history)
+
+
+async def run(
+    wrapped: PydanticAgent[Any, Any],
+    prompt: str | Sequence[UserContent] | None = None,
+    *,
+    name: str | None = None,
+    models: Mapping[str, Model] | None = None,
+    stream: bool = True,
+    **options: Any,  # noqa: ANN401 - those of the framework
+) -> AgentRunResult[Any]:
+    """``wrapped.run(prompt, **options)`` with durable model requests and tool calls, in an agent's function.
+
+    With ``stream`` text is emitted as the artifact ``answer`` while it arrives. ``name`` is the prefix of the steps; it
+    defaults to the agent's name. ``models`` as in ``agent``. Approvals and external tools are questions to the client.
+    """
+    durability = _Durability(name=name, models=models, event_stream_handler=_emit_text if stream else None)
+    own = options.pop("capabilities", None) or ()
+    return await wrapped.run(prompt, capabilities=[*own, durability], **options)
+
+
+def call_agent(agent_id: str, *, description: str, name: str | None = None) -> Tool[Any]:
+    """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
+
+    async def call(ctx: RunContext[Any], message: str) -> Any:  # noqa: ANN401 - what the agent answers
+        task, name = current_task(), fit_name(f"{agent_id}:{ctx.tool_call_id}")
+        try:
+            with task.scope(name):
+                return content_of(await task.call(agent_id, agent_id, message))
+        except AgentCallFailed as failed:
+            raise ModelRetry(str(failed)) from failed
+
+    return Tool(call, name=name or f"call_{agent_id}", description=description, metadata={IN_STEP: False})
+
+
+async def read_prompt(task: TaskContext) -> str | list[UserContent]:
+    """The task's message as a prompt: text, data as JSON, files as binary content."""
+    contents = [await _user_content(task, part) for part in task.message.parts]
+    return "\n\n".join(map(str, contents)) if all(isinstance(one, str) for one in contents) else contents
+
+
+async def _user_content(task: TaskContext, part: Part) -> UserContent:
+    if part.readable:
+        return part.readable
+    if part.kind == "data":
+        return json.dumps(part.value, ensure_ascii=False)
+    return BinaryContent(await task.read_file(part), media_type=part.media_type or "application/octet-stream")
+
+
+def _without_files(messages: Sequence[ModelMessage]) -> list[Any]:
+    """The messages as JSON, with the media types of the client's files in place of their bytes."""
+    for part in (part for message in messages for part in message.parts):
+        if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+            part.content = [f"[{one.media_type}]" if isinstance(one, BinaryContent) else one for one in part.content]
+    dumped: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+    return dumped
+
+
+class _Durability(BaseDurabilityCapability[Any]):
+    """Makes the operations of one ``Agent.run`` steps of the current task."""
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="a2a-serverless",
+        durable_unit_noun="step",
+        durable_container_noun="task",
+        codec=JSON_CODEC,
+        tool_config_key=IN_STEP,
+    )
+    in_durable_context = True
+
+    def get_durable_operation_backend(self) -> _Steps:
+        config = RoleBasedOperationConfig(model=True, event=True, capability=True, tool=True, resolve_tool=_in_step)
+        return _Steps(namer=JournalOperationNamer(self.name), config=config)
+
+    def get_default_run_id(self) -> str:
+        return framework_task(current_task()).make_id("run")
+
+    def get_default_conversation_id(self, run_id: str) -> str:
+        del run_id
+        return current_task().context_id
+
+    def wrap_run_event_stream(
+        self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
+    ) -> AsyncIterable[AgentStreamEvent]:
+        """Passes the events on. The base class would make a step of each."""
+        del ctx
+        return stream
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:  # noqa: ANN401 - what the tool returns
+        """Gives each call of a tool that is no step a scope, so that calls at once may use the same names."""
+        del ctx
+        if (tool_def.metadata or {}).get(IN_STEP) is not False:
+            return await handler(args)
+        with current_task().scope(fit_name(f"{call.tool_name}:{call.tool_call_id}")):
+            return await handler(args)
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults:
+        """Asks the client for approvals, and for the results of external tools, one after the other."""
+        del ctx
+        approvals = {call.tool_call_id: await _ask_approval(call) for call in requests.approvals}
+        question = "What is the result of {}?"
+        calls = {call.tool_call_id: data_or_text(await _ask("result", call, question)) for call in requests.calls}
+        return requests.build_results(approvals=approvals, calls=calls)
+
+
+class _Steps(CallableOperationBackend[bool]):
+    """Runs each operation as a step, under the framework's name and the id of the tool call.
+
+    Requests of all models have one name: where a fallback has answered, a later run finds its response at once.
+    """
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: Callable[[], Awaitable[object]],
+        cache_key: tuple[object, ...],
+        config: bool,
+    ) -> object:
+        del config
+        task = current_task()
+        context = next((key for key in cache_key if isinstance(key, RunContext)), None)
+        call_id = context and context.tool_call_id
+        if not isinstance(operation_id, ModelRequestId):
+            tool = (context and context.tool_name) or "" if isinstance(operation_id, ToolsetCallToolId) else ""
+            step = f"{name}:{call_id}" if call_id else name
+            return await task.step(Step(fit_name(step), repeat=True, tool=tool), body)
+
+        async def request() -> object:
+            response = await body()
+            await _record_usage(task, cast("dict[str, Any]", response))
+            return response
+
+        model = f"{name.rpartition('__model.request')[0]}__model"
+        return await task.step(Step(fit_name(model), repeat=True), request)
+
+
+def _in_step(operation_id: DurableOperationId, tool: Any, name: str) -> bool:  # noqa: ANN401 - the framework's
+    del operation_id, name
+    return tool is None or (tool.tool_def.metadata or {}).get(IN_STEP) is not False
+
+
+async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
+    used = {
+        name: amount for name, amount in (response.get("usage") or {}).items() if isinstance(amount, int) and amount
+    }
+    if "input_tokens" in used:  # the framework counts what was cached in
+        cached = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
+        used["input_tokens"] = max(0, used["input_tokens"] - cached)
+    await task.record_usage(str(response.get("model_name")), requests=1, **used)
+
+
+async def _emit_text(ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEvent]) -> None:
+    """Emits the text of one model response while it arrives. It is the whole answer unless the response calls tools."""
+    del ctx
+    answer, calls = AnswerStream(current_task()), False
+    async for event in stream:
+        calls = calls or (isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart))
+        await answer.add(_text_in(event))
+    await answer.end(last=not calls)
+
+
+def _text_in(event: AgentStreamEvent) -> str:
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return str(event.part.content)
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return str(event.delta.content_delta)
+    return ""
+
+
+async def _emit_output(task: TaskContext, result: AgentRunResult[Any], *, streamed: bool) -> None:
+    """Emits the output as the artifact, unless that is what the last response has streamed."""
+    output = result.output
+    if isinstance(output, BinaryContent):
+        await task.emit(ANSWER, output.data, media_type=output.media_type, last=True)
+    elif not isinstance(output, str):
+        await task.emit(ANSWER, Part(data=to_jsonable_python(output)), last=True)
+    elif not streamed or output != _text_of(result.response):
+        await task.emit(ANSWER, output, last=True)
+
+
+def _text_of(response: ModelResponse) -> str | None:
+    """The text of a response; None if it calls tools."""
+    if any(isinstance(part, ToolCallPart) for part in response.parts):
+        return None
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _has_text(output_type: Any) -> bool:  # noqa: ANN401 - any output type
+    """Whether the output may be the text of a response."""
+    if isinstance(output_type, list | tuple):
+        return any(map(_has_text, output_type))
+    if get_origin(output_type) in {Union, UnionType}:
+        return any(map(_has_text, get_args(output_type)))
+    return output_type is str
+
+
+async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
+    """The client's decision: yes, or no with what it said. Data has ``approved``, and may have ``message``."""
+    answer = await _ask("approval", call, "May I call {}? Answer yes, or no and why.")
+    said = answer.data()
+    if isinstance(said, dict):
+        return said.get("approved") is True or ToolDenied(str(said.get("message") or ToolDenied().message))
+    return is_yes(answer.text()) or ToolDenied(answer.text() or ToolDenied().message)
+
+
+async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:
+    given = call.args_as_dict()
+    shown = text.format(f"{call.tool_name}({json.dumps(given, ensure_ascii=False)})")
+    data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": given}
+    task = current_task()
+    with task.scope(fit_name(f"{kind} {call.tool_call_id}")):
+        return await task.ask([Part(text=shown), Part(data=data)])

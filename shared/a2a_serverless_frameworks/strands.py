@@ -1,0 +1,255 @@
+"""Runs a Strands agent as an agent of a deployment.
+
+    from a2a_serverless_frameworks.strands import agent
+
+    weather = agent(make_weather_agent, id="weather", description="Tells the weather.")
+
+The framework's own loop runs. Each model call and each tool call is a step: a later run of the task gets the stored
+result. Everything between steps runs again, so it must be deterministic: hooks, other middleware, plugins.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
+
+from strands import ToolContext, tool
+from strands.hooks import MessageAddedEvent
+from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReason, ToolResultEvent
+from strands.types.session import decode_bytes_values, encode_bytes_values
+
+from a2a_serverless import Agent, Part, Skill, Step, current_task
+from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text
+from a2a_serverless_frameworks.history import load_history, save_turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    import strands
+    from strands.agent import AgentResult
+    from strands.interrupt import Interrupt
+    from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
+    from strands.tools.decorator import DecoratedFunctionTool
+    from strands.types.agent import AgentInput
+    from strands.types.content import Message
+
+    from a2a_serverless import TaskContext
+
+_OUTSIDE: Final[WeakSet[Any]] = WeakSet()
+"""The tools that run outside of steps."""
+
+
+def agent(  # noqa: PLR0913 - the fields of a card
+    make: Callable[[], strands.Agent],
+    *,
+    id: str,  # noqa: A002 - the card's word
+    description: str,
+    name: str = "",
+    skills: Sequence[Skill] = (),
+    history: int = 40,
+    streaming: bool = True,
+    **card: Any,  # noqa: ANN401 - the other fields of ``Agent``
+) -> Agent:
+    """Makes an ``Agent`` of a function that returns a new Strands agent. Its output is the artifact ``answer``.
+
+    The name defaults to the id, the skills to one with the description. The agent gets the messages of the newest
+    ``history`` tasks of the conversation. Do not give it a session manager.
+    """
+
+    async def work(task: TaskContext) -> None:
+        made = make()
+        said = made.messages
+        made.messages = [*said, *decode_bytes_values(await load_history(task, id))] if history else said
+        added: list[Any] = []
+        made.add_hook(lambda event: added.append(event.message), MessageAddedEvent)
+        result = await run(made, await read_prompt(task), stream=streaming)
+        await _emit_output(task, result, streamed=streaming)
+        if history:
+            await save_turn(task, id, encode_bytes_values([_without_files(message) for message in added]), history)
+
+    described = tuple(skills) or (Skill(id, name or id, description, (id,)),)
+    return Agent(id, name or id, description, described, work, streaming=streaming, **card)
+
+
+async def run(made: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401
+    """``made.invoke_async(prompt, **options)`` with durable model and tool calls, in an agent's function.
+
+    With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
+    """
+    task, held = current_task(), dict[str, str]()
+    made.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
+    made.add_middleware(ExecuteToolStage, partial(_call_tool, held=held))
+    result = await made.invoke_async(prompt, **options)
+    while result.stop_reason == "interrupt":
+        answers = [await _ask(task, one, held.pop(one.id, "")) for one in result.interrupts or ()]
+        result = await made.invoke_async(answers, **options)
+    return result
+
+
+def call_agent(agent_id: str, *, description: str, name: str = "") -> DecoratedFunctionTool[Any, Any]:
+    """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
+
+    async def call(message: str, tool_context: ToolContext) -> Any:  # noqa: ANN401 - what the agent answers
+        task, use_id = current_task(), tool_context.tool_use["toolUseId"]
+        with task.scope(fit_name(f"{agent_id}:{use_id}")):
+            answer = await task.call(agent_id, agent_id, message)
+        return {"status": "success", "content": [{"json": {"answer": content_of(answer)}}]}
+
+    made = tool(name=name or f"call_{agent_id}", description=description, context=True)(call)
+    _OUTSIDE.add(made)
+    return made
+
+
+async def read_prompt(task: TaskContext) -> list[Any]:
+    """The task's message as content blocks: text, data as JSON, images and documents."""
+    return [await _block(task, part) for part in task.message.parts]
+
+
+async def _block(task: TaskContext, part: Part) -> dict[str, Any]:
+    if part.readable:
+        return {"text": part.readable}
+    if part.kind == "data":
+        return {"text": json.dumps(part.value, ensure_ascii=False)}
+    kind, _, form = (part.media_type or "").partition("/")
+    source = {"bytes": await task.read_file(part)}
+    if kind == "image":
+        return {"image": {"format": form, "source": source}}
+    stem, _, suffix = (part.filename or f"file.{form}").rpartition(".")
+    return {"document": {"format": suffix, "name": stem, "source": source}}
+
+
+def _without_files(message: Message) -> dict[str, Any]:
+    """The message with the kinds of the client's files in place of their bytes."""
+    if message["role"] != "user":
+        return dict(message)
+    kinds = [("image", block) if "image" in block else ("document", block) for block in message["content"]]
+    return {**message, "content": [{"text": f"[{kind}]"} if kind in block else block for kind, block in kinds]}
+
+
+class _Bytes:
+    """Stores values with bytes as the framework's sessions do."""
+
+    def dump(self, value: object) -> Any:  # noqa: ANN401 - JSON
+        return encode_bytes_values(value)
+
+    def load(self, stored: object) -> Any:  # noqa: ANN401 - the framework's
+        return decode_bytes_values(stored)
+
+
+class _Held(Exception):
+    """A tool has asked for an interrupt: the step has no result."""
+
+    def __init__(self, event: TypedEvent) -> None:
+        super().__init__()
+        self.event = event
+
+
+async def _call_model(
+    context: InvokeModelContext, next_fn: MiddlewareNext, *, stream: bool
+) -> AsyncIterator[TypedEvent]:
+    """Middleware that makes each model call a step."""
+    task = current_task()
+
+    async def work() -> list[Any]:
+        stop = await _consume(task, next_fn(context), stream=stream)
+        await _record_usage(task, context.model, stop.usage)
+        return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
+
+    name = f"{context.agent.name}: model"
+    yield ModelStopReason(*await _step(task, name, work))
+
+
+async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
+    """Emits the text of a response; returns the event that ends it."""
+    answer, said, stop = AnswerStream(task), "", None
+    async for event in events:
+        stop = event if isinstance(event, ModelStopReason) else stop
+        if stream and (text := _text_in(event)):
+            said += text
+            await answer.add(text)
+    if stop is None:
+        raise RuntimeError("the model's response has no end")
+    if said != _text_of(stop.message):  # a guardrail has replaced it
+        answer = AnswerStream(task)
+        await answer.add(_text_of(stop.message) if stream else "")
+    await answer.end(last=stop.stop_reason != "tool_use")
+    return stop
+
+
+async def _call_tool(
+    context: ExecuteToolContext, next_fn: MiddlewareNext, *, held: dict[str, str]
+) -> AsyncIterator[TypedEvent]:
+    """Middleware that makes each tool call a step; not of tools that only hand over a value in this process.
+
+    ``held`` gets an id of the step for each interrupt in it: a later run that reads the step back does not ask again.
+    """
+    if context.tool and (context.tool in _OUTSIDE or context.tool.tool_type == "structured_output"):
+        async for event in next_fn(context):
+            yield event
+        return
+    task, use = current_task(), context.tool_use
+
+    async def work() -> Any:  # noqa: ANN401 - the framework's
+        async for event in next_fn(context):
+            if isinstance(event, ToolResultEvent):
+                return event.tool_result
+            if "tool_interrupt_event" in event:
+                interrupts = event["tool_interrupt_event"]["interrupts"]
+                held.update({one.id: framework_task(task).make_id("interrupt") for one in interrupts})
+                raise _Held(event)
+        raise RuntimeError(f"the tool {use['name']} has no result")
+
+    try:
+        result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
+    except _Held as asking:
+        yield asking.event
+    else:
+        yield ToolResultEvent(result)
+
+
+async def _step(task: TaskContext, name: str, work: Callable[[], Any], tool: str = "") -> Any:  # noqa: ANN401
+    return await task.step(Step(fit_name(name), repeat=True, codec=_Bytes(), tool=tool), work)
+
+
+async def _record_usage(task: TaskContext, model: Any, usage: dict[str, int]) -> None:  # noqa: ANN401
+    names = {
+        "input_tokens": "inputTokens",
+        "output_tokens": "outputTokens",
+        "cache_read_tokens": "cacheReadInputTokens",
+    }
+    used = {name: usage[member] for name, member in names.items() if usage.get(member)}
+    config = model.get_config()
+    name = config.get("model_id") if isinstance(config, dict) else None
+    await task.record_usage(str(name or type(model).__name__), requests=1, **used)
+
+
+def _text_in(event: TypedEvent) -> str:
+    """The text in a chunk of a response; "" if there is none."""
+    chunk = event.get("event")
+    delta = chunk.get("contentBlockDelta", {}).get("delta", {}) if isinstance(chunk, dict) else {}
+    return str(delta.get("text") or "")
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    return "".join(block.get("text", "") for block in message["content"])
+
+
+async def _ask(task: TaskContext, interrupt: Interrupt, step: str) -> dict[str, Any]:
+    """The client's answer to an interrupt: its data, or else its text. ``step`` is an id of the step that asks."""
+    data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
+    said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
+    text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
+    with task.scope(fit_name(f"interrupt {step} {interrupt.id}")):
+        answer = await task.ask([Part(text=text), Part(data=data)])
+    return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
+
+
+async def _emit_output(task: TaskContext, result: AgentResult, *, streamed: bool) -> None:
+    """Emits the output as the artifact, unless that is what the last response has streamed."""
+    if result.structured_output is not None:
+        await task.emit(ANSWER, Part(data=result.structured_output.model_dump(mode="json")), last=True)
+    elif not streamed:
+        await task.emit(ANSWER, _text_of(result.message), last=True)

@@ -1,0 +1,214 @@
+"""The list of commands, and the handling of their errors: a message that says what to do, and an exit code.
+
+0: done. 1: failed. 2: wrong usage. 3: the task failed, was rejected or was canceled. 4: the task waits for you.
+130: interrupted.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Annotated, Final
+
+import typer
+from rich.markup import escape
+
+from a2a_serverless_tools.cli import callers, cards, check, dev, erase, listing, operator_commands, stack, tasks, trace
+from a2a_serverless_tools.cli.errors import explain
+from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
+
+GROUPS: Final = {
+    "tasks": "List tasks.",
+    "cards": "List and search agents, show their cards.",
+    "push": "Webhooks of a deployed stack, for its operator.",
+    "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
+    "erase": "Erase what a deployed stack has stored, for its operator.",
+    "callers": "API keys for callers of a deployed stack.",
+}
+# By the panel of the help, in its order.
+COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
+    "On this machine": {
+        "init": stack.init,
+        "dev": dev.dev,
+        "demo": stack.demo,
+        "up": stack.up,
+        "down": stack.down,
+        "logs": stack.show_logs,
+    },
+    "Agents and their tasks": {
+        "send": tasks.send,
+        "get": tasks.get,
+        "watch": tasks.watch,
+        "cancel": tasks.cancel,
+        "tasks list": listing.list_tasks,
+        "versions": tasks.versions,
+        "deliveries": tasks.deliveries,
+        "trace": trace.trace,
+        "cards list": cards.list_cards,
+        "cards search": cards.search_cards,
+        "cards show": cards.show_card,
+    },
+    "In your account": {
+        "build": stack.build,
+        "check": check.check,
+        "push list": operator_commands.list_pushes,
+        "push show": operator_commands.show_push,
+        "push redrive": operator_commands.redrive_push,
+        "push pause": operator_commands.pause_push,
+        "push resume": operator_commands.resume_push,
+        "keys show": operator_commands.show_keys,
+        "keys rotate": operator_commands.rotate_keys,
+        "keys revoke": operator_commands.revoke_key,
+        "erase task": erase.erase_task,
+        "erase context": erase.erase_context,
+        "erase owner": erase.erase_owner,
+        "callers add": callers.add_caller,
+        "callers list": callers.list_callers,
+        "callers remove": callers.remove_caller,
+    },
+}
+
+# The examples at the end of each command's help. A test parses each of them.
+_LINES: Final = """\
+init my-agents # A folder with one agent, its test, and what deploys it
+dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
+dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
+dev --json # For programs: one JSON document per line
+demo # A chain of agents on examples/demo.md, and a picture
+demo notes.md # On a text of yours
+demo --port 9000 --receiver-port 9010 --emulator-port 5566 # On these ports: A2A_API_PORT and so on set them, too
+demo --json # For scripts: the result as JSON
+up # Emulator on 4566, api on 8000, webhook receiver on 8010
+up --emulator-port 5566 --port 9000 --receiver-port 9010 # Beside another stack
+down # Stops what up has started, and what a killed demo has left
+logs # The last lines of each log
+logs worker # The whole log of the worker
+logs notifier --follow # And new lines as they come
+send document "The history of lighthouses" # Follow it to its end, print the document
+send document --file notes.md --out out # Save the document in out/
+send document --file notes.md --no-wait # Start the task and print its id
+send document --last "Shorter, please" # Answer the question of the last task
+send document --file notes.md --inbox http://127.0.0.1:8010 # Send webhooks to the local receiver
+send https://agents.example.com/document --file notes.md # An agent anywhere
+get document TASK # Its state
+get document 3f9a1c # The beginning of the id is enough
+get document --last # The task that has changed last
+get document TASK --text # Only its result, for a pipe
+get document TASK --json # The whole task
+watch document TASK # Until it ends or needs you
+watch document TASK --json # One event per line
+cancel document TASK # It ends as canceled
+tasks list # The newest tasks of all agents
+tasks list document --state input-required # Those of an agent that wait for an answer
+tasks list --context CONTEXT --limit 100 # Those of a conversation
+versions image CONTEXT # Each picture of the conversation, the oldest first
+versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
+trace document TASK # Bars: queue, runs, steps, calls, waits, artifacts, webhooks
+trace document TASK --json # For programs
+deliveries document TASK # Each webhook of the task, each attempt
+cards list # The agents on this machine
+cards list --url https://agents.example.com # Those of a deployment
+cards search --tag writing # The agents with this tag, or with a skill of this id
+cards search picture --url https://agents.example.com/catalog.json # By a word, in any AI Catalog
+cards show document # What the agent can do, and how to talk to it
+cards show document --json # The card as it was served, with its signatures
+build # For AWS Lambda's python3.13 on arm64
+build --architecture x86_64 # With Architecture=x86_64 in sam deploy
+check https://agents.example.com # With your key in A2A_AUTHORIZATION, another owner's in A2A_OTHER_AUTHORIZATION
+check https://agents.example.com --receiver https://hooks.example.com # Webhooks, too, at your receiver
+check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation
+check http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local # On the stack that `up` has started
+check https://agents.example.com --json # For a pipeline: exit code 1 when anything fails
+callers add alice # A key for alice
+callers add alice --tenant acme --note laptop --stack my-agents # In its own tenant
+callers add monitor --scope a2a:read # A key that may only read
+erase task default/alice/TASK --dry-run # Count first
+erase task default/alice/TASK # Then erase: it asks first
+erase task default/alice/TASK --yes # In a script
+erase context default/alice/CONTEXT --stack my-agents # A whole conversation
+erase owner default/alice --dry-run # Count first, without erasing
+erase owner default/alice # Erase everything. After an interruption, start it again
+callers list # The owner and scopes of each key
+callers remove 3f9a1c0e5b7d2846 # By its id from the list
+push list # Every webhook that was given up
+push list --host hooks.example.com --since 2h # Those of a host that failed two hours ago
+push list tenant/owner/TASK --stack my-agents # All of one task
+push list --local # On the stack that `up` has started
+push show tenant/owner/TASK CONFIG # Its state and its attempts
+push redrive tenant/owner/TASK CONFIG # When the receiver works again
+push redrive --host hooks.example.com --since 2h # All webhooks of a host that was down
+push redrive --all # All that were given up
+push pause tenant/owner/TASK CONFIG # While the receiver is being repaired
+push resume tenant/owner/TASK CONFIG # Continues where it was paused
+keys show # Which key signs, and since when
+keys rotate # Before the next scheduled rotation
+keys revoke KID # After a key has leaked: the next one signs at once
+"""
+_EXAMPLES: Final = [line.split(" # ") for line in _LINES.splitlines()]
+COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
+
+
+def _examples(command: str) -> str:
+    found = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
+    shown = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in found)
+    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+
+
+def _print_version(ctx: typer.Context, *, wanted: bool) -> None:
+    if wanted:
+        (ctx.find_object(CliContext) or CliContext()).terminal.raw(f"a2a-serverless {version('a2a-serverless')}\n")
+        raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+
+
+def _options(*, version: Version = False) -> None:
+    del version  # its callback has printed it
+
+
+def _make_app() -> typer.Typer:
+    made = typer.Typer(
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help="Run agents on AWS Lambda and talk A2A to them: on this machine, or in your account.",
+        epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
+        "4 the task waits for you.",
+    )
+    made.callback()(_options)
+    groups = {"": made}
+    for panel, commands in COMMANDS.items():
+        for name, function in commands.items():
+            group, _, word = name.rpartition(" ")
+            if group not in groups:
+                groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
+                made.add_typer(groups[group], name=group, rich_help_panel=panel)
+            shown_in = None if group else panel
+            # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
+            settings = {"ignore_unknown_options": name == "keys revoke"}
+            register = groups[group].command(
+                word,
+                help=escape(inspect.getdoc(function) or ""),
+                epilog=_examples(name),
+                rich_help_panel=shown_in,
+                context_settings=settings,
+            )
+            register(as_command(function))
+    return made
+
+
+app: Final = _make_app()
+
+
+def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -> None:
+    """Run a command line; always ends with SystemExit."""
+    cli = cli or CliContext()
+    try:
+        app(arguments, obj=cli)
+    except Exception as error:
+        explained = explain(error, cli)
+        if explained is None:
+            raise
+        cli.terminal.fail(explained)
+        sys.exit(2 if isinstance(error, WrongUsage) else 1)

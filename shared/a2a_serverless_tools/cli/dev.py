@@ -1,0 +1,213 @@
+"""The command ``dev``, and what it shows in the terminal."""
+
+import io
+import json
+import logging
+import shlex
+import sys
+import threading
+import time
+from contextlib import redirect_stdout, suppress
+from subprocess import list2cmdline
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from a2a_serverless.domain.agent import Agent
+from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
+from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line
+
+if TYPE_CHECKING:
+    from a2a_serverless_tools.dev.blocking import BlockedLoop
+    from a2a_serverless_tools.dev.loading import AgentsNotLoaded
+    from a2a_serverless_tools.dev.server import Dev
+    from a2a_serverless_tools.project import ProjectError
+
+SHOWN = 100
+LONGEST_LINE = 64 * 1024
+PACKAGE = "a2a_serverless"
+FIELDS = ("task", "agent", "error", "reason", "status", "host")
+Port = Annotated[
+    int,
+    typer.Option("--port", "--api-port", envvar="A2A_API_PORT", help="Port of the agents on 127.0.0.1; 0 picks one."),
+]
+ReceiverPort = Annotated[
+    int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver and its inbox; 0 picks one.")
+]
+
+
+def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 8010) -> None:
+    """Run the project's agents in this terminal, and reload them when a file is saved. Ctrl-C stops it.
+
+    The agents are those of [tool.a2a-serverless] in pyproject.toml. Tasks, streams and signed webhooks work as on AWS,
+    but everything is in memory: tasks survive a reload, and end with the command. Nobody signs in; only this machine
+    can call. Agents get this terminal's environment variables.
+    """
+    from a2a_serverless.settings import read
+    from a2a_serverless_tools.dev.loading import AgentsNotLoaded
+    from a2a_serverless_tools.dev.server import run_dev
+    from a2a_serverless_tools.local.server import PortInUse
+    from a2a_serverless_tools.project import find_project
+
+    others = read({name: value for name, value in cli.environment.items() if name == "AGENT_URLS"}).agent_urls
+    try:
+        with _output(cli.terminal):
+            run_dev(find_project(), port, receiver_port, DevTerminal(cli), others)
+    except PortInUse as error:
+        remedy = "give other ports with --port and --receiver-port, or end the program that uses it"
+        cli.terminal.fail(Explained("PortInUse", str(error), remedy))
+        raise typer.Exit(1) from error
+    except AgentsNotLoaded as error:
+        cli.terminal.fail(Explained("AgentsNotLoaded", f"{error.text}{error}"))
+        raise typer.Exit(1) from error
+
+
+def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
+    """Shows what agents print and log, line by line; with --json on stderr, because stdout gets JSON."""
+    if terminal.json:
+        terminal.out = neutral(Console(file=sys.stdout, highlight=False))
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
+    shown.addFilter(lambda record: record.msg != "agent failed")  # its traceback is shown
+    logging.basicConfig(level=logging.INFO, handlers=[shown])
+    for name in (PACKAGE, "uvicorn", "watchfiles", "a2a_webhook_receiver"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True, errors="replace")
+    return redirect_stdout(cast("TextIO", _WholeLines(sys.stderr if terminal.json else sys.stdout)))
+
+
+class _WholeLines(io.TextIOBase):
+    """Writes whole lines, so that what threads print is not mixed within a line."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._kept = out, threading.local()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override] # theirs is writable
+        return self._out.encoding
+
+    def isatty(self) -> bool:
+        return self._out.isatty()
+
+    def fileno(self) -> int:
+        return self._out.fileno()
+
+    def write(self, text: str) -> int:
+        whole, end, rest = (getattr(self._kept, "text", "") + text).rpartition("\n")
+        if len(rest) > LONGEST_LINE:
+            whole, end, rest = whole + end, rest, ""
+        self._kept.text = rest
+        if end:
+            self._out.write(whole + end)
+            self._out.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes the begun line of this thread."""
+        self._out.write(getattr(self._kept, "text", ""))
+        self._out.flush()
+        self._kept.text = ""
+
+
+class _Readable(logging.Formatter):
+    """A log line with the ids that it carries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = [f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)) is not None]
+        return " ".join([super().format(record), *said])
+
+
+class DevTerminal:
+    """Shows what happens: lines for people, or one JSON document per line. Implements ``dev.server.Reporter``."""
+
+    def __init__(self, cli: CliContext) -> None:
+        self._cli, self._terminal = cli, cli.terminal
+
+    def started(self, dev: "Dev") -> None:
+        from a2a_serverless_tools.stack import paths, processes
+
+        with suppress(OSError):  # then `send` needs --url for another port than 8000
+            processes.announce(paths.of(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
+        command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
+        if self._terminal.json:
+            agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]
+            self._data("started", agents=agents, url=dev.url, inbox=f"{dev.receiver_url}/", send=command)
+            return
+        listed = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
+        self._terminal.out.print(f"{dev.project.name}: agents in memory, on this machine only", style="bold")
+        others = [("Console", f"{dev.url}/"), ("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
+        self._terminal.rows([*listed, ("", ""), *others])
+
+    def event(self, agent: str, task: str, event: Event) -> None:
+        if isinstance(event, StatusEvent):
+            said = event.message.text() if event.message else ""
+            self._task(agent, task, event.state.value, said, str(STYLES.get(event.state, "")))
+        elif not event.append:
+            self._task(agent, task, "artifact", event.artifact.name or event.artifact.artifact_id, "dim")
+
+    def failed(self, task: str, traceback: str, reference: str) -> None:
+        from a2a_serverless.testing.deployment import format_failure
+
+        shown = traceback if self._terminal.json else format_failure(task, reference, traceback)
+        self._trace("error", shown, task=task, **({"reference": reference} if reference else {}))
+
+    def reloaded(self, agents: tuple[Agent, ...], seconds: float) -> None:
+        names = [agent.id for agent in agents]
+        if self._terminal.json:
+            self._data("reloaded", agents=[*names], seconds=round(seconds, 3))
+        else:
+            self._line(Text(f"reloaded {', '.join(names)} ({seconds:.2f} s)", style="green"))
+
+    def not_loaded(self, error: "AgentsNotLoaded | ProjectError") -> None:
+        self._trace("notLoaded", getattr(error, "text", f"{error}\n"))
+        if not self._terminal.json:
+            self._line(Text("not reloaded: the agents of before go on", style="red"))
+
+    def blocked(self, found: "BlockedLoop") -> None:
+        place = f"{found.file}:{found.line}"
+        if self._terminal.json:
+            self._data("blocked", agent=found.agent, seconds=round(found.seconds, 1), place=place, code=found.code)
+            return
+        text = f"{found.agent} blocks its event loop for {found.seconds:.1f} s at {place}: {found.code}"
+        self._line(Text(text, style="yellow"))
+        self._line(Text("  what helps: await asyncio.to_thread(function, ...), or a plain function as a step"))
+
+    def _task(self, agent: str, task: str, state: str, said: str, style: str) -> None:
+        if self._terminal.json:
+            self._data("task", agent=agent, task=task, state=state, text=said)
+            return
+        shown = f": {one_line(said, SHOWN)}" if said else ""
+        self._line(Text.assemble(f"{agent}  {task}  ", (state, style), shown))
+
+    def _trace(self, kind: str, text: str, **fields: str) -> None:
+        if self._terminal.json:
+            self._data(kind, traceback=text, **fields)
+        else:
+            self._terminal.raw(text)
+
+    def _line(self, text: Text) -> None:
+        clock = time.strftime("%H:%M:%S")
+        if self._terminal.out.is_terminal:
+            self._terminal.out.print(Text.assemble((f"{clock}  ", "dim"), text), soft_wrap=True)
+        else:
+            self._terminal.raw(f"{clock}  {text.plain}\n")
+
+    def _data(self, event: str, **fields: object) -> None:
+        self._terminal.raw(json.dumps({"event": event, **fields}, ensure_ascii=False) + "\n")
+
+
+def example_message(agent: Agent) -> tuple[str, str]:
+    """Returns the agent's id, and an example of its skills in quotes for a shell."""
+    said = next((example for skill in agent.skills for example in skill.examples), "Hello")
+    return agent.id, list2cmdline([said]) if sys.platform == "win32" else shlex.quote(said)
+
+
+def send_command(cli: CliContext, agent: str, message: str, url: str, receiver_url: str) -> str:
+    """Returns a command to copy, which sends a message to the agent at ``url`` with a webhook."""
+    where = "" if url == LOCAL_URL else f" --url {url}"
+    return f"{cli.program} send {agent} {message} --inbox {receiver_url}{where}"

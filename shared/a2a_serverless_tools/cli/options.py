@@ -1,0 +1,299 @@
+"""The context of a command, the options that several commands share, and how a function becomes a command."""
+
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote, urlsplit
+
+import typer
+
+from a2a_serverless.client import (
+    Client,
+    ClientRequest,
+    ClientResponse,
+    DiscoveredAgent,
+    HttpError,
+    Transport,
+    agents_of,
+    discover,
+    over_urllib,
+)
+from a2a_serverless.client.discovery import fetch
+from a2a_serverless.domain.errors import A2AError, TaskNotFound
+from a2a_serverless.domain.model import JsonObject
+from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest
+from a2a_serverless_tools.cli.terminal import Terminal, program
+from a2a_serverless_tools.operators.deployed import StackName
+
+if TYPE_CHECKING:
+    from a2a_serverless.store.api_keys import ApiKeyStore
+    from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
+    from a2a_serverless_tools.stack.paths import Paths
+
+LOCAL_URL = "http://127.0.0.1:8000"
+STACK = "a2a-serverless"
+NOT_FOUND = 404
+WHOLE_ID = 32  # characters: the ids of this project's deployments are not shorter
+SEARCHED = 1000
+SHOWN = 10
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
+Local = Annotated[bool, typer.Option("--local", help="The stack that `up` has started on this machine.")]
+Url = Annotated[
+    str,
+    typer.Option(
+        envvar="A2A_URL",
+        help="The URL of the deployment; by default what `dev` or `up` runs on this machine.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
+TaskId = Annotated[str, typer.Argument(help="The task's id, or its beginning.", metavar="[TASK]", show_default=False)]
+Last = Annotated[bool, typer.Option("--last", help="Your task of this agent that has changed last.")]
+
+
+def _read_stdin(limit: int) -> bytes:
+    return sys.stdin.buffer.read(limit)
+
+
+def _ask_on_terminal() -> Callable[[str], bool] | None:
+    return partial(typer.confirm, err=True) if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def find_local_url(environment: Mapping[str, str]) -> str:
+    """Returns the URL of the agents on this machine.
+
+    The port is that of A2A_API_PORT, of a running ``dev`` or ``up`` of the current folder's project, or 8000.
+    """
+    port = environment.get("A2A_API_PORT") or _running_port(environment)
+    return f"http://127.0.0.1:{port}" if port else LOCAL_URL
+
+
+def _running_port(environment: Mapping[str, str]) -> int | None:
+    from a2a_serverless_tools.project import ProjectError, find_project
+    from a2a_serverless_tools.stack import paths, processes
+
+    with suppress(ProjectError, OSError, ValueError, TypeError):
+        here = paths.of(find_project().root, paths.state_folder(environment))
+        found = [*processes.started(here.dev), *processes.started(here)]
+        return next((process.port for process in found if process.name == "api"), None)
+    return None
+
+
+def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the function
+    """Calls a function of ``operators.operations``, imported only now: most commands do not need the AWS SDK."""
+    return getattr(import_module("a2a_serverless_tools.operators.operations"), name)(stack)
+
+
+@dataclass(frozen=True)
+class CliContext:
+    """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
+
+    ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
+    ``api_keys`` its API keys, and ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered
+    with yes or no; None without a terminal. ``local_url`` is where the agents on this machine are.
+    """
+
+    terminal: Terminal = field(default_factory=Terminal)
+    transport: Transport = over_urllib
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    stdin: Callable[[int], bytes] = _read_stdin
+    sleep: Callable[[float], None] = time.sleep
+    program: str = field(default_factory=program)
+    operations: Callable[[StackName], "Operations"] = lambda stack: _wired("make_operations", stack)
+    api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_api_keys", stack)
+    alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
+    clock: Callable[[], float] = time.monotonic
+    ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
+    local_url: Callable[[Mapping[str, str]], str] = find_local_url
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The caller's credentials, from the environment: other users of the machine can read arguments."""
+        authorization = self.environment.get("A2A_AUTHORIZATION")
+        return {"Authorization": authorization} if authorization else {}
+
+    def url(self, given: str) -> str:
+        """The URL of a deployment: ``given``, or that of this machine. Raises WrongUsage."""
+        if given:
+            check_url("--url", given)
+        return given.rstrip("/") or self.local_url(self.environment)
+
+    def paths(self) -> "Paths":
+        """The paths of the current folder's project. Raises ProjectError or StackError."""
+        from a2a_serverless_tools.stack import paths
+
+        return paths.find(state=paths.state_folder(self.environment))
+
+    @contextmanager
+    def request(self, call: ClientRequest) -> Iterator[ClientResponse]:
+        """A transport that shows on a terminal for whom it waits."""
+        with ExitStack() as opened:
+            with self.terminal.waiting(f"Waiting for {urlsplit(call.url).netloc}"):
+                answer = opened.enter_context(self.transport(call))
+            yield answer
+
+
+@dataclass(frozen=True)
+class StackContext:
+    """The stack of an operator's command: ``asked`` in the AWS account, or with ``local`` the one on this machine."""
+
+    cli: CliContext
+    asked: str
+    local: bool
+
+    @property
+    def terminal(self) -> Terminal:
+        return self.cli.terminal
+
+    @cached_property
+    def name(self) -> StackName:
+        if not self.local:
+            return StackName(self.asked)
+        from a2a_serverless_tools.stack.emulator import running_emulator
+
+        return StackName(STACK, running_emulator(self.cli.paths()).url)
+
+    @cached_property
+    def operations(self) -> "Operations":
+        with self.terminal.waiting(f"Looking for the stack {self.name.name}"):
+            return self.cli.operations(self.name)
+
+    @property
+    def admin(self) -> "DeliveryAdmin":
+        return self.operations.admin
+
+
+_SHARED = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
+]
+
+
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Returns what Typer calls for ``function``, which gets a CliContext or a StackContext first.
+
+    It has the options of the function, and --json; for a StackContext --stack and --local, too.
+    """
+    first, *own = inspect.signature(function, eval_str=True).parameters.values()
+    is_deployed = first.annotation is StackContext
+
+    def run(ctx: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as the function
+        cli = ctx.find_object(CliContext) or CliContext()
+        cli.terminal.json = given.pop("json")
+        function(StackContext(cli, given.pop("stack"), given.pop("local")) if is_deployed else cli, **given)
+
+    context = inspect.signature(run).parameters["ctx"]
+    parameters = [context, *own, *(_SHARED if is_deployed else _SHARED[-1:])]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+class UserError(Exception):
+    """What was asked for cannot be done. ``remedy`` is what helps."""
+
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(text)
+        self.remedy = remedy
+
+
+class WrongUsage(UserError):
+    """An option has a wrong value."""
+
+
+class EndedTask(UserError):
+    """A message is for a task that has ended."""
+
+
+class NoReceiver(UserError):
+    """No token was registered at the receiver of ``--inbox``."""
+
+
+class AmbiguousTask(UserError):
+    """Several tasks have ids that begin alike."""
+
+
+def check_url(option: str, given: str) -> None:
+    """Raises WrongUsage, with the URL that may be meant, if ``given`` has no scheme."""
+    if urlsplit(given).scheme in {"http", "https"} and "://" in given:
+        return
+    name = given.partition("://")[2] or given
+    meant = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
+    raise WrongUsage(f"{given} is not a URL: a URL begins with http:// or https://.", f"{option} {meant}")
+
+
+class NoSuchAgent(Exception):
+    """There is no agent at ``url``."""
+
+    def __init__(self, agent: str, url: str) -> None:
+        super().__init__(f"There is no agent at {url}." if "://" in agent else f"There is no agent {agent!r} at {url}.")
+        self.url = url
+
+
+def agents_at(cli: CliContext, url: str) -> list[JsonObject]:
+    """Lists the agents of a deployment; of this machine if ``url`` is empty."""
+    return agents_of(cli.url(url), cli.request, cli.headers)
+
+
+def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
+    """Finds an agent by its id in the deployment at ``url``, or by its own URL. Raises NoSuchAgent."""
+    base_url = cli.url(url)
+    where = agent if "://" in agent else f"{base_url}/{agent}"
+    try:
+        return discover(where, cli.request, cli.headers)
+    except HttpError as refused:
+        if refused.status == NOT_FOUND:
+            raise NoSuchAgent(agent, base_url if "://" not in agent else where) from refused
+        raise
+
+
+def find_task(cli: CliContext, found: DiscoveredAgent, agent: str, task: str, *, last: bool) -> str:
+    """Returns the id of the task that is meant by its id, the beginning of it, or ``last``.
+
+    An id that may be short is looked for among the caller's tasks; one that is not there is returned as it is. Raises
+    BadParameter, TaskNotFound if there is no last task, and AmbiguousTask.
+    """
+    if last == bool(task):
+        raise typer.BadParameter("name one task: by its id, the beginning of its id, or --last")
+    if last:
+        newest = next(found.client.tasks(ListTasksRequest(page_size=1, history_length=0)), None)
+        if newest is None:
+            raise TaskNotFound(f"{agent} has no tasks of yours.")
+        cli.terminal.note(f"Task {newest.id}")
+        return newest.id
+    return task if len(task) >= WHOLE_ID else _complete(found, agent, task)
+
+
+def _complete(found: DiscoveredAgent, agent: str, beginning: str) -> str:
+    request = ListTasksRequest(page_size=MAX_PAGE_SIZE, history_length=0)
+    try:
+        ids = [one.id for one in islice(found.client.tasks(request), SEARCHED) if one.id.startswith(beginning)]
+    except (A2AError, HttpError):  # an agent that lists no tasks: what is asked for then says what is wrong
+        return beginning
+    if len(ids) > 1 and beginning not in ids:
+        listed = "".join(f"\n  {one}" for one in ids[:SHOWN])
+        text = f"{len(ids)} tasks of {agent} begin with {beginning}:{listed}"
+        raise AmbiguousTask(text, "more characters of the id, or --last")
+    return ids[0] if len(ids) == 1 else beginning
+
+
+def fetch_of_task(cli: CliContext, client: Client, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
+    """Fetches a document that deployments of this project have beside the protocol's. Raises TaskNotFound."""
+    address = f"{client.url}/tasks/{quote(task, safe='')}/{what}"
+    try:
+        return fetch(address, cli.request, {"A2A-Version": "1.0", **client.headers})
+    except HttpError as refused:
+        if refused.status == NOT_FOUND:
+            raise TaskNotFound("The task was not found, or the agent's deployment is not of this project.") from refused
+        raise

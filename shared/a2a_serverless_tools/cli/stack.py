@@ -1,0 +1,202 @@
+"""The commands for a project and its stack on this machine: init, demo, up, down, logs, build.
+
+The commands import the stack's modules themselves, because they need the AWS SDK and talking to agents does not.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from a2a_serverless_tools.cli.dev import example_message, send_command
+from a2a_serverless_tools.cli.files import media_type_of, read_file
+from a2a_serverless_tools.cli.options import CliContext
+
+if TYPE_CHECKING:
+    from a2a_serverless_tools.stack.paths import Paths
+
+TAIL = 20
+PAUSE_S = 1.0
+NOISE = ("START RequestId", "END RequestId")  # Lambda's REPORT line has all that these say
+
+Folder = Annotated[
+    Path, typer.Argument(help="Such as my-agents: the project's name; its package is my_agents.", show_default=False)
+]
+Input = Annotated[
+    Path | None,
+    typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the documents and pictures.", metavar="FOLDER")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
+EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
+ApiPort = Annotated[
+    int, typer.Option("--api-port", "--port", envvar="A2A_API_PORT", help="Port of the api on 127.0.0.1.")
+]
+ReceiverPort = Annotated[int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver.")]
+Part = Annotated[
+    str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
+Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
+Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
+
+
+def demo(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    source: Input = None,
+    *,
+    out: Out = Path("out"),
+    timeout: Timeout = 120,
+    emulator_port: EmulatorPort = 0,
+    api_port: ApiPort = 0,
+    receiver_port: ReceiverPort = 0,
+) -> None:
+    """Run a chain of agents on a fresh stack on this machine, and follow it by signed webhooks.
+
+    Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
+    saves the results in out/. Its ports are those of `up` where they are free, else any.
+    """
+    from a2a_serverless_tools.stack.library import FILES
+    from a2a_serverless_tools.stack.paths import find_samples, state_folder
+
+    path = source or FILES / "examples/demo.md"
+    text = read_file(path)
+    from a2a_serverless_tools.cli.demo import DemoInput, run_demo
+    from a2a_serverless_tools.cli.demo_run import DemoRun
+
+    ports = emulator_port, api_port, receiver_port
+    run = DemoRun(cli, find_samples(state_folder(cli.environment)), out, timeout, ports)
+    report = run_demo(run, DemoInput(path, text, media_type_of(path)))
+    if cli.terminal.json:
+        cli.terminal.data(report)
+    else:
+        cli.terminal.out.print("Done. Results:", style="bold", highlight=False)
+        cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
+
+
+def init(cli: CliContext, folder: Folder) -> None:
+    """Make a project for agents of your own, in a new folder.
+
+    The library's wheels are copied into the project. No command asks a package index for them, and uv.lock has their
+    digests and those of all that they need. Commit both.
+    """
+    from a2a_serverless_tools.stack.new_project import create, lock
+
+    with cli.terminal.waiting("Making the project"):
+        files = create(folder)
+    with cli.terminal.waiting("Locking what the project needs"):
+        why = lock(folder)
+    listed = [path.relative_to(folder.parent).as_posix() for path in files] + (
+        [] if why else [f"{folder.name}/uv.lock"]
+    )
+    commands = [f"cd {folder}", "uv run pytest", "uv run a2a-serverless dev", "uv run a2a-serverless up"]
+    cli.terminal.result(
+        {"folder": f"{folder}", "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
+    )
+    if why:
+        cli.terminal.note(f"uv.lock is not there yet, and `uv lock` writes it: {why}")
+    cli.terminal.note("Next:\n" + "\n".join(f"  {command}" for command in commands))
+
+
+def up(
+    cli: CliContext,
+    *,
+    emulator_port: EmulatorPort = 4566,
+    api_port: ApiPort = 8000,
+    receiver_port: ReceiverPort = 8010,
+) -> None:
+    """Start the stack on this machine, or bring a running one up to date with the project."""
+    from a2a_serverless.agent_loader import MANIFEST, load_agents
+    from a2a_serverless_tools.stack import local_stack
+
+    options = local_stack.Options(emulator_port, api_port, receiver_port)
+    running = local_stack.up(cli.paths(), options, cli.terminal.progress)
+    agents, inbox, rest_api = f"{running.api.url}/agents", f"{running.receiver.url}/", running.deployment.rest_url
+    agent, message = "document", "--file examples/demo.md"
+    if not Path("examples/demo.md").is_file():
+        agent, message = example_message(load_agents(running.build.path / MANIFEST)[0])
+    command = send_command(cli, agent, message, running.api.url, running.receiver.url)
+    cli.terminal.result(
+        {
+            "agents": agents,
+            "console": f"{running.api.url}/",
+            "inbox": inbox,
+            "webhook": f"{inbox}webhook",
+            "restApi": rest_api,
+            "emulator": running.emulator.url,
+        },
+        [
+            ("Console", f"{running.api.url}/"),
+            ("Agents", agents),
+            ("Webhooks", inbox),
+            ("REST API", rest_api),
+            ("Try", command),
+            ("Stop", f"{cli.program} down"),
+        ],
+    )
+
+
+def down(cli: CliContext) -> None:
+    """Stop the stack. Its tasks are deleted; its logs stay in .a2a/logs."""
+    from a2a_serverless_tools.stack import local_stack, processes
+
+    here = cli.paths()
+    names = [process.name for paths in (here, here.demo) for process in processes.started(paths)]
+    for paths in (here, here.demo):
+        local_stack.down(paths, cli.terminal.progress)
+    cli.terminal.result({"stopped": [*names]}, "")
+    if not names:
+        cli.terminal.note("Nothing was running.")
+
+
+def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> None:
+    """Show the logs of the stack: the last lines of each part, or all lines of one."""
+    from a2a_serverless_tools.stack import logs
+
+    paths = cli.paths()
+    said = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
+    if cli.terminal.json:
+        cli.terminal.data({name: [*lines] for name, lines in said.items()})
+        return
+    for name, lines in said.items():
+        cli.terminal.out.print(f"── {name} ──", style="dim", markup=False)
+        shown = lines if part else [line for line in lines if not line.startswith(NOISE)][-TAIL:]
+        cli.terminal.raw("".join(f"{line}\n" for line in shown))
+    if follow:
+        for name, line in _follow_logs(paths, said, cli.sleep):
+            cli.terminal.raw(f"{name:10}{line}\n")
+
+
+def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64") -> None:
+    """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`.
+
+    They are compiled with the runtime's Python. On a terminal the command offers to install it where it is missing.
+    """
+    from a2a_serverless_tools.stack import environments, paths
+    from a2a_serverless_tools.stack.build import release
+    from a2a_serverless_tools.stack.interpreters import ensure_interpreter
+    from a2a_serverless_tools.stack.progress import step
+    from a2a_serverless_tools.stack.targets import Target
+
+    here = paths.find()
+    ensure_interpreter(here, runtime, cli.ask, cli.terminal.progress)
+    environments.ensure(here, cli.terminal.progress)
+    with step(cli.terminal.progress, f"Building the functions for {runtime} on {architecture}"):
+        released = release(here, Target(runtime, architecture))
+    sizes = {path.name: path.stat().st_size for path in sorted(released.glob("*.zip"))}
+    cli.terminal.result({**sizes}, "".join(f"  {name:24} {size / 1e6:5.1f} MB\n" for name, size in sizes.items()))
+
+
+def _follow_logs(
+    paths: "Paths", said: dict[str, list[str]], sleep: Callable[[float], None]
+) -> Iterator[tuple[str, str]]:
+    from a2a_serverless_tools.stack import logs
+
+    seen = {name: len(lines) for name, lines in said.items()}
+    while True:
+        sleep(PAUSE_S)
+        for name, count in seen.items():
+            lines = logs.read(paths, name)
+            seen[name] = len(lines)
+            yield from ((name, line) for line in lines[count:])

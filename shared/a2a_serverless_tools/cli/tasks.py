@@ -1,0 +1,396 @@
+"""The commands that talk to agents: send, get, watch, cancel, versions, deliveries."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
+
+import typer
+
+from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
+from a2a_serverless.client.files import download, file_part
+from a2a_serverless.client.versions import Version
+from a2a_serverless.client.versions import versions as versions_of
+from a2a_serverless.domain.errors import A2AError, TaskNotFound
+from a2a_serverless.domain.model import Json
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.http_client.transport import is_local
+from a2a_serverless.protocol.protojson import as_json
+from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response
+from a2a_serverless_tools.cli.files import read_binary, read_source, save
+from a2a_serverless_tools.cli.following import make_request, send_and_follow
+from a2a_serverless_tools.cli.following import watch as watched
+from a2a_serverless_tools.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
+from a2a_serverless_tools.cli.inbox import InboxClient
+from a2a_serverless_tools.cli.operator_commands import attempt_result, show_webhook, webhook_state
+from a2a_serverless_tools.cli.options import (
+    Agent,
+    CliContext,
+    EndedTask,
+    Last,
+    NoReceiver,
+    TaskId,
+    Url,
+    WrongUsage,
+    check_url,
+    fetch_of_task,
+    find,
+    find_task,
+)
+from a2a_serverless_tools.cli.terminal import Explained
+
+ENDED_BADLY = 3
+YOUR_TURN = 4
+INTERRUPTED_BY_USER = 130
+LONGEST = 80
+REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
+ADMINS_ONLY = {401, 403}
+
+Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
+Answers = Annotated[
+    str, typer.Option("--task", help="Answer the question of this task; the beginning of its id.", metavar="TASK")
+]
+ToLast = Annotated[bool, typer.Option("--last", help="Answer the question of your task that has changed last.")]
+Context = Annotated[str | None, typer.Option(help="Continue this conversation.", metavar="CONTEXT")]
+Refers = Annotated[list[str] | None, typer.Option("--refer", help="Refer to this task. Repeatable.", metavar="TASK")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the task to its end, or only start it.")]
+Webhook = Annotated[
+    str | None,
+    typer.Option(help="Notify this URL of yours. Its token is in A2A_WEBHOOK_TOKEN, if it wants one.", metavar="URL"),
+]
+InboxUrl = Annotated[
+    str | None,
+    typer.Option("--inbox", help="Notify this project's receiver at URL; first a token is got there.", metavar="URL"),
+]
+ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
+Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
+_Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
+OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
+
+
+def send(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    agent: Agent,
+    text: Text = "",
+    *,
+    file: File = None,
+    task: Answers = "",
+    last: ToLast = False,
+    context: Context = None,
+    refer: Refers = None,
+    wait: Wait = True,
+    webhook: Webhook = None,
+    inbox: InboxUrl = None,
+    out: Out = None,
+    url: Url = "",
+) -> None:
+    """Send a message to an agent, and follow its task.
+
+    The agent's answer or artifacts go to stdout, its progress to stderr.
+    """
+    binary = read_binary(file) if file else None
+    said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
+    check_addresses(webhook, inbox)
+    found = find(cli, url, agent)
+    task_id = find_task(cli, found, agent, task, last=last) if task or last else None
+    refers = tuple(find_task(cli, found, agent, one, last=False) for one in refer or ())
+    message = text_message(said, media_type, context_id=context, task_id=task_id)
+    message = message.model_copy(update={"reference_task_ids": refers})
+    if binary:
+        part = file_part(found.client, *binary)
+        message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
+    push = _push(cli, webhook, inbox)
+    request = make_request(message, push=push, wait=wait)
+    place = _Place(agent, url, push is not None)
+    with _explain_end(cli, found, place, task_id), _explain_webhook(webhook):
+        if wait:
+            _follow(cli, found, place, send_and_follow(found, request, cli.sleep), out)
+        else:
+            _hand_in(cli, place, found.client.send(request))
+
+
+def get(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    agent: Agent,
+    task: TaskId = "",
+    *,
+    last: Last = False,
+    text: OnlyText = False,
+    out: Out = None,
+    url: Url = "",
+) -> None:
+    """Show a task as it is now."""
+    found = find(cli, url, agent)
+    shown = found.client.get(find_task(cli, found, agent, task, last=last))
+    cli.terminal.result(as_json(shown), _ended(result_text(shown)) if text else task_rows(shown))
+    save_artifacts(cli, shown.artifacts, out)
+
+
+def watch(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
+    """Follow a task until it ends or needs you. With --json one line for each event."""
+
+    def show(item: ClientEvent, before: TaskState | None) -> None:
+        if cli.terminal.json:
+            cli.terminal.data(item_json(item), one_line=True)
+        else:
+            cli.terminal.out.print(item_line(item, before), soft_wrap=True)
+
+    found = find(cli, url, agent)
+    task_id = find_task(cli, found, agent, task, last=last)
+    _, state = _show_items(cli, _Place(agent, url), watched(found, task_id, cli.sleep), show, task_id)
+    raise typer.Exit(_code(state))
+
+
+def cancel(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
+    """Cancel a task. Its worker stops."""
+    found = find(cli, url, agent)
+    canceled = found.client.cancel(find_task(cli, found, agent, task, last=last))
+    cli.terminal.result(as_json(canceled), task_rows(canceled))
+
+
+def versions(
+    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = ""
+) -> None:
+    """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
+
+    A refinement is a new task, so old versions stay. --out saves each with its number in front: v1.boat.png.
+    """
+    made = versions_of(find(cli, url, agent).client, context)
+    wanted = {key: made[key] for key in made if name in {None, key}}
+    if cli.terminal.json:
+        cli.terminal.data({key: [_printed(one) for one in wanted[key]] for key in wanted})
+    elif not wanted:
+        there = f"No artifact has that name. There are: {', '.join(made)}."
+        cli.terminal.note(
+            there if made else f"This conversation has no artifacts: `tasks list {agent}` shows contexts."
+        )
+    else:
+        for key, found in wanted.items():
+            cli.terminal.rows([(f"{key} {one.number}", _words(one)) for one in found])
+    for one in (one for found in wanted.values() for one in found):
+        save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
+
+
+def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
+    """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
+    found = find(cli, url, agent)
+    document = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "deliveries")
+    if cli.terminal.json:
+        cli.terminal.data(document)
+        return
+    for webhook in document["deliveries"]:
+        show_webhook(cli.terminal, webhook)
+    if not document["deliveries"]:
+        cli.terminal.note("The task has no webhooks.")
+
+
+def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None, prefix: str = "") -> None:
+    """Saves artifacts in the folder ``out``, if there is one, and says so."""
+    for path in save(artifacts, out, prefix, lambda url: download(url, cli.transport)) if out else ():
+        cli.terminal.note(f"Saved {path}")
+
+
+def _words(one: Version) -> str:
+    return f"{moment(one.at)}  {size_words(one.artifact)}  task {one.task_id}"
+
+
+def _printed(one: Version) -> Json:
+    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}
+
+
+def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNotificationConfig | None:
+    if inbox:
+        return _expect(cli, inbox)
+    return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+
+
+def check_addresses(webhook: str | None, inbox: str | None) -> None:
+    """Raises BadParameter, or WrongUsage for an address without scheme."""
+    if webhook and inbox:
+        raise typer.BadParameter("give only one of --webhook and --inbox")
+    for option, given in (("--webhook", webhook), ("--inbox", inbox)):
+        if given:
+            check_url(option, given)
+
+
+def _expect(cli: CliContext, inbox: str) -> TaskPushNotificationConfig:
+    """Registers a token at a receiver. Raises NoReceiver."""
+    parts = urlsplit(inbox)
+    remedy = f"`{cli.program} dev` or `up` starts a receiver, and prints the URL of its inbox"
+    if parts.path.strip("/"):
+        remedy = f"--inbox {parts.scheme}://{parts.netloc}"
+    try:
+        return InboxClient(inbox, cli.transport).expect()
+    except Unreachable as error:
+        raise NoReceiver(f"There is no answer from the receiver at {inbox}: {error.why}.", remedy) from error
+    except HttpError as error:
+        if error.status in ADMINS_ONLY:
+            text = f"The receiver at {inbox} registers tokens only for its administrator (HTTP {error.status})."
+            remedy = "register a token there yourself; then --webhook URL with its token in A2A_WEBHOOK_TOKEN"
+            raise NoReceiver(text, remedy) from error
+        raise NoReceiver(f"There is no webhook receiver at {inbox} (HTTP {error.status}).", remedy) from error
+
+
+@contextmanager
+def _explain_webhook(webhook: str | None) -> Iterator[None]:
+    """Raises WrongUsage with a URL that is allowed, if the agent refuses that of ``--webhook``."""
+    try:
+        yield
+    except A2AError as refused:
+        if not webhook or not any(one.field.endswith("PushNotificationConfig.url") for one in refused.violations):
+            raise
+        reason = str(refused).partition(" is refused: ")[2] or str(refused)
+        raise WrongUsage(f"The agent refuses the webhook {webhook}: {reason}", _allowed(webhook)) from refused
+
+
+def _allowed(webhook: str) -> str:
+    """A URL that may be meant by one that is refused."""
+    parts = urlsplit(webhook)
+    if parts.scheme != "http":
+        return "docs/webhooks.md says which URLs are allowed"
+    if not is_local(webhook):
+        return f"--webhook https://{webhook.partition('://')[2]}"
+    meant = f"{parts.port}{parts.path}" if parts.port else "PORT/PATH"
+    return (
+        f"on this machine --webhook http://127.0.0.1:{meant}, not localhost; "
+        "--inbox for the receiver of `dev` or `up`; a deployment in AWS needs https"
+    )
+
+
+@contextmanager
+def _explain_end(cli: CliContext, found: DiscoveredAgent, place: "_Place", task_id: str | None) -> Iterator[None]:
+    """Raises EndedTask if a message was refused because its task has ended."""
+    try:
+        yield
+    except A2AError as refused:
+        task = _read_task(found, task_id) if task_id else None
+        if task is None or task.status.state not in TERMINAL:
+            raise
+        remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
+        raise EndedTask(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
+
+
+def _read_task(found: DiscoveredAgent, task_id: str) -> Task | None:
+    with suppress(A2AError, HttpError, Unreachable):
+        return found.client.get(task_id, history_length=0)
+    return None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An agent and the deployment, as they were named on the command line, and whether a webhook was."""
+
+    agent: str
+    url: str
+    has_webhook: bool = False
+
+    def command(self, cli: CliContext, command: str, *rest: str) -> str:
+        """A command line to copy, for the same agent."""
+        where = ["--url", self.url] if self.url and "://" not in self.agent else []
+        return " ".join([cli.program, command, self.agent, *rest, *where])
+
+
+def _show_items(
+    cli: CliContext, place: _Place, items: Iterator[ClientEvent], show: _Show, task_id: str = ""
+) -> tuple[str, TaskState | None]:
+    """Shows each item; returns the task's id and last state. Ctrl-C ends the command, not the task, and says so."""
+    state = None
+    try:
+        while item := _next(cli, items):
+            show(item, state)
+            task_id, state = item.task_id or task_id, item.state or state
+    except KeyboardInterrupt:
+        text = f"Interrupted. The task {task_id} goes on." if task_id else "Interrupted before the agent answered."
+        remedy = place.command(cli, "watch", task_id) if task_id else place.command(cli, "tasks list")
+        cli.terminal.fail(Explained("Interrupted", text, remedy))
+        raise typer.Exit(INTERRUPTED_BY_USER) from None
+    return task_id, state
+
+
+def _next(cli: CliContext, items: Iterator[ClientEvent]) -> ClientEvent | None:
+    with cli.terminal.waiting("Following the task; Ctrl-C leaves it running"):
+        return next(items, None)
+
+
+def _hand_in(cli: CliContext, place: _Place, sent: Task | Message) -> None:
+    """Prints only the task's id to stdout, so that a script can use it."""
+    if isinstance(sent, Message):
+        _show_message(cli, place, sent)
+    else:
+        cli.terminal.result(as_json(send_response(sent)), f"{sent.id}\n")
+        cli.terminal.note(f"It is {sent.status.state}. To follow it: {place.command(cli, 'watch', sent.id)}")
+
+
+def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
+    cli.terminal.result(as_json(send_response(message)), _ended(message.text()))
+    if place.has_webhook:
+        cli.terminal.note("The agent answered without a task, so no webhook is sent: webhooks are about tasks.")
+
+
+def _follow(
+    cli: CliContext, found: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
+) -> None:
+    numbers: set[int | None] = set()  # only deployments of this project number events
+
+    def show(item: ClientEvent, before: TaskState | None) -> None:
+        if isinstance(item.content, Message):
+            _show_message(cli, place, item.content)
+            raise typer.Exit
+        if item.state and not before:
+            cli.terminal.note(f"Task {item.task_id}")
+        cli.terminal.note(item_line(item, before))
+        numbers.add(item.n)
+
+    task_id, _ = _show_items(cli, place, items, show)
+    task = found.client.get(task_id)
+    cli.terminal.result(as_json(send_response(task)), "" if out else _ended(result_text(task)))
+    save_artifacts(cli, task.artifacts, out)
+    code = _code(task.status.state)
+    if any(numbers) and place.has_webhook:
+        _note_failed_webhooks(cli, found, place, task.id)
+    if any(numbers) and code != YOUR_TURN:
+        cli.terminal.note(f"Timeline: {place.command(cli, 'trace', task.id)}")
+    if any(numbers) and task.status.state is TaskState.FAILED:
+        _note_reference(cli, found, task)
+    if code == YOUR_TURN:
+        answer = place.command(cli, "send", "--task", task.id, '"..."')
+        cli.terminal.note(f"Your turn: {answer}")
+    raise typer.Exit(code)
+
+
+def _note_reference(cli: CliContext, found: DiscoveredAgent, task: Task) -> None:
+    """Says where the error is shown to which the message of a failed task refers."""
+    reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
+    if not reference:
+        return
+    on_this_machine = is_local(found.client.url)
+    here = f"the terminal of `dev`, or in: {cli.program} logs worker"
+    place = here if on_this_machine else "the log of the worker, or of the api if the agent is inline"
+    cli.terminal.note(f"Why: look for {reference[1]} in {place}")
+
+
+def _note_failed_webhooks(cli: CliContext, found: DiscoveredAgent, place: _Place, task_id: str) -> None:
+    """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
+    with suppress(TaskNotFound, HttpError, Unreachable):
+        for webhook in fetch_of_task(cli, found.client, task_id, "deliveries")["deliveries"]:
+            why = f"Why: {place.command(cli, 'deliveries', task_id)}"
+            if "hostPaused" in webhook:
+                cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")
+            elif webhook["failuresInARow"] and webhook["attempts"]:
+                cli.terminal.note(f"Webhook: the last attempt got {attempt_result(webhook['attempts'][-1])}. {why}")
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _code(state: TaskState | None) -> int:
+    """Returns the exit code for a task's state."""
+    if state in INTERRUPTED:
+        return YOUR_TURN
+    return ENDED_BADLY if state in TERMINAL - {TaskState.COMPLETED} else 0

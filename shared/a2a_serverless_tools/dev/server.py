@@ -1,0 +1,197 @@
+"""The process of ``dev``: the servers of the api and of the webhook receiver, and what AWS does between functions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from a2a_serverless.aws.process import make_tracer
+from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
+from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.services.key_rotation import rotate_when_old
+from a2a_serverless.services.sweep import sweep
+from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch
+from a2a_serverless_tools.dev.loading import (
+    AgentsNotLoaded,
+    forget_compiled,
+    format_error,
+    load_project,
+    places_of_modules,
+)
+from a2a_serverless_tools.dev.receivers import ReceiverWatch
+from a2a_serverless_tools.dev.watching import watch_project
+from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.server import Server, listen
+from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
+from a2a_webhook_receiver.app import build_app
+from a2a_webhook_receiver.settings import read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless_tools.local.server import Listener
+    from a2a_serverless_tools.project import Project
+
+SWEEP_S: Final = 60.0
+ROTATE_S: Final = 3600.0
+LOOK_S: Final = 0.5
+FLUSH_S: Final = 1.0
+LEAVE_S: Final = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+class Reporter(Protocol):
+    """Shows a developer what happens. Its methods are called in several threads."""
+
+    def started(self, dev: Dev) -> None:
+        """The servers answer."""
+
+    def event(self, agent: str, task: str, event: Event) -> None:
+        """A task has changed."""
+
+    def failed(self, task: str, traceback: str, reference: str) -> None:
+        """An agent has raised an error that it does not mean for its client, who gets the ``reference`` ("": none)."""
+
+    def reloaded(self, agents: tuple[Agent, ...], seconds: float) -> None:
+        """The agents were imported again."""
+
+    def not_loaded(self, error: AgentsNotLoaded | ProjectError) -> None:
+        """The changed agents cannot be imported; the ones of before go on."""
+
+    def blocked(self, found: BlockedLoop) -> None:
+        """An agent blocks its event loop."""
+
+
+def run_dev(project: Project, port: int, receiver_port: int, reporter: Reporter, others: Mapping[str, str]) -> None:
+    """Serves the project's agents until the process is interrupted. Raises PortInUse and AgentsNotLoaded.
+
+    The ports are on 127.0.0.1; 0 picks one. ``others`` are agents elsewhere that agents may call, by name.
+    """
+    with listen(port) as api, listen(receiver_port) as receiver:
+        dev = Dev(project, api, receiver, reporter, others)
+        try:
+            asyncio.run(dev.serve())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            dev.deployment.close()
+            _leave_soon()
+
+
+def _leave_soon() -> None:
+    """Ends the process although an agent may block its thread, which Python would wait for."""
+    leaving = threading.Timer(LEAVE_S, os._exit, [0])
+    leaving.daemon = True
+    leaving.start()
+
+
+class Dev:
+    """One run of ``dev``."""
+
+    def __init__(
+        self, project: Project, api: Listener, receiver: Listener, reporter: Reporter, others: Mapping[str, str]
+    ) -> None:
+        self.project, self._reporter, self._watch = project, reporter, LoopWatch()
+        self.url, self.receiver_url = _url(api), _url(receiver)
+        self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url)}
+        self.agents = load_project(project)
+        self._is_loaded = True
+        agents = [self._watch.watch(agent) for agent in self.agents]
+        self.deployment = LocalDeployment(
+            agents,
+            self.url,
+            others=others,
+            tracer=make_tracer(otel_variables(project) | local_otel(project)),
+        )
+        self._receivers = ReceiverWatch(self.deployment)
+        self.deployment.deploy(*agents, prices=project.prices)
+        self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
+
+    async def serve(self) -> None:
+        """Serves until it is cancelled."""
+        servers = {Server(app): listener for listener, app in self._sockets.items()}
+        serving = [asyncio.create_task(server.serve(sockets=[listener])) for server, listener in servers.items()]
+        threading.Thread(target=self.deployment.dispatch, name="dispatch", daemon=True).start()
+        try:
+            await asyncio.gather(*(server.ready.wait() for server in servers))
+            await asyncio.gather(
+                watch_project(self.project, self._on_change, lambda: self._reporter.started(self)),
+                every(SWEEP_S, partial(sweep, self.deployment.sweeper)),
+                every(ROTATE_S, lambda: rotate_when_old(self.deployment.rotation)),
+                every(LOOK_S, self._look_for_blocked),
+                every(LOOK_S, self._receivers.look),
+                every(FLUSH_S, self.deployment.tracer.flush),
+            )
+        finally:
+            for server in servers:
+                server.should_exit = True
+            await asyncio.gather(*serving)
+
+    async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.deployment.app(scope, receive, send)
+
+    async def _on_change(self, files: set[Path]) -> None:
+        places = places_of_modules(self.project.source.resolve())
+        is_ours = any(file.is_relative_to(place) for file in files for place in places)
+        if is_ours or not self._is_loaded or any(file.name == FILE for file in files):
+            await asyncio.to_thread(self._reload, files)
+
+    def _reload(self, files: set[Path]) -> None:
+        """Imports the agents anew and deploys them; reports why, if that cannot be."""
+        began = time.monotonic()
+        forget_compiled(file for file in files if file.suffix == ".py")
+        try:
+            self.project = read_project(self.project.root)
+            agents = load_project(self.project)
+        except (AgentsNotLoaded, ProjectError) as error:
+            self._is_loaded = False
+            self._reporter.not_loaded(error)
+            return
+        self._is_loaded, self.agents = True, agents
+        self.deployment.deploy(*map(self._watch.watch, agents), prices=self.project.prices)
+        self._reporter.reloaded(agents, time.monotonic() - began)
+
+    def _on_event(self, key: TaskKey, event: Event) -> None:
+        found = self.deployment.table.read_head(key)
+        self._reporter.event(found.head.agent if found else "", key.task, event)
+
+    def _on_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        is_meant = isinstance(error, TaskFailed | TaskRejected) and not isinstance(error, StepConflict)
+        if reference or not is_meant:
+            self._reporter.failed(key.task, format_error(error, self.project.source.resolve()), reference)
+
+    def _look_for_blocked(self) -> None:
+        for found in self._watch.find_blocked():
+            self._reporter.blocked(found)
+
+
+async def every(seconds: float, work: Callable[[], object]) -> None:
+    """Does ``work`` in a thread again and again. An error is logged and does not end it."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await asyncio.to_thread(work)
+        except Exception:
+            logger.exception("scheduled work failed")
+
+
+def make_receiver(issuer: str, url: str) -> ASGIApp:
+    """The webhook receiver with its inbox, in memory, as the local stack has it."""
+    settings = {"ISSUER": issuer, "AUDIENCE": f"{url}/webhook", "OPEN_REGISTRATION": "true", "REPLAY_DB": ":memory:"}
+    return build_app(read_settings(settings))
+
+
+def _url(listener: Listener) -> str:
+    return f"http://{LOOPBACK}:{listener.getsockname()[1]}"

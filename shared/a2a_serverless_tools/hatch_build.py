@@ -1,0 +1,29 @@
+"""Puts what `init`, `build` and `up` copy or use into the wheel and the sdist, as ``assets``: stack/library.py."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ASSETS = (
+    "events",
+    "examples/project",
+    "functions",
+    "observability.yaml",
+    "requirements/emulator.txt",
+    "requirements/functions.txt",
+    "requirements/sam.txt",
+    "samconfig.example.toml",
+    "template.yaml",
+)
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """Adds files of the checkout. A wheel that is made of an sdist finds them there."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Map the files of the checkout to their places. An editable install has none: it uses the checkout's."""
+        checkout = Path(self.root).parents[1]
+        if version == "editable" or (Path(self.root) / "assets").is_dir():
+            return
+        build_data["force_include"] |= {str(checkout / name): f"assets/{name}" for name in ASSETS}

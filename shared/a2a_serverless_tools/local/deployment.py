@@ -1,0 +1,215 @@
+"""A deployment in one process and in real time, for a developer's machine: stores in memory, real HTTP and signatures.
+
+Everybody who reaches it is the same anonymous caller. Webhooks may go to 127.0.0.1, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.egress import SystemResolver
+from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.agent_loader import by_id
+from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX
+from a2a_serverless.domain.contents import LARGEST
+from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.http.api import AllowAnonymous, Api
+from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.ports.tracing import NULL_TRACER
+from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
+from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryTable
+from a2a_serverless_tools.local.edge import BodyDeadline, in_threads, refuse_foreign_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.types import ASGIApp
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.usage import Usage
+    from a2a_serverless.ports.tracing import Tracer
+
+AS_AGENT: Final = {"X-API-Key": SERVICE_TOKEN_PREFIX}  # says that an agent calls; nobody needs credentials here
+LOCAL_ONLY: Final = EgressPolicy(local_allow=(f"{LOOPBACK}:*",))
+JWKS_MAX_AGE_S: Final = 3600
+ROTATION_MS: Final = 30 * 86_400_000
+FETCH_MS: Final = 60_000
+BLOCKING_MS: Final = 20_000
+PAUSE_S: Final = 0.25  # at most so late is a delayed queue message
+BATCH_S: Final = 0.005  # so late are all: one wake-up for a burst of events
+WORKERS: Final = 64
+DELIVERIES: Final = 16
+
+logger = logging.getLogger(__name__)
+
+
+class LocalDeployment(InProcessDeployment):
+    """A deployment whose address is ``base_url``. ``app`` is its api; ``deploy`` replaces its agents.
+
+    ``dispatch`` is the platform between the functions: it hands queue messages to threads, and enqueues deliveries.
+    ``others`` are agents elsewhere that may be called. ``on_event`` is called with each event of each task,
+    ``on_error`` with what agents raise.
+    """
+
+    def __init__(  # noqa: PLR0913 - what differs between local runs
+        self,
+        agents: Sequence[Agent],
+        base_url: str,
+        *,
+        policy: EgressPolicy = LOCAL_ONLY,
+        ownership: bool = True,
+        others: Mapping[str, str] | None = None,
+        service_tokens: Callable[..., Mapping[str, str]] = lambda _: AS_AGENT,
+        tracer: Tracer = NULL_TRACER,
+    ) -> None:
+        self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
+        self.on_event: Callable[[TaskKey, Event], None] | None = None
+        self.on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
+        self._news, self._over, self._key_ring = threading.Event(), threading.Event(), MemoryKeyRingStore()
+        self._version, self._run, clock = 0, in_threads(), SystemClock()
+        self._workers = ThreadPoolExecutor(WORKERS, "worker")
+        self._notifiers = ThreadPoolExecutor(DELIVERIES, "notifier")
+        self.sender = WebhookSender(replace(policy, own=(base_url,)))
+        adapters = Adapters(
+            clock=clock,
+            ids=UuidIds(),
+            sender=self.sender,
+            remote_agents=self._remote_agents(by_id(tuple(agents))),
+            table=partial(MemoryTable, on_feed=self._news.set),
+            queues=partial(MemoryQueues, on_enqueue=self._news.set),
+            signer=KeyRingSigner(self._key_ring.load),
+            chance=random.random,
+        )
+        super().__init__(agents, adapters, base_url, policy, ownership=ownership)
+        self.tracer = tracer
+        self.post = replace(self.post, metrics=NULL_METRICS, tracer=tracer)
+        files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
+        self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
+        webhooks = replace(self.service.webhooks(), resolver=SystemResolver())
+        self.service = self.service._replace(blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer)
+        self.deploy(*agents)
+
+    def deploy(self, *agents: Agent, prices: Usage | None = None) -> None:
+        """Replaces all agents and publishes their cards. Runs under way hand over to the new ones.
+
+        ``prices`` replace those of the models, if given.
+        """
+        self.agents = dict(by_id(agents))
+        self.registry = AgentRegistry(self._remote_agents(self.agents), self.ids, self.base_url)
+        self._version += 1
+        is_replaced = partial(self._is_newer_than, self._version)
+        self.engine = replace(
+            self.engine,
+            agents=self.agents,
+            registry=self.registry,
+            is_replaced=is_replaced,
+            prices=self.engine.prices if prices is None else prices,
+        )
+        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine))
+        ensure_ring(self.rotation)
+        self.app = self._make_app(self.make_api())
+
+    def make_api(self) -> Api:
+        """What the application works with."""
+        verifier = SignedCallbackVerifier(self.table, self.clock.now)
+        return Api(
+            self.service,
+            self.table,
+            self.agents,
+            AllowAnonymous(),
+            verifier,
+            JWKS_MAX_AGE_S,
+            run=self._run,
+            console=True,
+        )
+
+    @property
+    def rotation(self) -> KeyRotation:
+        """What the rotator works with."""
+        publisher = CardPublisher(self.table, self.clock, self.agents, self.base_url)
+        waits = RotationTimes(publish_ms=2 * JWKS_MAX_AGE_S * 1000, retire_ms=2 * JWKS_MAX_AGE_S * 1000)
+        return KeyRotation(self._key_ring, Es256Keys(), publisher, waits, ROTATION_MS)
+
+    def dispatch(self) -> None:
+        """Does what is due, until ``close``."""
+        while not self._over.is_set():
+            self._news.wait(PAUSE_S)
+            time.sleep(BATCH_S)
+            self._news.clear()
+            try:
+                self._dispatch_due()
+            except Exception as error:  # noqa: BLE001 - what else is due goes on; a pool that is closed takes nothing
+                if not self._over.is_set():
+                    logger.error("changes not relayed", extra=safe_error_fields(error))
+
+    def _dispatch_due(self) -> None:
+        self.relay_changes()
+        while not self._over.is_set() and (message := self.queue.pop()) is not None:
+            pool = self._notifiers if isinstance(message, DeliveryMessage) else self._workers
+            pool.submit(self._handle, message)
+
+    def relay_changes(self) -> bool:
+        """Also forgets the changes, after ``on_event``: a local server may run for days."""
+        found = super().relay_changes()
+        if self.on_event:
+            for key, n in self.table.feed[: self._relayed]:
+                for event in self.table.read(key, n - 1, limit=1):
+                    self.on_event(key, event)
+        del self.table.feed[: self._relayed]
+        self._relayed = 0
+        return found
+
+    def close(self) -> None:
+        """Ends ``dispatch``; runs under way are asked to hand over, to nobody."""
+        self._over.set()
+        self._news.set()
+        self._version += 1
+        for pool in (self._workers, self._notifiers):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self.sender.close()
+        self.tracer.flush()
+
+    def _handle(self, message: QueueMessage) -> None:
+        """Handles a queue message. One that fails comes again, as from SQS."""
+        try:
+            self.answer(message)
+        except Exception as error:  # noqa: BLE001 - the others go on
+            logger.error("queue message failed", extra=safe_error_fields(error) | {"task": message.key.task})
+            self.queue.enqueue(message, VISIBILITY_S)
+
+    def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
+        self.on_error(key, error, reference)
+
+    def _is_newer_than(self, version: int) -> bool:
+        return self._version > version
+
+    def _remote_agents(self, agents: Mapping[str, Any]) -> A2ARemoteAgents:
+        siblings = {name: f"{self.base_url}/{name}" for name in agents}
+        return A2ARemoteAgents(siblings, self._others, self._service_tokens)
+
+    def _make_app(self, api: Api) -> ASGIApp:
+        return refuse_foreign_pages(BodyDeadline(make_asgi_app(api), api.limits.body), LOOPBACK, api.origins)

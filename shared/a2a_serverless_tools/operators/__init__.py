@@ -1,0 +1,1 @@
+"""What operators do with a deployed stack, with their own AWS credentials."""

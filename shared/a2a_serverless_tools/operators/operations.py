@@ -1,0 +1,71 @@
+"""Builds what operators' commands need of a deployed stack, with the caller's AWS credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_serverless.adapters.aws import Aws, emulated
+from a2a_serverless.adapters.s3 import S3BlobStore
+from a2a_serverless.adapters.sqs import SqsQueues
+from a2a_serverless.adapters.system import UuidIds
+from a2a_serverless.aws.resources import table_named, task_log, task_table
+from a2a_serverless.settings import Settings
+from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stores import BreakerStore
+from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations, redrive_host
+from a2a_serverless_tools.operators.deployed_stack import DeployedStack
+from a2a_serverless_tools.operators.erasure import ErasureService
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless_tools.operators.deployed import StackName
+
+
+def aws_of(stack: StackName) -> Aws:
+    """The AWS clients for a deployed stack, which may be in the emulator."""
+    return emulated(stack.emulator) if stack.emulator else Aws()
+
+
+def make_api_keys(stack: StackName) -> ApiKeyStore:
+    """The API keys of a deployed stack."""
+    aws = aws_of(stack)
+    return ApiKeyStore(table_named(DeployedStack(aws, stack.name).output("AccessTableName"), aws))
+
+
+def alarm_states(stack: StackName) -> Mapping[str, str]:
+    """The state of each alarm of a deployed stack, by alarm name: OK, ALARM or INSUFFICIENT_DATA."""
+    return DeployedStack(aws_of(stack), stack.name).alarms()
+
+
+def redrive_receiver(stack: StackName, host: str) -> int:
+    """Redrives what waits for a host that is known to answer; returns how many webhooks that are."""
+    admin, aws = make_operations(stack).admin, aws_of(stack)
+    table = table_named(DeployedStack(aws, stack.name).output("TableName"), aws)
+    return redrive_host(admin, BreakerStore(table), host)
+
+
+def make_operations(stack: StackName) -> Operations:
+    """An operator's operations on a deployed stack."""
+    aws = aws_of(stack)
+    deployed = DeployedStack(aws, stack.name)
+    outputs = {"TABLE_NAME": "TableName", "BLOBS_BUCKET": "BlobsBucket"}
+    settings = Settings(values={name: deployed.output(output) for name, output in outputs.items()})
+    table, clock = task_table(settings, aws), deployed.clock()
+    log, store = task_log(table, settings, aws), PushStore(table)
+    erasure = ErasureService(
+        log=log,
+        store=store,
+        erasure_store=ErasureStore(table),
+        blobs=S3BlobStore(lambda: aws.s3, settings.need("BLOBS_BUCKET")),
+        api_keys=ApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
+        clock=clock,
+        ids=UuidIds(),
+    )
+    return Operations(
+        DeliveryAdmin(log, store, SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")), clock),
+        lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
+        erasure,
+    )

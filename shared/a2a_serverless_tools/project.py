@@ -1,0 +1,212 @@
+"""The project that a command works in: the nearest ``pyproject.toml`` with a table ``[tool.a2a-serverless]``.
+
+``agents`` in this table is the one list of a deployment's agents. Functions never read it: the build writes what they
+need into their zips. This module imports no agent.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from a2a_serverless.domain.url_policy import is_confidential
+from a2a_serverless.ports import tracing
+
+FILE: Final = "pyproject.toml"
+TABLE: Final = "[tool.a2a-serverless]"
+LIMIT: Final = 1024 * 1024
+LIBRARY: Final = frozenset(  # packages of this project, which are beside the agents in a checkout
+    {"a2a_serverless", "a2a_serverless_frameworks", "a2a_serverless_tools", "a2a_webhook_receiver"}
+)
+_ImportPath = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*:\w+$", max_length=256)]
+_Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=128)]
+_SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+_Amount = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+_SecretId = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=2048)]
+
+
+class ProjectError(ValueError):
+    """There is no project, or its ``pyproject.toml`` is invalid. The text names the file and what to write."""
+
+
+class Otel(BaseModel):
+    """The table ``otel``: where spans are exported to, by OpenTelemetry's protocol over HTTP (docs/observability.md).
+
+    ``endpoint`` is the collector's base URL, ``headers_secret`` the place of the headers that it wants to see,
+    ``sampling`` the share of traces that are recorded, unless the caller has decided it. With ``content``, the spans of
+    libraries keep what clients and models said.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+    endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#]+$", max_length=2048)]
+    headers_secret: _SecretId | None = None
+    service_name: Annotated[str, StringConstraints(pattern=r"^[^\s,=]+$", max_length=128)] | None = None
+    sampling: Annotated[float, Field(ge=0, le=1)] = 1.0
+    content: bool = False
+
+    @model_validator(mode="after")
+    def _check_endpoint(self) -> Otel:
+        if self.headers_secret and not is_confidential(self.endpoint):
+            raise ValueError(f"headers-secret needs an https endpoint, or one on this machine, not {self.endpoint}")
+        return self
+
+
+class Project(BaseModel):
+    """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
+
+    ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
+    ``otel`` says where spans go, ``prices`` what a million tokens of a model cost. ``dependencies`` is what
+    ``[project]`` lists. ``local_agents`` are deployed on this machine only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+    root: Path
+    name: str
+    agents: tuple[_ImportPath, ...] = Field(min_length=1, max_length=100)
+    local_agents: tuple[_ImportPath, ...] = ()
+    source_folder: str = Field(default=".", alias="source")
+    environment: dict[_Variable, str] = {}
+    secrets: dict[_SecretName, _SecretId] = {}
+    otel: Otel | None = None
+    prices: dict[str, dict[_Amount, Annotated[float, Field(ge=0, le=1e9)]]] = {}
+    dependencies: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The folder from which the agents are imported."""
+        return self.root / self.source_folder
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Project:
+        if not self.source.resolve().is_relative_to(self.root.resolve()):
+            raise ValueError(f"source = {self.source_folder!r} is outside of the project")
+        if not self.source.is_dir():
+            raise ValueError(f"source = {self.source_folder!r} is not a folder")
+        return self
+
+
+def find_project(start: Path | None = None) -> Project:
+    """Returns the project of a folder (the current one by default). Raises ProjectError."""
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return read_project(folder)
+    why = f"no {FILE} in {start} or above"
+    raise ProjectError(f"{why}: run this in a project, or make one with `a2a-serverless init NAME`")
+
+
+def read_project(root: Path) -> Project:
+    """Reads the project in a folder. Raises ProjectError."""
+    file = root / FILE
+    document = _parse(file)
+    package, table = document.get("project", {}), document.get("tool", {}).get("a2a-serverless")
+    if table is None:
+        raise ProjectError(f'{file} has no table {TABLE} with agents = ["package.module:attribute"]')
+    known = {"root": root, "name": package.get("name", root.name), "dependencies": package.get("dependencies", ())}
+    try:
+        return Project.model_validate(table | known)
+    except ValidationError as error:
+        whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {one['msg']}" for one in error.errors()]
+    raise ProjectError(f"{file}, {TABLE}: {'; '.join(whys)}")
+
+
+def set_environment(root: Path, environment: MutableMapping[str, str] = os.environ) -> None:
+    """Sets the variables of the project in a folder, but for those that are set. Raises ProjectError.
+
+    Without a project in the folder it sets none.
+    """
+    file = root / FILE
+    if file.is_file() and "a2a-serverless" in _parse(file).get("tool", {}):
+        for name, value in read_project(root).environment.items():
+            environment.setdefault(name, value)
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ProjectError(f"{file} cannot be read: {error.strerror}") from None
+    if len(content) > LIMIT:
+        raise ProjectError(f"{file} is larger than {LIMIT // 1024} KB")
+    try:
+        return tomllib.loads(content.decode())
+    except ValueError as error:
+        raise ProjectError(f"{file} is not valid: {error}") from None
+
+
+def otel_variables(project: Project) -> dict[str, str]:
+    """The variables of functions that say where spans go; none without the table ``otel``."""
+    if (otel := project.otel) is None:
+        return {}
+    found = {tracing.OTEL_SWITCH: "on", tracing.OTEL_ENDPOINT: otel.endpoint}
+    found |= {tracing.OTEL_SERVICE: otel.service_name or project.name, tracing.OTEL_SHARE: str(otel.sampling)}
+    found |= {tracing.OTEL_CONTENT: "true"} if otel.content else {}
+    return found | ({tracing.OTEL_HEADERS_SECRET: otel.headers_secret} if otel.headers_secret else {})
+
+
+def local_otel(
+    project: Project, environment: Mapping[str, str] = os.environ, module: str = "opentelemetry.sdk"
+) -> dict[str, str]:
+    """What the terminal's variables say instead in a run on this machine; nothing without the table ``otel``.
+
+    Raises ProjectError if spans could not be exported here, because ``module`` is not installed, or if others could
+    read the headers for the collector.
+    """
+    if project.otel is None:
+        return {}
+    if not _is_installed(module):
+        raise ProjectError(f"[tool.a2a-serverless.otel] needs {module}: install a2a-serverless[otel] beside [cli]")
+    names = (tracing.OTEL_ENDPOINT, tracing.OTEL_HEADERS)
+    found = {name: environment[name] for name in names if name in environment}
+    endpoint = found.get(tracing.OTEL_ENDPOINT, project.otel.endpoint)
+    headers = found.get(tracing.OTEL_HEADERS) or project.otel.headers_secret
+    if endpoint and headers and not is_confidential(endpoint):
+        needs = "need an https endpoint, or one on this machine"
+        raise ProjectError(f"the headers for the collector {needs}, not {endpoint}")
+    return found
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def own_packages(project: Project) -> list[Path]:
+    """The project's packages and modules that its agents import, directly or not: what a function must carry."""
+    pending = [path.partition(":")[0] for path in (*project.agents, *project.local_agents)]
+    found: dict[str, Path] = {}
+    while pending:
+        top = pending.pop().partition(".")[0]
+        place = next((one for one in (project.source / top, project.source / f"{top}.py") if one.exists()), None)
+        if place and top not in found and top not in LIBRARY:
+            found[top] = place
+            for file in [place] if place.is_file() else place.rglob("*.py"):
+                pending += imported_modules(_parsed(file), nested=True)
+    return [found[top] for top in sorted(found)]
+
+
+def imported_modules(tree: ast.Module, *, nested: bool = False) -> Iterator[str]:
+    """The modules that a module imports at its top level; with ``nested`` everywhere."""
+    for node in ast.walk(tree) if nested else tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def _parsed(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])  # its import says what is wrong

@@ -1,0 +1,179 @@
+"""Checks a project before it is built: names every module, variable, secret and dependency that is missing.
+
+The agents are imported in a process of their own, with the environment that the functions will have. So a module, an
+attribute, an environment variable, a secret or a dependency that is missing is found without a build.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
+from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
+
+SECONDS: Final = 60
+_REQUIREMENT: Final = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
+Described = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The descriptions of a project's agents by import path, and those of ``local_agents``."""
+
+    agents: Described
+    local: Described
+
+    @property
+    def inline(self) -> list[str]:
+        """The import paths of agents that run in the api."""
+        both = (self.agents | self.local).items()
+        return [path for path, found in both if any(one["runs"] == "inline" for one in found)]
+
+
+def check_project(project: Project | None = None) -> Checked:
+    """Imports and describes the agents of a project, by default of the one of the current folder.
+
+    Raises ProjectError, which names each thing that is missing.
+    """
+    project = project or find_project()
+    environment = project.environment | function_environment(project.source)
+    command = [sys.executable, "-B", "-m", "a2a_serverless_tools.project_check"]
+    agents, local, problems = run_import(command, environment, ProjectError, project.model_dump_json())
+    if problems:
+        raise ProjectError("\n".join(problems))
+    return Checked(agents, local)
+
+
+def run_import(
+    command: Sequence[str | Path], environment: Mapping[str, str], fail: Callable[[str], Exception], given: str = ""
+) -> Any:  # noqa: ANN401 - any JSON
+    """Runs a Python that imports agents; returns the JSON of its last line. Raises what ``fail`` makes of a reason."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a Python, by path
+            command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise fail(f"importing the agents takes longer than {SECONDS} s") from None
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
+        raise fail(f"importing the agents ended Python: {said}")
+    return json.loads(lines[-1])
+
+
+def function_environment(*folders: Path) -> dict[str, str]:
+    """The environment of a process that imports agents from these folders, and inherits no other variable."""
+    library = Path(__file__).parents[1]
+    known = {"PYTHONPATH": os.pathsep.join(map(str, [*folders, library])), "AWS_DEFAULT_REGION": "us-east-1"}
+    return known | {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
+
+
+def failure(path: str, error: BaseException) -> str:
+    """What is wrong with an agent whose import raised an error."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    if isinstance(error, KeyError) and place.filename in {os.__file__, "<frozen os>"}:
+        return f"{path} needs the environment variable {error.args[0]}: set it in [tool.a2a-serverless.environment]"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{path} needs the module {error.name!r}, which is not there"
+    if isinstance(error, AgentImportError):
+        return str(error)
+    return f"{path} cannot be imported: {type(error).__name__}: {error}"
+
+
+def _examine(project: Project) -> tuple[Described, Described, list[str]]:
+    described: tuple[Described, Described] = ({}, {})
+    problems = []
+    for paths, found in zip((project.agents, project.local_agents), described, strict=True):
+        for path in paths:
+            try:
+                found[path] = describe(path)
+            except BaseException as error:  # noqa: BLE001 - whatever an import raises
+                problems.append(failure(path, error))
+    problems += _conflicts(described[0])
+    own = {path.stem: path for path in own_packages(project)}
+    for file in sorted(_loaded(own)):
+        tree, name = ast.parse(file.read_bytes()), file.relative_to(project.source)
+        problems += _unknown_secrets(tree, f"{name}", project)
+        problems += _undeclared(tree, f"{name}", {*own, *LIBRARY}, project)
+    return *described, problems
+
+
+def _conflicts(described: Described) -> Iterator[str]:
+    try:
+        by_id(tuple(agent for path in described for agent in import_agents(path)))
+    except ValueError as error:
+        yield str(error)
+
+
+def _loaded(own: Mapping[str, Path]) -> Iterator[Path]:
+    """The files of the project's modules that the agents have imported."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] in own and file and file.endswith(".py"):
+            yield Path(file)
+
+
+def _unknown_secrets(tree: ast.Module, file: str, project: Project) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="secret"), args=[ast.Constant(value=str(name)), *_]) if (
+                name not in project.secrets
+            ):
+                yield f"{file}:{node.lineno} reads the secret {name!r}, which is not in [tool.a2a-serverless] secrets"
+
+
+def _undeclared(tree: ast.Module, file: str, own: set[str], project: Project) -> Iterator[str]:
+    """Packages that are installed here, and would not be in the functions."""
+    declared, installed = (
+        _needed([*project.dependencies, "a2a-serverless[egress,http,picture]"]),
+        metadata.packages_distributions(),
+    )
+    for top in {name.partition(".")[0] for name in imported_modules(tree)} - own - sys.stdlib_module_names:
+        from_ = {_canonical(name) for name in installed.get(top, ())}
+        if from_ and not from_ & declared:
+            package = " or ".join(sorted(from_))
+            yield f"{file} imports {top!r} of the package {package}, which is not in [project] dependencies"
+
+
+def _needed(requirements: Iterable[str]) -> set[str]:
+    """The installed packages that requirements name, and those that they need."""
+    pending, seen = [*requirements], set[str]()
+    while pending:
+        if (wanted := pending.pop()) not in seen and (parts := _REQUIREMENT.match(wanted)):
+            seen.add(wanted)
+            extras = {_canonical(extra.strip()) for extra in (parts[2] or "").split(",")}
+            pending += [one for one in _requires(parts[1]) if _extra(one) in (None, *extras)]
+    return {_canonical(parts[1]) for one in seen if (parts := _REQUIREMENT.match(one))}
+
+
+def _requires(name: str) -> list[str]:
+    try:
+        return metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def _extra(requirement: str) -> str | None:
+    """The extra with which a package has a requirement; None when it always has it."""
+    found = re.search(r"extra == ['\"]([\w.-]+)['\"]", requirement)
+    return _canonical(found[1]) if found else None
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+if __name__ == "__main__":
+    told = json.dumps(_examine(Project.model_validate_json(sys.stdin.read(), by_name=True)))
+    sys.stdout.write(f"\n{told}\n")

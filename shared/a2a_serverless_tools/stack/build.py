@@ -1,0 +1,209 @@
+"""Builds the functions of a project: `sam build` installs their packages, and this module makes the zips.
+
+Only what changed is built. The installed packages of a function (its base) depend on its requirements only, and are
+kept. The library, the project's own packages, and the manifest of its agents are copied over them. So an edited agent
+costs a new zip of the functions that run it, and no installation.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from a2a_serverless.agent_loader import MANIFEST, write_manifest
+from a2a_serverless_tools.project import Project, own_packages, read_project
+from a2a_serverless_tools.project_check import Checked, check_project
+from a2a_serverless_tools.stack import bases, settings
+from a2a_serverless_tools.stack.bases import Base, parse_template, template_functions
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.imports import check_folder
+from a2a_serverless_tools.stack.interpreters import interpreter
+from a2a_serverless_tools.stack.packaging import compile_sources, functions_of, keep_newest, write_zip
+from a2a_serverless_tools.stack.paths import Paths
+from a2a_serverless_tools.stack.targets import Build, Target
+from a2a_serverless_tools.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
+
+KEPT_BUILDS, KEPT_ZIPS = 3, 60
+KEY_RING = "Custom::KeyRing"  # CloudFormation calls the rotator when its properties change
+READ_AGENTS = RUN_AGENTS | {ROTATOR}
+_IGNORED = shutil.ignore_patterns("__pycache__", "pyproject.toml", "hatch_build.py")
+
+
+def build(paths: Paths, target: Target) -> Build:
+    """Build every function for `target` whose inputs have changed since its last build.
+
+    A build never changes: each set of inputs has its own folder, and the oldest are removed. There is one build at a
+    time in a project. Raises `StackError`, and `ProjectError` when something is missing in the project.
+    """
+    project = read_project(paths.root)
+    work = _Work(paths, target, project, check_project(project), interpreter(target.runtime))
+    with paths.exclusive():
+        return _build(paths, target, work)
+
+
+def _build(paths: Paths, target: Target, work: "_Work") -> Build:
+    template = bases.install(paths, target, work.bases, work.python)
+    zips = {name: paths.home / "zips" / f"{work.digest(name)}.zip" for name in work.bases}
+    missing = [name for name, file in zips.items() if not file.exists()]
+    work.make(missing, zips)
+    done = paths.builds / _digest(
+        [str(target).encode(), *_contents(template), *(file.name.encode() for file in zips.values())]
+    )
+    if not done.exists():
+        work.write_build(done, template, zips)
+    keep_newest(paths.builds, KEPT_BUILDS)
+    keep_newest(paths.home / "zips", KEPT_ZIPS)
+    return Build(done, missing)
+
+
+def release(paths: Paths, target: Target) -> Path:
+    """Build for AWS, into the default folder of `sam deploy`; return the folder."""
+    built = build(paths, target)
+    shutil.rmtree(paths.release, ignore_errors=True)
+    return Path(shutil.copytree(built.path, paths.release))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One build: of which project, for which target."""
+
+    paths: Paths
+    target: Target
+    project: Project
+    checked: Checked
+    python: Path
+
+    @cached_property
+    def runs_agents(self) -> list[str]:
+        """The functions that import agents: the worker, and the api if an agent runs inline."""
+        return [WORKER, API] if self.checked.inline else [WORKER]
+
+    @cached_property
+    def bases(self) -> dict[str, Base]:
+        """The functions of the template, with what is installed for each."""
+        functions = template_functions(parse_template(self.paths.template))
+        return {
+            name: bases.base_of(name, self.paths.root / folder, self.project, runs_agents=name in self.runs_agents)
+            for name, folder in functions.items()
+        }
+
+    @cached_property
+    def manifest(self) -> bytes:
+        return json.dumps([self.checked.agents, self.checked.local]).encode()
+
+    @cached_property
+    def agents(self) -> bytes:
+        """A digest of the project's own packages, and of what their import needs."""
+        project = self.project
+        given = repr((project.environment, project.secrets, project.prices)).encode()
+        return _digest([*_contents(*own_packages(project)), given]).encode()
+
+    @cached_property
+    def library(self) -> dict[str, bytes]:
+        """Digests of the library's packages by name."""
+        folders = {name: folder for base in self.bases.values() for name, folder in base.packages.items()}
+        return {name: _digest(_contents(folder)).encode() for name, folder in folders.items()}
+
+    def digest(self, name: str) -> str:
+        """A digest of everything that a function's zip depends on."""
+        base = self.bases[name]
+        parts = [str(self.target).encode(), name.encode(), base.key.encode(), *_contents(base.folder)]
+        parts += [self.library[package] for package in base.packages]
+        if name in READ_AGENTS:
+            parts.append(self.manifest)
+        if name in self.runs_agents:
+            parts.append(self.agents)
+        if self.project.otel and name in TRACED:
+            parts.append(repr(self.project.otel).encode())
+        return _digest(parts)
+
+    def make(self, names: Sequence[str], zips: Mapping[str, Path]) -> None:
+        """Make the zips of these functions. Raises `StackError` when an agent cannot be imported from its folder."""
+        with TemporaryDirectory(prefix="unfinished-", dir=self.paths.home) as work:
+            folders = {name: self._assemble(name, Path(work, name)) for name in names}
+            self._check(folders)
+            with ThreadPoolExecutor() as pool:  # deflate runs outside the interpreter's lock
+                list(pool.map(write_zip, folders.values()))
+            for name in names:
+                zips[name].parent.mkdir(exist_ok=True)
+                Path(work, f"{name}.zip").replace(zips[name])
+
+    def write_build(self, done: Path, template: Path, zips: Mapping[str, Path]) -> None:
+        """Write the folder that `sam deploy` reads: the template as JSON, and the zips."""
+        unfinished = done.with_name(f"unfinished-{os.getpid()}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.copytree(template, unfinished)
+        document = json.loads((template / "template.yaml").read_text())
+        for name, properties in functions_of(document).items():
+            os.link(zips[name], unfinished / f"{name}.zip")
+            properties["CodeUri"] = f"{name}.zip"
+            if name in self.runs_agents:
+                settings.give(document, properties, self.project)
+            if self.project.otel and name in TRACED:
+                settings.give_otel(document, properties, self.project)
+        constants = json.dumps(document.get("Metadata", {}).get("Settings"))
+        for resource in document["Resources"].values():
+            if resource["Type"] == KEY_RING:
+                resource["Properties"]["Digest"] = _digest([zips[ROTATOR].stem.encode(), constants.encode()])
+        (unfinished / "template.yaml").unlink()
+        (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
+        write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
+        shutil.rmtree(done, ignore_errors=True)
+        unfinished.rename(done)
+
+    def _assemble(self, name: str, folder: Path) -> Path:
+        base = self.bases[name]
+        shutil.copytree(bases.folder_of(self.paths, self.target, base), folder, copy_function=os.link, symlinks=True)
+        ours = [
+            _copy(one, folder / one.name) for one in sorted(base.folder.iterdir()) if one.name != "requirements.txt"
+        ]
+        ours += [_copy(source, folder / package) for package, source in base.packages.items()]
+        if name in self.runs_agents:
+            ours += [_copy(one, folder / one.name) for one in own_packages(self.project)]
+        if name in READ_AGENTS:
+            write_manifest(folder / MANIFEST, self.checked.agents, self.checked.local)
+        trim_library(folder)
+        compile_sources(folder, ours, python=self.python, cache=self.paths.compiled / self.target.runtime)
+        return folder
+
+    def _check(self, folders: Mapping[str, Path]) -> None:
+        inline = [path for path in self.checked.inline if API in folders]
+        everywhere = [*self.checked.agents, *self.checked.local] if WORKER in folders else []
+        reasons: dict[str, list[str]] = {}
+        for name, paths in ((WORKER, everywhere), (API, inline)):
+            found = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()
+            for reason in found:
+                reasons.setdefault(reason, []).append(name.removesuffix("Function").lower())
+        if reasons:
+            whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in reasons.items())
+            raise StackError("build", "; ".join(whys), remedy='docs/projects.md, "Dependencies"')
+
+
+def _copy(source: Path, target: Path) -> Path:
+    if source.name == "__pycache__":
+        return target
+    if source.is_file():
+        return Path(shutil.copy(source, target))
+    return Path(shutil.copytree(source, target, ignore=_IGNORED, dirs_exist_ok=True))
+
+
+def _contents(*places: Path) -> Iterable[bytes]:
+    """Yield names and contents of the files in these folders."""
+    for place in places:
+        for path in [place] if place.is_file() else sorted(place.rglob("*")):
+            inside = path.relative_to(place.parent)
+            if path.is_file() and "__pycache__" not in inside.parts:
+                yield inside.as_posix().encode() + b"\0" + path.read_bytes()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:16]

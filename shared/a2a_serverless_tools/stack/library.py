@@ -1,0 +1,79 @@
+"""Where the files of this project's distributions are: in a checkout, or in installed wheels.
+
+``FILES`` has the layout of a checkout either way: template, functions, events, requirements. The wheel of the tools
+carries them as ``assets``.
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import requires
+from importlib.util import find_spec
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import parse_wheel_filename
+
+from a2a_serverless_tools.project import LIBRARY
+
+TOOLS = Path(__file__).resolve().parents[1]
+CHECKOUT = TOOLS.parents[1]
+ASSETS = TOOLS / "assets"
+IS_WHEEL = ASSETS.is_dir()
+FILES = ASSETS if IS_WHEEL else CHECKOUT
+# The distributions of this project; each has one package.
+DISTRIBUTIONS = {name.replace("_", "-"): name for name in sorted(LIBRARY)}
+_HERE = {".": "a2a-serverless", "./webhook_receiver": "a2a-webhook-receiver"}  # in the requirements of functions
+
+
+def read_requirements(file: Path) -> list[str]:
+    """Return the requirements in a file; without options such as ``-c``, because the build has its own."""
+    lines = (line.partition(" #")[0].strip() for line in file.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith(("-", "#"))]
+
+
+def resolve(requirements: Iterable[str]) -> tuple[list[str], dict[str, Path]]:
+    """Return the requirements with those of this project's distributions in their place, and the folders of these.
+
+    The folders are by package. A build copies them from where the commands run, so the library that was tested is the
+    one that is deployed, and no index is asked for its name.
+    """
+    others, folders = set[str](), dict[str, Path]()
+    pending, seen = [*requirements], set[str]()
+    while pending:
+        if (line := pending.pop()) in seen:
+            continue
+        seen.add(line)
+        requirement = _parse(line)
+        if requirement is None or requirement.name not in DISTRIBUTIONS:
+            others.add(line)
+            continue
+        package = DISTRIBUTIONS[requirement.name]
+        folders[package] = folder_of(package)
+        pending += _needs(requirement)
+    return sorted(others), dict(sorted(folders.items()))
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of an installed package."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    return Path(spec.origin).parent
+
+
+def _parse(line: str) -> Requirement | None:
+    """Return a requirement, also one of a wheel by its path; None if it is another path."""
+    place, bracket, extras = line.partition(" --hash")[0].partition("[")
+    if place.endswith(".whl"):
+        place = parse_wheel_filename(Path(place).name)[0]
+    try:
+        return Requirement(_HERE.get(place, place) + bracket + extras)
+    except InvalidRequirement:
+        return None
+
+
+def _needs(requirement: Requirement) -> Iterable[str]:
+    """Yield the requirements of an installed distribution, with those of the extras."""
+    for one in map(Requirement, requires(requirement.name) or ()):
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)):
+            one.marker = None
+            yield str(one)

@@ -1,0 +1,137 @@
+"""Writes a new project: the deployment of this library, with one agent, its test, and a workflow.
+
+All is made from the library's own files. What differs is the project's name, and that the library is a package there:
+its wheels lie in the project, and whatever names them names these files and their digests.
+"""
+
+import keyword
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from a2a_serverless_tools.project import LIBRARY
+from a2a_serverless_tools.stack.environments import find_uv, package_index
+from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack.library import FILES
+from a2a_serverless_tools.stack.targets import Target
+from a2a_serverless_tools.stack.wheels import digest_of, make_wheels
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LONGEST = 50
+EXAMPLE, AGENT, WHEELS = "my-agents", "tailor", "wheels"
+_TEXTS = ("template.yaml", "observability.yaml")
+_FOLDERS = {"events", "functions", "tests", WHEELS}
+_PYTEST = {"iniconfig", "packaging", "pluggy", "pytest"}  # which runs the project's tests
+
+
+def create(folder: Path, make: Callable[[Path], Mapping[str, Path]] = make_wheels) -> list[Path]:
+    """Write a project into a new folder, whose name is the project's; return its files.
+
+    ``make`` writes the wheels of this project into a folder, and returns them by distribution. Raises `StackError` for
+    a name that cannot work, or if the folder exists.
+    """
+    name = folder.name
+    if why := unusable(name):
+        raise StackError("init", why, remedy="another name")
+    if folder.exists():
+        raise StackError("init", f"{folder} exists already", remedy="another name, or another folder")
+    with TemporaryDirectory() as temporary:
+        wheels = make(Path(temporary))
+        (folder / WHEELS).mkdir(parents=True)
+        for wheel in wheels.values():
+            shutil.copyfile(wheel, folder / WHEELS / wheel.name)
+        for place, text, mode in _files(name, wheels):
+            file = folder / place
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            file.chmod(mode)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def unusable(name: str) -> str:
+    """Return why a project cannot have this name; empty if it can. Its package has underscores for the hyphens."""
+    package = name.replace("-", "_")
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        return (
+            f"{name!r} is no name: lower case, digits and single hyphens, a letter first, {LONGEST} characters at most"
+        )
+    if keyword.iskeyword(package):
+        return f"{name!r} is a word of Python, so nothing could import the package"
+    if package in sys.stdlib_module_names or package == "test":
+        return f"{name!r} is a module of Python's library, which the project's package would hide"
+    if package in _FOLDERS:
+        return f"{name!r} is a folder of each project"
+    installed = packages_distributions()
+    packages = {one.lower().replace("-", "_").replace(".", "_") for names in installed.values() for one in names}
+    if package in {*LIBRARY, *_PYTEST, *installed, *packages}:
+        return f"{name!r} is a package that the project needs, which its own would hide"
+    return ""
+
+
+def lock(folder: Path) -> str:
+    """Write a project's ``uv.lock``; return why it was not written, or nothing. Asks the package index."""
+    try:
+        command = [find_uv(), "lock", "--quiet", "--python", sys.executable, "--directory", str(folder)]
+    except StackError as error:
+        return error.why
+    environment = {**os.environ, **package_index()}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    return (done.stderr.strip().splitlines() or ["uv lock failed"])[-1].strip() if done.returncode else ""
+
+
+def _files(name: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str, int]]:
+    for one in _TEXTS:
+        yield one, (FILES / one).read_text(), 0o644
+    yield "samconfig.toml", _samconfig((FILES / "samconfig.example.toml").read_text(), name), 0o644
+    yield ".python-version", f"{Target().runtime.removeprefix('python')}\n", 0o644
+    for file in _listed(FILES / "functions"):
+        yield file.relative_to(FILES).as_posix(), _function(file.read_text(), wheels), file.stat().st_mode & 0o777
+    for file in _listed(FILES / "events"):
+        yield file.relative_to(FILES).as_posix(), _event(file.read_text()), 0o644
+    example = FILES / "examples/project"
+    for file in _listed(example):
+        place, text = _named(file.relative_to(example).as_posix(), name), _named(file.read_text(), name)
+        if place == "pyproject.toml":
+            text = text.replace("[tool.uv.sources]\n", _sources(wheels))
+        yield ".gitignore" if place == "gitignore" else place, text, 0o644
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(EXAMPLE, name).replace(EXAMPLE.replace("-", "_"), name.replace("-", "_"))
+
+
+def _sources(wheels: Mapping[str, Path]) -> str:
+    """Where uv finds the packages of this project; the lock has their digests."""
+    lines = (f'{name} = {{ path = "{WHEELS}/{wheel.name}" }}\n' for name, wheel in wheels.items())
+    return "".join(["[tool.uv.sources]\n", *lines])
+
+
+def _samconfig(text: str, name: str) -> str:
+    """The options for AWS, without those of the emulator, which the commands have."""
+    options = text[text.index("version =") : text.index("# The emulator")]
+    return options.replace('"a2a-serverless"', f'"{name}"').replace("service=a2a-serverless", f"service={name}")
+
+
+def _function(text: str, wheels: Mapping[str, Path]) -> str:
+    """A requirements file names the library and the receiver by file and digest. The samples' needs are left out."""
+    library, receiver = wheels["a2a-serverless"], wheels["a2a-webhook-receiver"]
+    text = re.sub(r"^-c .*\n", "", text, flags=re.MULTILINE).replace(",picture", "")
+    text = re.sub(
+        r"^\.(\[.*\])?$", rf"./{WHEELS}/{library.name}\1 --hash={digest_of(library)}", text, flags=re.MULTILINE
+    )
+    named = f"./{WHEELS}/{receiver.name} --hash={digest_of(receiver)}"
+    return re.sub(r"^\./webhook_receiver$", named, text, flags=re.MULTILINE)
+
+
+def _event(text: str) -> str:
+    return re.sub(r"\bdocument\b", AGENT, text)
