@@ -20,6 +20,7 @@ from rendering import as_markdown, as_svg, goals_table
 SCRIPTS = (
     "cold_start",
     "zips",
+    "sizes",
     "warm",
     "capacity",
     "inline",
@@ -30,8 +31,6 @@ SCRIPTS = (
     "million",
     "demo",
     "steps",
-    "serving",
-    "depth",
     "idle",
     "saving",
     "frameworks",
