@@ -68,8 +68,8 @@ LARGEST: Final = {"CPU seconds": 2.0, "MB": 300.0}
 SECONDS: Final = 10
 FEW, MANY, PAGE = 1_000, 100_000, 50
 ORDINARY: Final = {
-    "write units": 28,
-    "write calls": 5,
+    "write units": 27,
+    "write calls": 4,
     "GetTask, calls": 1,
     "poll of the status, strongly consistent, read units": 1,
 }

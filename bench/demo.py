@@ -16,7 +16,7 @@ from typing import Final
 
 from measuring import ROOT, Report, figure, goal, main
 
-LIMIT_S: Final = 30
+LIMIT_S: Final = 20
 THE_END: Final = "the end"
 
 

@@ -35,6 +35,7 @@ SCRIPTS = (
     "saving",
     "frameworks",
     "sweeping",
+    "recovery",
     "called",
 )
 HERE = Path(__file__).parent

@@ -107,8 +107,8 @@ def measure(rounds: int) -> Report:
         ],
         [
             by_theirs("steps a CPU second in memory, by theirs", 10, "in memory", "cpu"),
-            by_theirs("the same with a chunk in each step", 10, "in memory, a chunk in each step", "cpu"),
-            by_theirs("steps a second on DynamoDB Local, by theirs", 3, "DynamoDB Local", "clock"),
+            by_theirs("the same with a chunk in each step", 5, "in memory, a chunk in each step", "cpu"),
+            by_theirs("steps a second on DynamoDB Local, by theirs", 1, "DynamoDB Local", "clock"),
             goal("N14", "write calls a step", "<=", 1, [(used[STEPS][0] - used[0][0]) / STEPS]),
         ],
         ["The local runner of the SDK is made for tests. Its log is in memory, and AWS's service is not measured."],
