@@ -1,4 +1,7 @@
-"""An agent elsewhere on a loopback socket: it works for some time by the test's clock, and fails as the test says."""
+"""An agent elsewhere: it works for some time by the test's clock, and fails as the test says.
+
+It answers the client's requests in this process, or on a loopback socket.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,17 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.http_client.transport import ClientResponse, ResponseTimeout, Unreachable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from a2a_serverless.http_client.transport import ClientRequest
 
 CARD: Final = "card"
 SEND: Final = "send"
@@ -58,7 +67,7 @@ class Peer:
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     fails: Callable[[str], Failure | None] = lambda _: None
-    url: str = ""
+    url: str = "https://far.example.com"
     asked: list[tuple[str, int]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
@@ -113,6 +122,30 @@ class Peer:
         error = {"error": {"code": failure.code, "message": "out of order"}}
         return {"jsonrpc": "2.0", "id": 1} | error if failure.code else {}, failure
 
+    def respond(self, path: str, body: bytes | None) -> tuple[bytes, Failure]:
+        """The content of the response to a request, and how that fails."""
+        if body is not None:
+            document, failure = self.answer(json.loads(body))
+            return json.dumps(document).encode(), failure
+        file = self.files.get(path.partition("?")[0])
+        operation = CARD if file is None else FILE
+        self.asked.append((operation, self.now()))
+        return json.dumps(self.card()).encode() if file is None else file, self.fails(operation) or WELL
+
+    @contextmanager
+    def transport(self, request: ClientRequest) -> Iterator[ClientResponse]:
+        """The client's transport to the agent, without a socket."""
+        content, failure = self.respond(request.url.removeprefix(self.url), request.body)
+        if failure.silence:
+            raise (ResponseTimeout if failure.silence == "hangs" else Unreachable)(request.url, "no answer")
+        headers = {"retry-after": failure.retry_after} if failure.retry_after else {}
+        yield ClientResponse(failure.status, headers, BytesIO(content))
+
+    def fetch(self, url: str) -> Outcome:
+        """Fetches one of the agent's files, without a socket."""
+        content, failure = self.respond(url.removeprefix(self.url), None)
+        return Outcome(status=failure.status, body=content)
+
     @contextmanager
     def serving(self) -> Iterator[str]:
         """Serves the agent; gives its base URL."""
@@ -131,21 +164,17 @@ class _Handler(BaseHTTPRequestHandler):
     peer: Peer
 
     def do_GET(self) -> None:
-        file = self.peer.files.get(self.path.partition("?")[0])
-        operation = CARD if file is None else FILE
-        self.peer.asked.append((operation, self.peer.now()))
-        self.say(self.peer.card() if file is None else file, self.peer.fails(operation) or WELL)
+        self.say(*self.peer.respond(self.path, None))
 
     def do_POST(self) -> None:
-        self.say(*self.peer.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.say(*self.peer.respond(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
 
-    def say(self, document: dict[str, Any] | bytes, failure: Failure) -> None:
+    def say(self, content: bytes, failure: Failure) -> None:
         self.close_connection = True
         if failure.silence == "hangs":
             self.rfile.read(1)  # until the client has gone
         if failure.silence:
             return
-        content = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(failure.status)
         self.send_header("Content-Length", str(len(content)))
         if failure.retry_after:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +22,7 @@ from tests.peer import FILE, Failure, Peer
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from a2a_serverless.domain.agent import TaskContext
-
-pytestmark = pytest.mark.enable_socket
 
 CONTENT: Final = bytes(range(256)) * 4096  # a megabyte
 LINK: Final = "/blobs/tenant/me/task/0a1b?X-Amz-Expires=3600&X-Amz-Signature=s"
@@ -43,27 +38,20 @@ async def read_later(task: TaskContext) -> None:
     await task.emit("result.txt", f"{same} {part.filename}", last=True)
 
 
-@contextmanager
-def world_with(peer: Peer, *, policy: EgressPolicy | None = None) -> Iterator[World]:
-    """A deployment whose agent calls the peer and fetches files by HTTP. The peer's links work for an hour."""
-    sender = WebhookSender(policy or EgressPolicy(local_allow=("127.0.0.1:*",)))
-    with peer.serving() as url:
-        world = World([agent_of(read_later, "parent")])
-        began, peer.now = world.now, lambda: world.now
-        may_fail = peer.fails
-        peer.files["/blobs/tenant/me/task/0a1b"] = CONTENT
-        peer.fails = lambda operation: (
-            Failure(403) if operation == FILE and world.now > began + HOUR_MS else may_fail(operation)
-        )
-        contents = world.contents
-        remote_agents = A2ARemoteAgents({}, {"far": url}, contents=contents)
-        files = TaskFiles(contents, lambda url: sender.get(url, {}, 5_000, LARGEST))
-        registry = replace(world.registry, remote_agents=remote_agents)
-        world.engine = replace(world.engine, registry=registry, files=files)
-        try:
-            yield world
-        finally:
-            sender.close()
+def world_with(peer: Peer) -> World:
+    """A deployment whose agent calls the peer and fetches files of it. The peer's links work for an hour."""
+    world = World([agent_of(read_later, "parent")])
+    began, peer.now = world.now, lambda: world.now
+    may_fail = peer.fails
+    peer.files["/blobs/tenant/me/task/0a1b"] = CONTENT
+    peer.fails = lambda operation: (
+        Failure(403) if operation == FILE and world.now > began + HOUR_MS else may_fail(operation)
+    )
+    contents = world.contents
+    remote_agents = A2ARemoteAgents({}, {"far": peer.url}, transport=peer.transport, contents=contents)
+    registry = replace(world.registry, remote_agents=remote_agents)
+    world.engine = replace(world.engine, registry=registry, files=TaskFiles(contents, peer.fetch))
+    return world
 
 
 def parts_of(peer: Peer, shape: str) -> list[dict[str, Any]]:
@@ -88,60 +76,63 @@ def test_rule_03_a_called_agents_file_is_stored_with_the_callers_task_and_read_a
     version: str, shape: str
 ) -> None:
     peer = Peer(version=version)
-    with world_with(peer) as world:
-        peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, shape)}]
-        task = settled(world)
-        assert task.artifacts[1].text() == "same a.bin"
-        stored = file_of(task.artifacts[0].parts[0])
-        assert stored
-        assert stored.place == task.id, "it is erased with the task"
-        assert list(world.blobs.list_names(f"{ME.tenant}/{ME.owner}/{task.id}/"))
-        shown = resolve_contents(world.contents, ME, task, INLINE)
-        assert base64.b64decode(str(shown.artifacts[0].parts[0].value)) == CONTENT, "the client reads it, too"
+    world = world_with(peer)
+    peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, shape)}]
+    task = settled(world)
+    assert task.artifacts[1].text() == "same a.bin"
+    stored = file_of(task.artifacts[0].parts[0])
+    assert stored
+    assert stored.place == task.id, "it is erased with the task"
+    assert list(world.blobs.list_names(f"{ME.tenant}/{ME.owner}/{task.id}/"))
+    shown = resolve_contents(world.contents, ME, task, INLINE)
+    assert base64.b64decode(str(shown.artifacts[0].parts[0].value)) == CONTENT, "the client reads it, too"
     assert len(peer.times(FILE)) == (shape == "link")
 
 
 def test_a_file_that_cannot_be_fetched_now_is_fetched_later() -> None:
     peer = Peer()
     peer.fails = lambda operation: Failure(503) if operation == FILE and len(peer.times(FILE)) < 6 else None
-    with world_with(peer) as world:
-        peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link")}]
-        assert settled(world).artifacts[1].text() == "same a.bin"
+    world = world_with(peer)
+    peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link")}]
+    assert settled(world).artifacts[1].text() == "same a.bin"
     assert len(peer.times(FILE)) == 6
 
 
 @pytest.mark.parametrize("why", ["refused by the policy", "gone", "does not expire"])
 def test_a_link_that_is_refused_or_gone_or_does_not_expire_stays_a_link(why: str) -> None:
-    peer = Peer()
-    policy = EgressPolicy() if why == "refused by the policy" else None
+    peer = Peer(url="https://10.0.0.1")
     peer.fails = lambda operation: Failure(404) if operation == FILE and why == "gone" else None
-    with world_with(peer, policy=policy) as world:
-        (part,) = parts_of(peer, "link")
-        if why == "does not expire":
-            part["url"] = part["url"].partition("?")[0]
-        peer.artifacts = [{"artifactId": "a", "parts": [part]}]
-        world.send("hello", agent="parent", push=False)
-        world.wait(60_000)
-        (entry,) = world.table.list_page(ME, None, None, 0, 10)[0]
-        steps = world.table.read_steps(ME.key(entry.task))
-        (answer,) = [step.value for name, step in steps.items() if name.endswith("/done")]
+    sender = WebhookSender(EgressPolicy())
+    world = world_with(peer)
+    if why == "refused by the policy":
+        files = TaskFiles(world.contents, lambda url: sender.get(url, {}, 5_000, LARGEST))
+        world.engine = replace(world.engine, files=files)
+    (part,) = parts_of(peer, "link")
+    if why == "does not expire":
+        part["url"] = part["url"].partition("?")[0]
+    peer.artifacts = [{"artifactId": "a", "parts": [part]}]
+    world.send("hello", agent="parent", push=False)
+    world.wait(60_000)
+    (entry,) = world.table.list_page(ME, None, None, 0, 10)[0]
+    steps = world.table.read_steps(ME.key(entry.task))
+    (answer,) = [step.value for name, step in steps.items() if name.endswith("/done")]
     assert part["url"] in str(answer)
     assert len(peer.times(FILE)) == (why == "gone")
 
 
 def test_a_stored_file_is_sent_to_an_agent_elsewhere_as_a_link() -> None:
     peer = Peer()
-    with world_with(peer) as world:
+    world = world_with(peer)
 
-        async def forward(task: TaskContext) -> str:
-            return str(type(await task.call("write", "far", list(task.message.parts))).__name__)
+    async def forward(task: TaskContext) -> str:
+        return str(type(await task.call("write", "far", list(task.message.parts))).__name__)
 
-        world.engine = replace(world.engine, agents={"parent": agent_of(forward, "parent")})
-        stored = world.contents.store(ME.key("uploads"), CONTENT)
-        request = world.request("hello", push=False)
-        message = request.message.model_copy(update={"parts": (Part(url=stored.address),)})
-        world.sent(request.model_copy(update={"message": message}), "parent")
-        world.settle()
+    world.engine = replace(world.engine, agents={"parent": agent_of(forward, "parent")})
+    stored = world.contents.store(ME.key("uploads"), CONTENT)
+    request = world.request("hello", push=False)
+    message = request.message.model_copy(update={"parts": (Part(url=stored.address),)})
+    world.sent(request.model_copy(update={"message": message}), "parent")
+    world.settle()
     assert peer.parts[0]["url"].startswith("https://blobs.example/")
 
 

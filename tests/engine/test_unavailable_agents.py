@@ -1,4 +1,4 @@
-"""Called agents that cannot answer for a while, or never, over real HTTP, and those that make no callbacks."""
+"""Called agents that cannot answer for a while, or never, and those that make no callbacks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from tests.world import HOUR_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from a2a_serverless.client import Transport
     from a2a_serverless.domain.agent import TaskContext
-
-pytestmark = pytest.mark.enable_socket
 
 TEN_S = 10_000
 
@@ -49,16 +48,20 @@ class Caller:
         return said
 
 
+def world_with(peer: Peer, caller: Caller, url: str = "", transport: Transport | None = None) -> World:
+    """A deployment whose agent calls the peer."""
+    world = World([agent_of(caller.work, "parent")])
+    peer.now = caller.now = lambda: world.now
+    remote_agents = A2ARemoteAgents({}, {"far": url or peer.url}, transport=transport or peer.transport)
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
+    return world
+
+
 @contextmanager
-def world_with(peer: Peer, caller: Caller) -> Iterator[World]:
-    """A deployment whose agent calls the peer. An exchange may take half a second of real time."""
+def world_over_http(peer: Peer, caller: Caller) -> Iterator[World]:
+    """The same over a loopback socket. An exchange may take half a second of real time."""
     with peer.serving() as url:
-        world = World([agent_of(caller.work, "parent")])
-        peer.now = caller.now = lambda: world.now
-        transport = lambda call: over_urllib(replace(call, seconds=0.5))  # noqa: E731 - of this one line
-        remote_agents = A2ARemoteAgents({}, {"far": url}, transport=transport)
-        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
-        yield world
+        yield world_with(peer, caller, url, lambda call: over_urllib(replace(call, seconds=0.5)))
 
 
 def outcome(world: World, until_ms: int = 40 * HOUR_MS) -> str:
@@ -93,26 +96,37 @@ TEMPORARY = {
 def test_an_agent_that_is_unavailable_for_ten_seconds_is_asked_again(operation: str, failure: Failure) -> None:
     peer = Peer()
     peer.fails = away(peer, operation, failure)
-    with world_with(peer, Caller()) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, Caller())
+    assert outcome(world) == "completed"
     assert len(set(peer.messages)) == 1, "the message id is the same in every try"
     assert len(peer.tasks) == 1
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("operation", [CARD, SEND, GET])
+@pytest.mark.parametrize("name", ["503", "closed", "hangs"])
+def test_the_same_holds_over_a_connection(operation: str, name: str) -> None:
+    peer = Peer()
+    peer.fails = away(peer, operation, TEMPORARY[name])
+    with world_over_http(peer, Caller()) as world:
+        assert outcome(world) == "completed"
+    assert len(set(peer.messages)) == len(peer.tasks) == 1
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 def test_an_agent_that_fails_to_read_a_task_is_asked_again(version: str) -> None:
     peer = Peer(version=version)
     peer.fails = away(peer, GET, Failure(code=-32603))
-    with world_with(peer, Caller()) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, Caller())
+    assert outcome(world) == "completed"
 
 
 def test_an_agent_that_nobody_reaches_for_three_hours_is_asked_with_growing_pauses_and_nothing_runs_meanwhile() -> None:
     peer, caller = Peer(), Caller()
     peer.fails = away(peer, SEND, Failure(503), 3 * HOUR_MS)
-    with world_with(peer, caller) as world:
-        assert outcome(world) == "completed"
-        assert caller.ended_at - peer.times(SEND)[0] < 3 * HOUR_MS + 300_000
+    world = world_with(peer, caller)
+    assert outcome(world) == "completed"
+    assert caller.ended_at - peer.times(SEND)[0] < 3 * HOUR_MS + 300_000
     pauses = [later - earlier for earlier, later in pairwise(peer.times(SEND))]
     assert max(pauses) <= 3 * HOUR_MS // 60 + 2_000
     assert len(pauses) < 400
@@ -131,15 +145,15 @@ REFUSALS = {
 @pytest.mark.parametrize("failure", REFUSALS.values(), ids=REFUSALS)
 def test_an_agent_that_refuses_a_message_is_not_asked_again(failure: Failure) -> None:
     peer = Peer(fails=lambda operation: failure if operation == SEND else None)
-    with world_with(peer, Caller()) as world:
-        assert outcome(world).startswith("failed: The agent 'far' refused: ")
+    world = world_with(peer, Caller())
+    assert outcome(world).startswith("failed: The agent 'far' refused: ")
     assert len(peer.messages) == 1
 
 
 def test_an_agent_that_refuses_to_show_the_task_is_not_asked_again() -> None:
     peer = Peer(fails=lambda operation: Failure(code=-32001) if operation == GET else None)
-    with world_with(peer, Caller()) as world:
-        assert outcome(world).startswith("failed: The agent 'far' refused: out of order")
+    world = world_with(peer, Caller())
+    assert outcome(world).startswith("failed: The agent 'far' refused: out of order")
     assert len(peer.times(GET)) == 1
 
 
@@ -147,8 +161,8 @@ def test_an_agent_that_refuses_to_show_the_task_is_not_asked_again() -> None:
 def test_the_agents_wish_when_to_come_again_is_followed_up_to_an_hour(retry_after: str, least_ms: int) -> None:
     peer = Peer()
     peer.fails = lambda operation: Failure(429, retry_after) if operation == SEND and len(peer.messages) == 1 else None
-    with world_with(peer, Caller()) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, Caller())
+    assert outcome(world) == "completed"
     first, second = peer.times(SEND)
     assert least_ms <= second - first <= least_ms + 62_000
 
@@ -157,18 +171,18 @@ def test_the_agents_wish_when_to_come_again_is_followed_up_to_an_hour(retry_afte
 def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_before(operation: str) -> None:
     peer = Peer(fails=lambda asked: Failure(503) if asked in {operation, CANCEL} else None)
     caller = Caller(timeout_s=600)
-    with world_with(peer, caller) as world:
-        began = world.now
-        assert outcome(world) == "failed: The agent 'far' cannot answer now: HTTP 503"
+    world = world_with(peer, caller)
+    began = world.now
+    assert outcome(world) == "failed: The agent 'far' cannot answer now: HTTP 503"
     assert 600_000 <= caller.ended_at - began < 620_000
 
 
 def test_a_call_without_a_limit_ends_before_its_tasks_life_does() -> None:
     caller = Caller()
-    with world_with(Peer(fails=lambda operation: Failure(503) if operation == SEND else None), caller) as world:
-        began = world.now
-        assert outcome(world, 400 * 24 * HOUR_MS).startswith("failed: The agent 'far' cannot answer now")
-        life_ms = world.service.life.max_life_ms
+    world = world_with(Peer(fails=lambda operation: Failure(503) if operation == SEND else None), caller)
+    began = world.now
+    assert outcome(world, 400 * 24 * HOUR_MS).startswith("failed: The agent 'far' cannot answer now")
+    life_ms = world.service.life.max_life_ms
     assert life_ms - LAST_MS <= caller.ended_at - began < life_ms
 
 
@@ -178,8 +192,8 @@ def test_a_message_whose_answer_comes_too_late_is_sent_again_with_its_id(*, reme
     peer = Peer(remembers=remembers)
     late = Failure(silence="hangs", worked=True)
     peer.fails = lambda operation: late if operation == SEND and len(peer.messages) == 1 else None
-    with world_with(peer, Caller()) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, Caller())
+    assert outcome(world) == "completed"
     assert len(peer.messages) == 2
     assert (len(set(peer.messages)), len(peer.tasks)) == (1, tasks)
 
@@ -190,8 +204,8 @@ def test_the_end_of_an_agent_without_callbacks_is_seen_after_half_of_the_time_at
     version: str, takes_ms: int
 ) -> None:
     peer, caller = Peer(version=version, takes_ms=takes_ms), Caller()
-    with world_with(peer, caller) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, caller)
+    assert outcome(world) == "completed"
     late_ms = caller.ended_at - peer.ended_at
     assert 0 <= late_ms <= min(max(2_000, takes_ms // 2), 60_000) + 1_000
     assert len(peer.times(GET)) <= 20 + takes_ms // 60_000
@@ -200,8 +214,8 @@ def test_the_end_of_an_agent_without_callbacks_is_seen_after_half_of_the_time_at
 
 def test_an_agent_with_callbacks_is_looked_at_once_an_hour() -> None:
     peer = Peer(push=True, takes_ms=2 * HOUR_MS + 60_000)
-    with world_with(peer, Caller()) as world:
-        assert outcome(world) == "completed"
+    world = world_with(peer, Caller())
+    assert outcome(world) == "completed"
     assert len(peer.times(GET)) == 4
 
 
@@ -214,7 +228,7 @@ def test_a_call_whose_name_is_another_calls_record_is_a_call_of_its_own(takes_ms
         return " ".join(answer.id for answer in answers if isinstance(answer, Task))
 
     peer = Peer(takes_ms=takes_ms, push=True)
-    with world_with(peer, Caller()) as world:
-        world.engine = replace(world.engine, agents={"parent": agent_of(work, "parent")})
-        assert outcome(world).split() == [*peer.tasks]
+    world = world_with(peer, Caller())
+    world.engine = replace(world.engine, agents={"parent": agent_of(work, "parent")})
+    assert outcome(world).split() == [*peer.tasks]
     assert len(peer.tasks) == len(peer.messages) == len(names)

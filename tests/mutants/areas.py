@@ -89,7 +89,12 @@ AREAS: Final = {
     ),
     "calls": Area(
         ("engine/calls.py", "engine/files.py", "engine/values.py"),
-        ("engine/test_calls.py", "engine/test_fetching.py", "engine/test_values.py", "engine/test_messages.py"),
+        (
+            *("engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
+            *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
+            *("engine/test_spans.py", "engine/test_unavailable_agents.py", "engine/test_values.py"),
+            *("faults/test_time_limits.py", "handlers/test_chains.py", "services/test_callbacks.py"),
+        ),
     ),
     "deliveries": Area(
         (
