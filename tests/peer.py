@@ -56,7 +56,8 @@ WELL: Final = Failure()
 class Peer:
     """The agent. ``fails`` says for each operation whether and how it fails; ``takes_ms`` is how long a task takes.
 
-    With ``remembers`` it knows message ids, and starts one task for each.
+    With ``remembers`` it knows message ids, and starts one task for each. ``says`` are the parts of the message with
+    which it ends a task; with ``talks`` that message is its answer, and it makes no task.
     """
 
     now: Callable[[], int] = lambda: 0
@@ -65,6 +66,9 @@ class Peer:
     remembers: bool = True
     takes_ms: int = 0
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    says: list[dict[str, Any]] = field(default_factory=list)
+    talks: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     fails: Callable[[str], Failure | None] = lambda _: None
     url: str = "https://far.example.com"
@@ -93,6 +97,8 @@ class Peer:
             return self.task(params["id"])
         message = params["message"]["messageId"]
         self.configurations.append(params["configuration"])
+        if self.talks:
+            return {"message": self.message()} if self.version == "1.0" else self.message()
         task = self.task(self.start(message))
         return {"task": task} if self.version == "1.0" else task
 
@@ -105,9 +111,17 @@ class Peer:
         self.ended_at = self.tasks[name] + self.takes_ms
         state = "completed" if self.now() >= self.ended_at else "working"
         said = _STATES[state] if self.version == "1.0" else state
-        artifacts = self.artifacts if state == "completed" else []
-        kind = {} if self.version == "1.0" else {"kind": "task"}
-        return kind | {"id": name, "contextId": "c", "status": {"state": said}, "artifacts": artifacts}
+        status: dict[str, Any] = {"state": said}
+        kind: dict[str, Any] = {} if self.version == "1.0" else {"kind": "task"}
+        task = kind | {"id": name, "contextId": "c", "status": status}
+        if state == "completed":
+            status |= {"message": self.message()} if self.says else {}
+            task |= {"artifacts": self.artifacts, "history": self.history}
+        return task
+
+    def message(self) -> dict[str, Any]:
+        new = {"messageId": "said", "role": "ROLE_AGENT", "parts": self.says}
+        return new if self.version == "1.0" else new | {"kind": "message", "role": "agent"}
 
     def answer(self, asked: dict[str, Any]) -> tuple[dict[str, Any], Failure]:
         """The answer to a JSON-RPC request, and how that fails."""

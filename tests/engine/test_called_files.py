@@ -12,9 +12,10 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
+from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.files import TaskFiles
-from a2a_serverless.protocol.v1 import Part, Task
+from a2a_serverless.protocol.v1 import Message, Part, Task
 from a2a_serverless.services.contents import INLINE, resolve_contents
 from tests.adapters.clouds import cloud
 from tests.echo import agent_of
@@ -96,6 +97,97 @@ def test_a_file_that_cannot_be_fetched_now_is_fetched_later() -> None:
     peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link")}]
     assert settled(world).artifacts[1].text() == "same a.bin"
     assert len(peer.times(FILE)) == 6
+
+
+async def name_files(task: TaskContext) -> str:
+    """Says where the files of the called agent's answer are."""
+    answer = await task.call("write", "far", "hello")
+    parts = [*answer.parts] if isinstance(answer, Message) else []
+    if isinstance(answer, Task):
+        held: list[Any] = [
+            *answer.artifacts,
+            *answer.history,
+            *([answer.status.message] if answer.status.message else []),
+        ]
+        parts = [part for one in held for part in one.parts]
+    return " ".join("stored" if file_of(part) else str(part.value) for part in parts)
+
+
+def named(world: World, files: TaskFiles | None = None) -> str:
+    """What ``name_files`` says of the called agent's answer."""
+    agents = {"parent": agent_of(name_files, "parent")}
+    world.engine = replace(world.engine, agents=agents, files=files or world.engine.files)
+    message = settled(world).status.message
+    assert message
+    return message.text()
+
+
+@pytest.mark.parametrize("where", ["artifacts", "history", "says", "talks"])
+@pytest.mark.parametrize("shape", ["link", "raw"])
+def test_a_file_is_stored_wherever_in_the_answer_it_is(where: str, shape: str) -> None:
+    peer = Peer(talks=where == "talks")
+    parts = parts_of(peer, shape)
+    peer.artifacts = [{"artifactId": "a", "parts": parts}] if where == "artifacts" else []
+    peer.history = [{"messageId": "h", "role": "ROLE_AGENT", "parts": parts}] if where == "history" else []
+    peer.says = parts if where in {"says", "talks"} else []
+    assert named(world_with(peer)) == "stored"
+
+
+COMES_LATER = {
+    "500": Outcome(status=500),
+    "timeout": Outcome(error=OutboundError.TIMEOUT),
+    "broken off": Outcome(status=200, error=OutboundError.RESET),
+    "no answer": Outcome(),
+}
+STAYS_AWAY = {
+    "499": Outcome(status=499),
+    "a part": Outcome(status=206),
+    "too large": Outcome(status=200, error=OutboundError.TOO_LARGE),
+    "refused": Outcome(error=OutboundError.REFUSED),
+}
+
+
+@pytest.mark.parametrize("first", [*COMES_LATER, *STAYS_AWAY])
+def test_a_fetch_that_may_succeed_later_is_repeated_and_any_other_leaves_the_link(
+    first: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = Peer(files={LINK.partition("?")[0]: CONTENT})
+    peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link")}]
+    world, outcomes = world_with(peer), [(COMES_LATER | STAYS_AWAY)[first]]
+    files = TaskFiles(world.contents, lambda url: outcomes.pop() if outcomes else peer.fetch(url))
+    assert named(world, files) == ("stored" if first in COMES_LATER else peer.url + LINK)
+    reasons = [line.__dict__["reason"] for line in caplog.records if "stays a link" in line.getMessage()]
+    short = {"a part": "206", "too large": "too_large"}
+    assert reasons == ([] if first in COMES_LATER else [short.get(first, first)])
+
+
+def test_a_message_is_not_sent_again_for_a_file_in_its_answer_which_stays_a_link() -> None:
+    peer = Peer(talks=True, fails=lambda operation: Failure(503) if operation == FILE else None)
+    peer.says = parts_of(peer, "link")
+    assert named(world_with(peer)) == peer.url + LINK
+    assert len(peer.messages) == 1
+
+
+def test_files_that_take_more_than_five_minutes_in_all_stay_links() -> None:
+    peer = Peer()
+    peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link") * 3}]
+    world = world_with(peer)
+
+    def fetch(url: str) -> Outcome:
+        world.now += 150_000
+        return peer.fetch(url)
+
+    assert named(world, TaskFiles(world.contents, fetch)) == f"stored stored {peer.url}{LINK}"
+
+
+@pytest.mark.parametrize("has_bucket", [True, False])
+def test_only_with_a_bucket_and_a_fetcher_files_are_taken_over(*, has_bucket: bool) -> None:
+    peer = Peer()
+    peer.artifacts = [{"artifactId": "a", "parts": parts_of(peer, "link")}]
+    world = world_with(peer)
+    files = TaskFiles(world.contents) if has_bucket else TaskFiles(None, peer.fetch)
+    assert named(world, files) == peer.url + LINK
+    assert peer.times(FILE) == []
 
 
 @pytest.mark.parametrize("why", ["refused by the policy", "gone", "does not expire"])

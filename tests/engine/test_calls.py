@@ -20,6 +20,7 @@ from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing.harness import SimulatedLoop
@@ -94,6 +95,32 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
     assert world.table.read_head(key).head.lease_until == 0
     world.settle()
     assert result(world, task.id) == "completed: one: hello. two: hello. three: hello. "
+
+
+@pytest.mark.parametrize(
+    ("apart", "what"), [("", "call find card"), ("other", "call card"), ("echo", "")], ids=["none", "another", "this"]
+)
+def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_reach_itself(
+    apart: str, what: str
+) -> None:
+    """To find agents it has to reach all of them."""
+    here = list[str]()
+
+    async def work(task: TaskContext) -> None:
+        act = task.text()
+        if act == "call":
+            await task.call("write", "echo", "hello", timeout_s=1)
+        else:
+            await (task.find_agents("s") if act == "find" else task.get_card("echo"))
+        here.append(act)
+
+    world = world_of(replace(agent_of(work, "parent"), runs="inline"), Writer(seconds=0.1).agent)
+    world.remote_agents.replies["echo"] = "hi"
+    registry = replace(world.registry, apart=frozenset({apart} - {""}))
+    runner = EngineInlineRunner(replace(world.engine, registry=registry), world.play)
+    for act in ("call", "find", "card"):
+        runner.run("parent", ME.key(world.send(act, agent="parent").id), 20_000)
+    assert " ".join(here) == what
 
 
 def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
@@ -715,6 +742,110 @@ class Several(Endless):
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         del caller, agent
         self.states[task_id] = TaskState.CANCELED
+
+
+class Unreachable(Several):
+    """Cannot be reached when it is to cancel ``first`` for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.canceled: list[str] = []
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        self.canceled.append(task_id)
+        if self.canceled == ["first"]:
+            raise AgentCallFailed("It is away.")
+        super().cancel(caller, agent, task_id)
+
+
+def test_a_cancel_that_fails_is_repeated_and_keeps_none_of_the_other_calls_that_run_from_theirs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(task: TaskContext) -> None:
+        async with asyncio.TaskGroup() as calls:
+            for name in ("over", "first", "second"):
+                calls.create_task(task.call(name, "echo", name))
+
+    world, peer = world_of(agent_of(work, "parent")), Unreachable()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    world.wait(60_000)
+    peer.states["over"] = TaskState.COMPLETED
+    world.wait(HOUR_MS)
+    world.cancel(task.id, "parent")
+    world.wait(1_000)
+    assert peer.states == {"over": "completed", "first": "working", "second": "canceled"}
+    assert [line.__dict__["task"] for line in caplog.records if "could not be canceled" in line.message] == [task.id]
+    assert world.table.read_head(ME.key(task.id)).head.children
+    world.settle()
+    assert peer.states == {"over": "completed", "first": "canceled", "second": "canceled"}
+    assert not world.table.read_head(ME.key(task.id)).head.children
+
+
+@pytest.mark.parametrize("other", ["the agent", "the content"])
+def test_a_call_that_differs_from_the_stored_one_of_its_name_ends_the_task(other: str) -> None:
+    runs, errors = list[int](), list[BaseException]()
+
+    async def work(task: TaskContext) -> None:
+        runs.append(1)
+        is_later = len(runs) > 1
+        agent = "another" if other == "the agent" and is_later else "echo"
+        await task.call("write", agent, "hi" if other == "the content" and is_later else "hello")
+
+    child = Writer(seconds=60)
+    world = world_of(agent_of(work, "parent"), child.agent, agent_of(child.work, "another"))
+    world.engine = replace(world.engine, on_error=lambda _, error, __: errors.append(error))
+    task = world.send("hello", agent="parent", push=False)
+    world.settle()
+    assert world.get(task.id, "parent").status.state is TaskState.FAILED
+    assert [str(one) for one in errors] == ["The call 'write' was made to another agent, or with other content."]
+
+
+def test_a_call_whose_time_is_over_is_not_made() -> None:
+    async def work(task: TaskContext) -> str:
+        try:
+            await task.call("write", "echo", "hello", timeout_s=0)
+        except AgentCallFailed as failed:
+            return str(failed)
+        return "called"
+
+    world = world_of(agent_of(work, "parent"), Writer().agent)
+    task = world.send("hello", agent="parent", push=False)
+    world.settle()
+    message = world.get(task.id, "parent").status.message
+    assert message
+    assert message.text() == "There was no time left to call the agent 'echo'."
+
+
+def test_a_card_that_lost_a_race_is_not_read_in_a_later_run() -> None:
+    async def work(task: TaskContext) -> str:
+        reading = asyncio.create_task(task.get_card("echo"))
+        sleeping = asyncio.create_task(task.sleep("two seconds", 2))
+        done, _ = await asyncio.wait({reading, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        reading.cancel()
+        await task.ask("Go on?")
+        return "slept" if done == {sleeping} else "read"
+
+    world, peer = world_of(agent_of(work, "parent")), Cardless()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    world.wait(60_000)
+    tries = peer.tries
+    world.send("yes", agent="parent", task_id=task.id, push=False)
+    world.settle()
+    message = world.get(task.id, "parent").status.message
+    assert message
+    assert (message.text(), peer.tries) == ("slept", tries)
+
+
+class Cardless(Endless):
+    """Cannot give its card now."""
+
+    tries = 0
+
+    def card(self, agent: str) -> AgentCard:
+        self.tries += 1
+        raise AgentUnavailable(f"{agent} is away")
 
 
 def test_of_several_calls_at_once_the_one_with_a_limit_ends_at_it_and_the_others_go_on() -> None:

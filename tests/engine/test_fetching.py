@@ -1,4 +1,4 @@
-"""Files at URLs that a client gave: fetched past the guard, or refused for a reason that the client reads."""
+"""Files that an agent reads: stored ones, and those at URLs past the guard. The client reads why one is refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.domain.contents import LARGEST
+from a2a_serverless.domain.contents import LARGEST, StoredFile
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.files import INLINE_LIMIT, TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
@@ -63,6 +63,59 @@ def reason(task: Task) -> str:
     return task.status.message.text()
 
 
+UNKNOWN: Final = StoredFile("uploads", "0" * 64, 4).address
+NO_FILE: Final = "The part is not a file of a message."
+NOT_READ: Final = {
+    "gone": (UNKNOWN, True, "The file was not uploaded, or does not exist any more."),
+    "no bucket": (UNKNOWN, False, NO_FILE),
+    "a URL without a fetcher": (URL, True, NO_FILE),
+    "a text": ("", True, NO_FILE),
+}
+
+
+@pytest.mark.parametrize(("url", "has_bucket", "said"), NOT_READ.values(), ids=NOT_READ)
+def test_a_part_that_cannot_be_read_fails_the_task_with_the_reason(url: str, said: str, *, has_bucket: bool) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.read_file(Part(url=url) if url else Part(text="boat"))
+
+    world = World([agent_of(work)])
+    world.engine = replace(world.engine, files=TaskFiles(world.contents if has_bucket else None))
+    task_id = world.send("see", push=False).id
+    world.settle()
+    assert reason(world.get(task_id)) == said
+
+
+def test_a_file_is_read_from_its_url_or_from_the_part_itself() -> None:
+    assert told(lambda url: Outcome(status=200, body=url.encode())).artifacts[0].text() == URL.encode().hex()
+
+    async def work(task: TaskContext) -> str:
+        return (await task.read_file(Part(raw="Ym9hdA=="))).decode()
+
+    world = World([agent_of(work)])
+    task_id = world.send("see", push=False).id
+    world.settle()
+    message = world.get(task_id).status.message
+    assert message
+    assert message.text() == "boat"
+
+
+@pytest.mark.parametrize("has_bucket", [True, False])
+@pytest.mark.parametrize(("size", "is_large"), [(INLINE_LIMIT * 3 // 4, False), (INLINE_LIMIT * 3 // 4 + 1, True)])
+def test_an_emitted_file_of_more_than_half_a_megabyte_is_stored_in_the_bucket_if_there_is_one(
+    size: int, *, is_large: bool, has_bucket: bool
+) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("boat.bin", bytes(size))
+        await task.emit("boat.txt", "x" * size)
+
+    world = World([agent_of(work)])
+    world.engine = replace(world.engine, files=TaskFiles(world.contents if has_bucket else None))
+    task_id = world.send("see", push=False).id
+    world.settle()
+    kinds = [artifact.parts[0].kind for artifact in world.get(task_id).artifacts]
+    assert kinds == ["url" if is_large and has_bucket else "raw", "text"]
+
+
 @pytest.mark.enable_socket
 def test_a_file_at_a_url_is_read_like_any_other() -> None:
     with serve(answer(BOAT), server_context()) as stranger, sender_to(stranger) as (sender, _):
@@ -113,10 +166,14 @@ def test_rule_09_a_url_that_the_guard_refuses_is_not_fetched_and_the_client_read
         (Outcome(error=OutboundError.TOO_LARGE, status=200), "The file at the URL is larger than 100 MiB."),
         (Outcome(error=OutboundError.TIMEOUT), "The file could not be fetched from its URL (timeout)."),
         (Outcome(error=OutboundError.RESET, status=200), "The file could not be fetched from its URL (reset)."),
-        (Outcome(status=404), "The URL of the file answered 404."),
+        (Outcome(), "The file could not be fetched from its URL (no answer)."),
+        (Outcome(status=299), "The URL of the file answered 299."),
+        (Outcome(status=300), "The URL of the file answered 300; redirects are not followed."),
+        (Outcome(status=399), "The URL of the file answered 399; redirects are not followed."),
+        (Outcome(status=400), "The URL of the file answered 400."),
         (Outcome(status=206, body=b"bo"), "The URL of the file answered 206."),
     ],
-    ids=["too large", "late", "broken off", "not there", "a part of it"],
+    ids=["too large", "late", "broken off", "none", "299", "300", "399", "400", "a part of it"],
 )
 def test_what_goes_wrong_with_a_fetch_fails_the_task_with_the_reason_and_without_the_url(
     outcome: Outcome, said: str

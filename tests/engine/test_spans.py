@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from a2a_serverless import Step
+from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.ports.tracing import NullTracer
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
-from tests.echo import agent_of
-from tests.world import HOOK, ME, World
+from tests.echo import Writer, agent_of
+from tests.world import HOOK, ME, Siblings, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.spans import TraceSpan
+    from a2a_serverless.protocol.v1 import Message, Task
 
 TRACE = new_trace("a request")
 
@@ -67,6 +75,72 @@ def traced(trace: str) -> tuple[World, TaskKey, KeptSpans]:
     world.post = replace(world.post, tracer=tracer)
     world.settle()
     return world, key, tracer
+
+
+async def does_everything(task: TaskContext) -> None:
+    """A step with a model call and a tool in it, one that fails, a question, and two calls of which one is refused."""
+
+    async def plan() -> None:
+        await asyncio.sleep(1)
+        await task.record_usage("nova", input_tokens=1)
+        await task.step(Step("look up", tool="search"), asyncio.sleep, 2)
+
+    async def broken() -> None:
+        raise LookupError
+
+    await task.step("plan", plan)
+    with suppress(LookupError):
+        await task.step("broken", broken)
+    answer = await task.ask("Which?")
+    await task.call("write", "echo", answer.text())
+    with suppress(AgentCallFailed):
+        await task.call("refused", "refuser", "hello")
+
+
+class OneRefuses(Siblings):
+    """The agents of the world, of which one takes no message."""
+
+    def send(
+        self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
+    ) -> Task | Message:
+        if agent == "refuser":
+            raise AgentCallFailed("It refuses.")
+        return super().send(caller, agent, message, callback)
+
+
+def test_all_that_a_task_does_is_a_tree_of_spans_with_its_times() -> None:
+    world = World([agent_of(does_everything, "parent"), Writer(seconds=60).agent, agent_of(work, "refuser")])
+    tracer, world.trace = KeptSpans(), TRACE
+    registry = replace(world.registry, remote_agents=OneRefuses(world))
+    world.engine = replace(world.engine, tracer=tracer, registry=registry)
+    task, began = world.send("hello", agent="parent", push=False), world.now
+    world.wait(60_000)
+    world.send("red", agent="parent", push=False, task_id=task.id)
+    world.settle()
+    names = {span.trace: span.name for span in tracer.spans}
+    assert TRACE not in names
+    seen = [
+        (span.name, names.get(span.parent, span.parent and "request"), span.error, *map(seconds_since(began), times))
+        for span in tracer.spans
+        if span.attributes["a2a.task.id"] == task.id
+        for times in [(span.began_at, span.ended_at)]
+    ]
+    assert sorted(seen, key=lambda one: one[3:]) == [
+        ("chat nova", "step plan", "", 0, 1),
+        ("step plan", "invoke_agent parent", "", 0, 3),
+        ("invoke_agent parent", "request", "", 0, 3),
+        ("execute_tool search", "step plan", "", 1, 3),
+        ("step broken", "invoke_agent parent", "LookupError", 3, 3),
+        ("wait input-required", "request", "", 3, 60),
+        ("invoke_agent parent", "request", "", 60, 60),
+        ("invoke_agent echo", "invoke_agent parent", "", 60, 240),
+        ("invoke_agent refuser", "invoke_agent parent", "AgentCallFailed", 240, 240),
+        ("invoke_agent parent", "request", "", 240, 240),
+    ]
+
+
+def seconds_since(began: int) -> Callable[[int], int]:
+    return lambda at: round((at - began) / 1000)
 
 
 def test_each_span_has_an_id_of_its_own_in_the_trace_of_the_task() -> None:

@@ -128,9 +128,31 @@ def test_an_agent_that_nobody_reaches_for_three_hours_is_asked_with_growing_paus
     assert outcome(world) == "completed"
     assert caller.ended_at - peer.times(SEND)[0] < 3 * HOUR_MS + 300_000
     pauses = [later - earlier for earlier, later in pairwise(peer.times(SEND))]
-    assert max(pauses) <= 3 * HOUR_MS // 60 + 2_000
+    for at, pause in list(zip(peer.times(SEND), pauses, strict=False))[2:-1:3]:  # after each third try
+        waited_ms = at - peer.times(SEND)[0]
+        least_ms = max(2_000, min(waited_ms // 2, 60_000), waited_ms // 60)
+        assert least_ms <= pause < least_ms + 1_000
     assert len(pauses) < 400
     assert caller.runs > len(pauses) / 4, "each pause ends a run"
+
+
+SECONDS = {
+    "503": (Failure(503), [0, 1, 6, 9, 10, 15, 23, 24, 29]),
+    "closed": (Failure(silence="closed"), [0, 1, 6, 9, 10, 15, 23, 24, 29]),
+    "hangs": (Failure(silence="hangs"), [0, 2, 4, 6, 9, 14, 21, 32, 48]),
+    "three seconds": (Failure(429, "3"), [0, 3, 6, 9, 14, 21, 32, 48, 72]),
+}
+
+
+@pytest.mark.parametrize(("failure", "seconds"), SECONDS.values(), ids=SECONDS)
+def test_three_tries_take_six_seconds_and_more_come_after_half_of_the_time_since_the_call(
+    failure: Failure, seconds: list[int]
+) -> None:
+    """An agent that left us waiting, or said when to come again, is not tried three times."""
+    peer = Peer()
+    peer.fails = lambda operation: failure if operation == SEND and len(peer.messages) < 9 else None
+    assert outcome(world_with(peer, Caller())) == "completed"
+    assert [(at - peer.times(SEND)[0]) // 1000 for at in peer.times(SEND)] == seconds
 
 
 REFUSALS = {
@@ -157,24 +179,29 @@ def test_an_agent_that_refuses_to_show_the_task_is_not_asked_again() -> None:
     assert len(peer.times(GET)) == 1
 
 
-@pytest.mark.parametrize(("retry_after", "least_ms"), [("100", 100_000), ("0", 0), ("864000", HOUR_MS), ("soon", 0)])
+@pytest.mark.parametrize(("retry_after", "least_ms"), [("2000", 2_000_000), ("0", 0), ("864000", HOUR_MS), ("soon", 0)])
 def test_the_agents_wish_when_to_come_again_is_followed_up_to_an_hour(retry_after: str, least_ms: int) -> None:
     peer = Peer()
     peer.fails = lambda operation: Failure(429, retry_after) if operation == SEND and len(peer.messages) == 1 else None
     world = world_with(peer, Caller())
     assert outcome(world) == "completed"
     first, second = peer.times(SEND)
-    assert least_ms <= second - first <= least_ms + 62_000
+    assert least_ms <= second - first <= least_ms + 2_000
 
 
 @pytest.mark.parametrize("operation", [SEND, GET])
-def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_before(operation: str) -> None:
+def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_before(
+    operation: str, caplog: pytest.LogCaptureFixture
+) -> None:
     peer = Peer(fails=lambda asked: Failure(503) if asked in {operation, CANCEL} else None)
     caller = Caller(timeout_s=600)
     world = world_with(peer, caller)
     began = world.now
     assert outcome(world) == "failed: The agent 'far' cannot answer now: HTTP 503"
     assert 600_000 <= caller.ended_at - began < 620_000
+    line = caplog.records[0]
+    assert (line.getMessage(), line.__dict__["agent"]) == ("agent unavailable", "far")
+    assert world.get(line.__dict__["task"], "parent").status.state == "completed"
 
 
 def test_a_call_without_a_limit_ends_before_its_tasks_life_does() -> None:
@@ -189,13 +216,16 @@ def test_a_call_without_a_limit_ends_before_its_tasks_life_does() -> None:
 @pytest.mark.parametrize(("remembers", "tasks"), [(True, 1), (False, 2)])
 def test_a_message_whose_answer_comes_too_late_is_sent_again_with_its_id(*, remembers: bool, tasks: int) -> None:
     """An agent that does not know message ids works twice: the documentation says so."""
-    peer = Peer(remembers=remembers)
+    peer = Peer(remembers=remembers, push=True)
     late = Failure(silence="hangs", worked=True)
     peer.fails = lambda operation: late if operation == SEND and len(peer.messages) == 1 else None
     world = world_with(peer, Caller())
     assert outcome(world) == "completed"
     assert len(peer.messages) == 2
     assert (len(set(peer.messages)), len(peer.tasks)) == (1, tasks)
+    first, second = (one["taskPushNotificationConfig"] for one in peer.configurations)
+    assert first == second
+    assert first["id"], "an agent that gets it twice has one webhook"
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
@@ -212,11 +242,26 @@ def test_the_end_of_an_agent_without_callbacks_is_seen_after_half_of_the_time_at
     assert caller.runs >= len(peer.times(GET)) - 1, "nothing runs between two looks"
 
 
+def test_an_agent_without_callbacks_is_looked_at_after_half_of_the_time_since_the_call() -> None:
+    peer = Peer(takes_ms=200_000)
+    assert outcome(world_with(peer, Caller())) == "completed"
+    looks = [(at - peer.times(SEND)[0]) // 1000 for at in peer.times(GET)]
+    assert looks == [0, 2, 4, 6, 9, 14, 21, 32, 48, 72, 108, 162, 222]
+
+
 def test_an_agent_with_callbacks_is_looked_at_once_an_hour() -> None:
     peer = Peer(push=True, takes_ms=2 * HOUR_MS + 60_000)
-    world = world_with(peer, Caller())
-    assert outcome(world) == "completed"
-    assert len(peer.times(GET)) == 4
+    assert outcome(world_with(peer, Caller())) == "completed"
+    assert [at - peer.times(SEND)[0] for at in peer.times(GET)] == [0, HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS]
+
+
+@pytest.mark.parametrize("limit", ["timeout_s", "deadline_s"])
+@pytest.mark.parametrize("seconds", [0.5, 600])
+def test_a_call_is_canceled_at_its_limit(limit: str, seconds: float) -> None:
+    peer, caller = Peer(push=True, takes_ms=HOUR_MS), Caller(**{limit: seconds})
+    assert outcome(world_with(peer, caller)) == "working", "which is what the agent answers"
+    (canceled_at,) = peer.times(CANCEL)
+    assert 0 <= canceled_at - peer.times(SEND)[0] - 1000 * seconds <= 500
 
 
 @pytest.mark.parametrize("takes_ms", [0, 600_000])

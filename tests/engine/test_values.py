@@ -140,6 +140,26 @@ def test_a_key_or_value_that_cannot_be_stored_is_refused(case: str) -> None:
     assert last_word(played(work)[1]) == "refused"
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("act", ["get", "put", "delete"])
+@pytest.mark.parametrize("key", ["", "x" * (KEY_LIMIT + 1)], ids=["none", "long"])
+def test_a_key_that_cannot_be_stored_is_an_error_of_each_act_and_the_agent_goes_on(
+    name: str, act: str, key: str
+) -> None:
+    async def work(task: TaskContext) -> str:
+        store = values(task, name)
+        acts: dict[str, Callable[[], Awaitable[object]]] = {
+            "get": lambda: store.get(key),
+            "put": lambda: store.put(key, 1),
+            "delete": lambda: store.delete(key),
+        }
+        with pytest.raises(ValueError, match="1 to 512 characters"):
+            await acts[act]()
+        return "done"
+
+    assert last_word(played(work)[1]) == "done"
+
+
 def test_the_largest_value_is_stored_outside_the_table() -> None:
     largest = "x" * (SIZE_LIMIT - len(dump_value("")))
 
@@ -194,6 +214,20 @@ def test_a_put_is_one_call_of_the_store_and_nothing_else() -> None:
     more, less = calls(one), calls(nothing)
     assert len(more) == len(less) + 1
     assert more.count("table.put_value") == 1
+
+
+@pytest.mark.parametrize(("limit", "listed"), [(0, []), (1, ["b"]), (2, ["b", "c"]), (3, ["b", "c"])])
+def test_a_list_has_at_most_as_many_values_as_its_limit_and_is_one_call_of_the_store(
+    limit: int, listed: list[str]
+) -> None:
+    async def work(task: TaskContext) -> str:
+        for key in "abc":
+            await task.store.put(key, key)
+        return str([one.key for one in await task.store.list(after="a", limit=limit)])
+
+    faults = Count()
+    assert last_word(played(work, faults)[1]) == str(listed)
+    assert faults.calls.count("table.list_values") == (limit > 0)
 
 
 async def adding(task: TaskContext) -> str:

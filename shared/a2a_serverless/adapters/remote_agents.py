@@ -188,7 +188,7 @@ class A2ARemoteAgents:
         except (A2AError, HttpError) as error:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {told(str(error))}"
-                raise AgentUnavailable(text, getattr(error, "retry_after_s", None)) from error
+                raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error

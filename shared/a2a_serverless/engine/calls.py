@@ -111,12 +111,12 @@ def look_pause_ms(waited_ms: int) -> int:
     return min(max(SHORTEST_PAUSE_MS, waited_ms // 2), LONGEST_LOOK_MS)
 
 
-def retry_pause_ms(waited_ms: int, retry_after_s: int | None) -> int:
+def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
     """How long to wait before the next try at an agent that is unavailable, ``waited_ms`` after the call was made.
 
     The agent's own wish counts if it is longer, up to an hour. After an hour pauses are a sixtieth of the call's age.
     """
-    pause_ms = max(look_pause_ms(waited_ms), waited_ms // 60, 1000 * (retry_after_s or 0))
+    pause_ms = max(look_pause_ms(waited_ms), waited_ms // 60, 1000 * retry_after_s)
     return min(pause_ms, SUSPEND_MS)
 
 
@@ -359,7 +359,8 @@ class AgentCalls:
         due_at = min(call.until, self._session.now() + ms)
 
         def ready_at() -> int | None:
-            return 0 if self._session.head.wake != seen or self._session.now() >= due_at else None
+            now = self._session.now()
+            return now if self._session.head.wake != seen or now >= due_at else None
 
         await self._endings.look(Wait(call.name.opened, ready_at, due_at, seen=seen), call.scope)
 
@@ -394,15 +395,15 @@ def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, no
 
     Raises AgentCallFailed if an agent cannot be reached; the cancel is repeated when the task is next due.
     """
-    failures = list[AgentCallFailed]()
+    failure: AgentCallFailed | None = None
     remote_agents = remote_agents.with_trace(child_of(head.trace, head.key.task))
     for agent, task_id in _children(log.read_steps(head.key)):
         try:
             remote_agents.cancel(head.caller, agent, task_id)
         except AgentCallFailed as failed:
-            failures.append(failed)
-    if failures:
-        raise failures[0]
+            failure = failed
+    if failure:
+        raise failure
     log.update_head(head, clear_children(head, now=now))
 
 

@@ -106,7 +106,7 @@ def _fetched(outcome: Outcome) -> bytes:
     if outcome.error is OutboundError.REFUSED:
         raise TaskFailed(f"The URL of the file is refused: {outcome.reason}.")
     if outcome.error is OutboundError.TOO_LARGE:
-        raise TaskFailed(f"The file at the URL is larger than {LARGEST // 1024**2} MiB.")
+        raise TaskFailed(f"The file at the URL is larger than {LARGEST >> 20} MiB.")
     if outcome.error or outcome.status is None:
         raise TaskFailed(f"The file could not be fetched from its URL ({outcome.error or 'no answer'}).")
     if outcome.status != HTTPStatus.OK:

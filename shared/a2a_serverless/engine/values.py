@@ -48,7 +48,7 @@ class RunValues:
 
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
-        most, found = max(1, min(limit, LIST_LIMIT)), list[StoredText]()
+        most, found = min(limit, LIST_LIMIT), list[StoredText]()
         while len(found) < most:
             page = await self.perform(partial(self.store.list_values, self.scope, prefix, after, most))
             found += (one for one in page if self._caller.allows(one.agent, "read"))

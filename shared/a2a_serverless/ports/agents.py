@@ -37,11 +37,11 @@ class InlineRunner(Protocol):
 class AgentUnavailable(AgentCallFailed):
     """The agent gave no answer that counts: none at all, or that it cannot answer now. A later try may succeed.
 
-    The request may have taken effect. ``retry_after_s`` is the time that the agent asks for, None if it names none.
+    The request may have taken effect. ``retry_after_s`` is the time that the agent asks for, 0 if it names none.
     ``is_slow`` says that the try itself took long.
     """
 
-    def __init__(self, text: str, retry_after_s: int | None = None, *, is_slow: bool = False) -> None:
+    def __init__(self, text: str, retry_after_s: int = 0, *, is_slow: bool = False) -> None:
         super().__init__(text)
         self.retry_after_s, self.is_slow = retry_after_s, is_slow
 
