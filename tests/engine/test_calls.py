@@ -15,17 +15,20 @@ import pytest
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
-from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
+from tests.peer import Peer
+from tests.simulated import Killed
 from tests.world import HOUR_MS, ME, Siblings, World
 
 if TYPE_CHECKING:
@@ -817,35 +820,101 @@ def test_a_call_whose_time_is_over_is_not_made() -> None:
     assert message.text() == "There was no time left to call the agent 'echo'."
 
 
-def test_a_card_that_lost_a_race_is_not_read_in_a_later_run() -> None:
-    async def work(task: TaskContext) -> str:
-        reading = asyncio.create_task(task.get_card("echo"))
-        sleeping = asyncio.create_task(task.sleep("two seconds", 2))
-        done, _ = await asyncio.wait({reading, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-        reading.cancel()
-        await task.ask("Go on?")
-        return "slept" if done == {sleeping} else "read"
+class Away(Endless):
+    """Is away: for good, or for its first ``failing`` requests about ``slow``, when something is asked about it."""
 
-    world, peer = world_of(agent_of(work, "parent")), Cardless()
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = 0
+        self.failing = Counter[str]()
+
+    def card(self, agent: str) -> AgentCard:
+        self.fail(agent)
+        return read_card(Peer().card())
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
+        self.fail(agent)
+        self.state = TaskState.COMPLETED
+        return super().send(caller, agent, message, callback)
+
+    def fail(self, agent: str) -> None:
+        self.tries += 1
+        if self.failing[agent]:
+            self.failing[agent] -= 1
+            raise AgentUnavailable(f"{agent} is away")
+
+
+async def ask_another(task: TaskContext, act: str, agent: str) -> str:
+    """Reads the agent's card, or calls it; returns its name."""
+    await (task.get_card(agent) if act == "card" else task.call(agent, agent, "hello"))
+    return agent
+
+
+@pytest.mark.parametrize("act", ["card", "call"])
+def test_what_lost_a_race_is_not_begun_in_a_later_run(act: str) -> None:
+    async def work(task: TaskContext) -> str:
+        asking = asyncio.create_task(ask_another(task, act, "slow"))
+        sleeping = asyncio.create_task(task.sleep("two seconds", 2))
+        done, _ = await asyncio.wait({asking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        asking.cancel()
+        await task.ask("Go on?")
+        return "slept" if done == {sleeping} else "asked"
+
+    world, peer = world_of(agent_of(work, "parent")), Away()
+    peer.failing["slow"] = 100
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent", push=False)
     world.wait(60_000)
     tries = peer.tries
+    assert (answered(world, task), tries) == ("slept", peer.tries)
+
+
+@pytest.mark.parametrize("act", ["card", "call"])
+def test_what_others_said_comes_in_each_run_in_the_same_order(act: str) -> None:
+    async def work(task: TaskContext) -> str:
+        asking = [ask_another(task, act, agent) for agent in ("slow", "echo")]
+        order = " ".join([await one for one in asyncio.as_completed(asking)])
+        await task.ask("Go on?")
+        return order
+
+    world, peer = world_of(agent_of(work, "parent")), Away()
+    peer.failing["slow"] = 2
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    world.wait(60_000)
+    assert answered(world, task) == "echo slow"
+
+
+def answered(world: World, task: Task) -> str:
+    """What the agent says after the answer to its question."""
     world.send("yes", agent="parent", task_id=task.id, push=False)
     world.settle()
     message = world.get(task.id, "parent").status.message
     assert message
-    assert (message.text(), peer.tries) == ("slept", tries)
+    return message.text()
 
 
-class Cardless(Endless):
-    """Cannot give its card now."""
+class Dying(Endless):
+    """The process that sends it the first message dies of it."""
 
-    tries = 0
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
+        self.state = TaskState.COMPLETED
+        task = super().send(caller, agent, message, callback)
+        if len(self.sent) == 1:
+            raise Killed
+        return task
 
-    def card(self, agent: str) -> AgentCard:
-        self.tries += 1
-        raise AgentUnavailable(f"{agent} is away")
+
+def test_the_end_of_the_process_in_a_call_is_no_answer_of_the_agent() -> None:
+    world, peer = world_of(Parent().agent), Dying()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent")
+    world.settle()
+    assert result(world, task.id) == "completed: "
+    assert [one.message_id for one in peer.sent] == [peer.sent[0].message_id] * 2
+    assert [event.state for event in world.events(task.id) if isinstance(event, StatusEvent)].count(
+        TaskState.WORKING
+    ) == 2
 
 
 def test_of_several_calls_at_once_the_one_with_a_limit_ends_at_it_and_the_others_go_on() -> None:

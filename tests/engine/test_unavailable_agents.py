@@ -189,15 +189,19 @@ def test_the_agents_wish_when_to_come_again_is_followed_up_to_an_hour(retry_afte
     assert least_ms <= second - first <= least_ms + 2_000
 
 
+@pytest.mark.parametrize("silence", ["", "hangs"])
 @pytest.mark.parametrize("operation", [SEND, GET])
 def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_before(
-    operation: str, caplog: pytest.LogCaptureFixture
+    operation: str, silence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    peer = Peer(fails=lambda asked: Failure(503) if asked in {operation, CANCEL} else None)
+    failure = Failure(silence="hangs") if silence else Failure(503)
+    peer = Peer(fails=lambda asked: failure if asked in {operation, CANCEL} else None)
     caller = Caller(timeout_s=600)
     world = world_with(peer, caller)
     began = world.now
-    assert outcome(world) == "failed: The agent 'far' cannot answer now: HTTP 503"
+    why = "could not be reached: no answer." if silence else "cannot answer now: HTTP 503"
+    assert outcome(world) == f"failed: The agent 'far' {why}"
+    assert len(set(peer.times(operation))) == len(peer.times(operation)), "nothing is tried again at the same time"
     assert 600_000 <= caller.ended_at - began < 620_000
     line = caplog.records[0]
     assert (line.getMessage(), line.__dict__["agent"]) == ("agent unavailable", "far")

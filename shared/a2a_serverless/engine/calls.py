@@ -362,7 +362,7 @@ class AgentCalls:
             now = self._session.now()
             return now if self._session.head.wake != seen or now >= due_at else None
 
-        await self._endings.look(Wait(call.name.opened, ready_at, due_at, seen=seen), call.scope)
+        await self._endings.look(Wait(call.name.opened, ready_at, due_at), call.scope)
 
     async def _retry(self, call: Callable[[], T]) -> T:
         """Makes a request to a remote agent, with up to three tries (see ``RETRIES_S``).

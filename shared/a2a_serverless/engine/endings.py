@@ -33,14 +33,13 @@ class Wait:
     """A wait for something outside: it is over at ``ready_at()`` (ms), None if that is not known yet.
 
     The run looks again at ``due_at`` (ms) at the latest. ``ask`` puts a question to the client: its call suspends the
-    task, if no other question is open. ``seen`` is the task's wake counter, read before what is waited for.
+    task, if no other question is open.
     """
 
     path: str
     ready_at: Callable[[], int | None]
     due_at: int | None = None
     ask: Callable[[int, int], None] | None = None
-    seen: int | None = None
     future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 

@@ -230,15 +230,14 @@ class Execution:
                 raise self.signal
             return
         waits = self.endings.waits
-        seen = min([self._seen, *(wait.seen for wait in waits if wait.seen is not None)])
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
         ask = next((wait.ask for wait in waits if wait.ask), None)
         self.session.flush()  # what it writes closes an open question, which is then asked again
         try:
             if ask and self.session.head.state not in INTERRUPTED:
-                ask(seen, wake_at)
+                ask(self._seen, wake_at)
             else:
-                self.session.suspend(seen, wake_at)
+                self.session.suspend(self._seen, wake_at)
         except WakeCounterChanged:
             self.refresh()
             return
