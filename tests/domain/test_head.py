@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import (
@@ -38,16 +39,18 @@ from a2a_serverless.domain.head import (
     mark_children,
     mark_orphan,
     mark_push,
+    note_dead_letter,
     renew_lease,
     report_status,
     reschedule,
     resume_run,
+    set_snapshot,
     start_run,
     submit,
     suspend,
     wake,
 )
-from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
@@ -99,6 +102,44 @@ def test_a_new_task_is_due_soon_and_expires_after_its_life_and_retention() -> No
         due_at=NOW + GRACE_MS,
     )
     assert event == StatusEvent(1, NOW, "client", TaskState.SUBMITTED, incoming=ANSWER)
+
+
+ALICE = Caller(
+    Principal(KEY.tenant, KEY.owner), frozenset({"a2a:echo", "a2a:other:read", "openid"}), key="digest of the key"
+)
+
+
+@pytest.mark.parametrize("which", ["the first", "a further"])
+def test_a_head_has_the_trace_of_the_last_message_and_its_senders_own_scopes_and_api_key(which: str) -> None:
+    if which == "the first":
+        head, _ = submit(
+            KEY, "echo", "context", ANSWER, now=NOW, by="c", life=LIFE, push=False, trace="trace", caller=ALICE
+        )
+    else:
+        head = follow_up(submitted(), ANSWER, now=NOW, by="c", trace="trace", caller=ALICE).after
+    assert (head.trace, head.scopes, head.api_key) == ("trace", "a2a:echo a2a:other:read", "digest of the key")
+    assert head.caller == Caller(
+        Principal(KEY.tenant, KEY.owner), frozenset({"a2a:echo", "a2a:other:read"}), key="digest of the key"
+    )
+
+
+def test_a_message_without_a_trace_leaves_that_of_the_one_before() -> None:
+    snapshot = HeadSnapshot(submitted().head._replace(trace="before"), 1)
+    assert follow_up(snapshot, ANSWER, now=NOW, by="c").after.trace == "before"
+
+
+def test_the_caller_of_a_head_without_scopes_may_use_its_agent_and_read_the_others() -> None:
+    assert submitted().head.caller == Caller(Principal(KEY.tenant, KEY.owner), frozenset({"a2a:echo", "a2a:read"}))
+
+
+def test_a_head_refers_to_the_snapshot_of_its_log_by_the_number_of_its_last_event() -> None:
+    head = taken().head
+    assert head.snapshot_position == 0
+    stored = set_snapshot(head, 1, "512 where it is")
+    assert stored == head._replace(fold="512 where it is", rev=head.rev + 1)
+    assert stored.snapshot_position == 512
+    with pytest.raises(LeaseLost):
+        set_snapshot(head, 2, "512 where it is")
 
 
 # ---- Taking
@@ -201,12 +242,15 @@ def test_rule_06_a_runner_with_a_foreign_fence_can_neither_speak_nor_renew_nor_h
         hand_over(snapshot.head, fence, now=NOW)
 
 
-def test_a_runner_of_an_ended_task_has_lost_its_hold() -> None:
+@pytest.mark.parametrize("is_canceled", [True, False])
+def test_a_runner_of_an_ended_task_has_lost_its_hold_and_learns_whether_by_a_cancel(*, is_canceled: bool) -> None:
     snapshot = taken()
-    ended = after(cancel(snapshot, now=NOW, by="client"))
+    ended = after(cancel(snapshot, now=NOW, by="client")) if is_canceled else reported(TaskState.FAILED, snapshot)
     assert check_fence(snapshot.head, 1) == snapshot.head
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost) as lost:
         check_fence(ended.head, 1)
+    assert lost.value.canceled is is_canceled
+    assert LeaseLost().canceled is False
 
 
 def test_a_runner_cannot_say_what_the_table_does_not_allow() -> None:
@@ -283,6 +327,37 @@ def test_a_cancel_leaves_its_trace_on_the_task_and_without_one_the_trace_before(
 def test_giving_up_fails_the_task_whoever_holds_it() -> None:
     change = fail_task(taken(), QUESTION, now=NOW + 5, by="sweeper")
     assert change.event == StatusEvent(3, NOW + 5, "sweeper", TaskState.FAILED, message=QUESTION)
+    assert (change.after.lost, change.after.is_given_up) == (0, False)
+
+
+@pytest.mark.parametrize(("lost", "given_up"), [(LOST_LIMIT - 1, False), (LOST_LIMIT, True)])
+def test_a_task_that_failed_because_its_runs_died_is_given_up_until_its_dead_letter_is_noted(
+    lost: int, *, given_up: bool
+) -> None:
+    head = fail_task(taken(), QUESTION, now=NOW, by="worker", lost=lost).after
+    assert (head.lost, head.is_given_up) == (lost, given_up)
+    assert not taken().head._replace(lost=lost).is_given_up, "it has not ended"
+    noted = note_dead_letter(head)
+    assert noted == head._replace(lost=0, rev=head.rev + 1)
+    assert not noted.is_given_up
+
+
+USED = {"model": {"input_tokens": 1}}
+
+
+def test_a_question_is_an_event_of_its_run_with_the_usage_until_then() -> None:
+    snapshot = taken()
+    change = ask(snapshot, 1, TaskState.AUTH_REQUIRED, QUESTION, 0, now=NOW + 5, by="a", usage=USED, wake_at=NOW + 9)
+    assert change.before == snapshot.head
+    assert change.event == StatusEvent(3, NOW + 5, "a", TaskState.AUTH_REQUIRED, message=QUESTION, fence=1, usage=USED)
+    assert (change.after.rev, change.after.parked, change.after.wake_at) == (snapshot.head.rev + 1, True, NOW + 9)
+
+
+def test_a_status_has_the_usage_until_then_and_the_messages_that_it_joins() -> None:
+    change = report_status(
+        taken(), 1, TaskState.WORKING, QUESTION, now=NOW, by="a", usage=USED, joined=("earlier", "too")
+    )
+    assert (change.event.usage, change.event.joined) == (USED, ("earlier", "too"))
 
 
 # ---- Waiting for other agents
@@ -358,6 +433,17 @@ def test_a_cancel_and_a_message_unpark_a_task(ending: str) -> None:
         "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client"),
     }
     assert not decided[ending].after.parked
+
+
+@pytest.mark.parametrize("ending", ["cancel", "follow-up", "wake"])
+def test_a_task_that_is_not_suspended_any_more_has_no_time_to_go_on_at(ending: str) -> None:
+    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
+    decided = {
+        "cancel": cancel(waiting, now=NOW, by="client").after,
+        "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client").after,
+        "wake": wake(waiting.head, now=NOW),
+    }
+    assert (waiting.head.wake_at, decided[ending].wake_at) == (NOW + 5, 0)
 
 
 def test_an_ended_task_stays_due_while_agents_that_it_called_have_to_be_told() -> None:

@@ -102,7 +102,7 @@ class Head(NamedTuple):
 
     def is_runnable(self, now: int) -> bool:
         """Whether a run may begin at ``now`` (ms), if none has the lease."""
-        return not self.is_terminal and (not self.parked or 0 < self.wake_at <= now)
+        return not self.is_terminal and (not self.parked or (self.wake_at != 0 and self.wake_at <= now))
 
     def is_leased(self, now: int) -> bool:
         """Whether a run has the lease at ``now`` (ms)."""
@@ -110,7 +110,7 @@ class Head(NamedTuple):
 
     def is_held_by_another(self, run: str) -> bool:
         """Whether a run other than ``run`` took the lease and did not release it; it may have died since."""
-        return self.lease_until > 0 and self.holder != run
+        return self.lease_until != 0 and self.holder != run
 
 
 class HeadSnapshot(NamedTuple):
