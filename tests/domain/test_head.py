@@ -50,7 +50,7 @@ from a2a_serverless.domain.head import (
     suspend,
     wake,
 )
-from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
@@ -342,7 +342,7 @@ def test_a_task_that_failed_because_its_runs_died_is_given_up_until_its_dead_let
     assert not noted.is_given_up
 
 
-USED = {"model": {"input_tokens": 1}}
+USED: JsonObject = {"model": {"input_tokens": 1}}
 
 
 def test_a_question_is_an_event_of_its_run_with_the_usage_until_then() -> None:
