@@ -1,22 +1,29 @@
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric import ec
+from jwt import PyJWK, decode, get_unverified_header
 from jwt.algorithms import ECAlgorithm
 
 from a2a_serverless.adapters.key_ring import (
     CachedKeyRingStore,
     Es256Keys,
+    KeyRingSigner,
+    NoKeyRing,
     SecretKeyRingStore,
     dump_key_ring,
     is_valid_signature,
     load_key_ring,
+    rotation_times,
+    text_of,
 )
-from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
+from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey, create_ring
 from a2a_serverless.testing.memory import MemoryKeyRingStore
 from tests.adapters.clouds import cloud, error
 
@@ -128,7 +135,7 @@ def test_a_secret_that_may_not_be_read_is_an_error() -> None:
 
 def test_a_ring_in_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no key ring of this release"):
-        load_key_ring(dump_key_ring(RING).replace('"v":1', '"v":2'))
+        load_key_ring(dump_key_ring(RING).replace('"v": 1', '"v": 2'))
 
 
 def test_a_signature_is_valid_for_its_key_and_content_only() -> None:
@@ -199,6 +206,43 @@ def test_that_there_is_no_ring_is_not_remembered() -> None:
     assert cached.cache.load() is None
     cached.store.ring = RING
     assert cached.cache.load() == RING
+
+
+def test_the_text_of_a_secret_of_bytes_is_empty(client: Any) -> None:
+    client.create_secret(Name="text", SecretString="of the secret")
+    client.create_secret(Name="bytes", SecretBinary=b"of the secret")
+    assert (text_of(client, "text"), text_of(client, "bytes")) == ("of the secret", "")
+
+
+# ---- Keys and tokens
+
+
+def test_a_key_is_named_by_its_thumbprint_and_says_what_it_is_for() -> None:
+    public: Any = Es256Keys().make(NOW).public
+    members = f'{{"crv":"P-256","kty":"EC","x":"{public["x"]}","y":"{public["y"]}"}}'  # RFC 7638, 3.2
+    named = urlsafe_b64encode(sha256(members.encode()).digest()).decode().rstrip("=")
+    assert set(public) == {"kty", "crv", "x", "y", "kid", "use", "alg"}
+    assert (public["kid"], public["use"], public["alg"]) == (named, "sig", "ES256")
+
+
+def test_a_token_is_signed_with_the_key_that_is_current_now() -> None:
+    one, two, three = (Es256Keys().make(NOW) for _ in range(3))
+    rings = [create_ring(one, two, now=NOW), create_ring(one, two, now=NOW), create_ring(two, three, now=NOW)]
+    signer = KeyRingSigner(lambda: rings.pop(0))
+    for key in (one, one, two):
+        signed = signer.sign("a2a-notification+jwt", {"sub": "task"})
+        assert signed.kid == key.kid
+        assert get_unverified_header(signed.token) == {"alg": "ES256", "kid": key.kid, "typ": "a2a-notification+jwt"}
+        assert decode(signed.token, PyJWK(key.public).key, ["ES256"]) == {"sub": "task"}
+
+
+def test_without_a_ring_nothing_is_signed() -> None:
+    with pytest.raises(NoKeyRing):
+        KeyRingSigner(lambda: None).sign("a2a-notification+jwt", {})
+
+
+def test_a_key_is_public_for_62_minutes_before_it_signs_and_for_72_after_it_if_receivers_cache_for_an_hour() -> None:
+    assert rotation_times(3600) == RotationTimes(publish_ms=62 * 60_000, retire_ms=72 * 60_000)
 
 
 def test_a_private_key_does_not_show_in_a_ring_that_is_printed() -> None:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import Skill
-from a2a_serverless.domain.publications import JWKS
+from a2a_serverless import Agent, AgentExtension, Skill
+from a2a_serverless.domain.publications import JWKS, card_name
 from a2a_serverless.http.messages import HttpRequest
-from a2a_serverless.services.publish import CardPublisher, publish_cards
+from a2a_serverless.services.publish import CardPublisher, base_url_in, publish_cards
 from tests.client.deployment import BASE, Deployment, Locked
 from tests.echo import Writer, agent_of
 from tests.protocol.schema import assert_v0_3
 from tests.sample_agents.sketches import SHIPPED as AGENTS
+from tests.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,6 +70,15 @@ def urls_in(document: Any) -> Iterator[str]:
         return
     for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from urls_in(inner)
+
+
+def v1_card_of(agent: Agent) -> Any:
+    """The card of 1.0 of an agent, as it is published."""
+    world = World([agent])
+    publisher = CardPublisher(world.table, world.clock, world.engine.agents, BASE, "v1")
+    publish_cards(publisher, "kid-1", lambda _: bytes(64))
+    document: Any = world.table.get_document(card_name(agent.id))
+    return json.loads(document["body"])
 
 
 def test_a_card_is_where_clients_of_each_version_look_and_the_first_agents_at_the_root() -> None:
@@ -189,6 +199,81 @@ def test_each_skill_of_a_card_says_its_media_types_which_are_the_agents_unless_i
     assert modes(CARD) == [agents, (["image/png"], ["text/csv"])]
     assert modes("/echo/extendedAgentCard") == [agents, (["image/png"], ["text/csv"]), agents]
     assert modes("/legacy/echo/.well-known/agent.json")[0] == agents
+
+
+@pytest.mark.requirement(87)
+def test_a_card_says_all_that_the_agent_says_of_itself() -> None:
+    extension = AgentExtension("https://example.com/extension", "Extends.", required=True, params={"a": [1]})
+    agent = Agent(
+        id="painter",
+        name="Painter",
+        description="Paints.",
+        skills=(Skill("paint", "Paint", "Paints anything.", ("art",), ("a boat",)),),
+        work=Writer().work,
+        version="2.3.4",
+        input_modes=("text/plain",),
+        output_modes=("image/png", "image/jpeg"),
+        streaming=False,
+        push=False,
+        extensions=(extension,),
+    )
+    card = v1_card_of(agent)
+    assert card == {
+        "name": "Painter",
+        "description": "Paints.",
+        "version": "2.3.4",
+        "supportedInterfaces": [
+            {"url": f"{BASE}/painter", "protocolBinding": binding, "protocolVersion": version}
+            for version in ("1.0", "0.3")
+            for binding in ("JSONRPC", "HTTP+JSON")
+        ],
+        "capabilities": {
+            "streaming": False,
+            "pushNotifications": False,
+            "extensions": [
+                {
+                    "uri": "https://example.com/extension",
+                    "description": "Extends.",
+                    "required": True,
+                    "params": {"a": [1]},
+                }
+            ],
+        },
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["image/png", "image/jpeg"],
+        "skills": [
+            {
+                "id": "paint",
+                "name": "Paint",
+                "description": "Paints anything.",
+                "tags": ["art"],
+                "examples": ["a boat"],
+                "inputModes": ["text/plain"],
+                "outputModes": ["image/png", "image/jpeg"],
+            }
+        ],
+        "signatures": card["signatures"],
+    }
+    assert v1_card_of(replace(agent, streaming=True, push=True, extended_skills=agent.skills))["capabilities"] == {
+        **card["capabilities"],
+        "streaming": True,
+        "pushNotifications": True,
+        "extendedAgentCard": True,
+    }
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_the_published_documents_say_where_the_deployment_is(agents: int) -> None:
+    world = World([agent_of(Writer().work, f"agent-{number}") for number in range(agents)])
+    assert base_url_in(world.table) == "", "nothing is published yet"
+    publish_cards(CardPublisher(world.table, world.clock, world.engine.agents, BASE), "kid-1", lambda _: bytes(64))
+    assert base_url_in(world.table) == BASE
+
+
+def test_the_documents_of_a_deployment_without_agents_name_no_address() -> None:
+    world = World([Writer().agent])
+    publish_cards(CardPublisher(world.table, world.clock, {}, BASE), "kid-1", lambda _: bytes(64))
+    assert base_url_in(world.table) == ""
 
 
 @pytest.mark.requirement(87)

@@ -119,6 +119,7 @@ def test_an_invalid_message_is_discarded_and_logged(body: str | None, caplog: py
     (line,) = caplog.records
     assert (line.levelname, line.getMessage()) == ("WARNING", "invalid queue message discarded")
     assert line.__dict__["message_id"] == "m-1"
+    assert "Error" in line.__dict__["reason"] or line.__dict__["reason"] == "InvalidMessage"
 
 
 def test_a_message_without_a_body_is_thrown_away() -> None:
@@ -138,6 +139,8 @@ def test_rule_10_the_log_names_tasks_and_shows_no_content(caplog: pytest.LogCapt
         ("queue message failed", "task-2", None),
         ("invalid queue message discarded", None, None),
     ]
+    assert [line.__dict__.get("kind") for line in ours] == ["WorkMessage", "WorkMessage", None]
+    assert ours[1].__dict__["error"] == "RuntimeError"
     shown = caplog.text + str([line.__dict__ for line in caplog.records])
     assert "hunter2" not in shown
     assert "secret-handle" not in shown

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import logging
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.aws.custom_resource import make_rotator_handler
+from a2a_serverless.aws.custom_resource import make_rotator_handler, put_answer
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, Transport, Unreachable
 from a2a_serverless.settings import SettingsError
 from tests.handlers.test_queues import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 URL = "https://cloudformation.example.com/answer?signature=secret"
 
@@ -72,6 +79,14 @@ def test_a_command_is_carried_out_and_anything_else_is_the_schedule(event: dict[
     assert (rotator.done, rotator.answers) == ([command], [])
 
 
+def test_the_log_names_the_command(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    Rotator().handle({"command": "revoke", "kid": "key-1"})
+    assert [(line.getMessage(), line.__dict__["command"]) for line in caplog.records] == [
+        ("key ring command", "revoke")
+    ]
+
+
 @pytest.mark.parametrize("command", ["destroy", "", None, 7, ["rotate"], {"a": 1}])
 def test_an_unknown_command_is_refused_with_the_list_of_those_that_there_are(command: object) -> None:
     rotator = Rotator()
@@ -103,8 +118,10 @@ def test_a_failure_is_answered_too_and_keeps_its_reason_to_itself(kind: str, cap
     assert url == URL
     reason = "PermissionError; see the log of the rotator"
     assert answer == IDS | {"Status": "FAILED", "Reason": reason, "PhysicalResourceId": "key-ring"}
-    assert [line.getMessage() for line in caplog.records] == ["custom resource failed"]
-    assert "signature=secret" not in caplog.text
+    (line,) = caplog.records
+    assert (line.getMessage(), line.__dict__["error"]) == ("custom resource failed", "PermissionError")
+    assert "AKIA0000" not in str(line.__dict__)
+    assert "signature=secret" not in str(line.__dict__)
 
 
 def test_a_setting_that_is_refused_is_told_in_full_because_it_says_what_to_do() -> None:
@@ -117,3 +134,28 @@ def test_a_setting_that_is_refused_is_told_in_full_because_it_says_what_to_do() 
 def test_a_command_that_fails_fails_the_invocation() -> None:
     with pytest.raises(OSError, match="down"):
         Rotator(OSError("down")).handle({"command": "rotate"})
+
+
+def cloudformation(status: int, sent: list[ClientRequest]) -> Transport:
+    """A transport that notes each request, and answers with the status."""
+
+    @contextmanager
+    def transport(request: ClientRequest) -> Iterator[ClientResponse]:
+        sent.append(request)
+        yield ClientResponse(status, {}, BytesIO())
+
+    return transport
+
+
+def test_the_answer_is_put_as_the_signature_of_its_address_wants_it() -> None:
+    """S3 refuses a content type that was not signed, and CloudFormation signs the empty one."""
+    sent: list[ClientRequest] = []
+    put_answer(URL, b"{}", cloudformation(200, sent))
+    (request,) = sent
+    assert (request.verb, request.url, request.headers, request.body) == ("PUT", URL, {"content-type": ""}, b"{}")
+
+
+def test_an_answer_that_is_not_taken_is_an_error_that_quotes_no_signature() -> None:
+    with pytest.raises(Unreachable, match=r"cloudformation\.example\.com: HTTP 403") as raised:
+        put_answer(URL, b"{}", cloudformation(403, []))
+    assert "secret" not in str(raised.value)

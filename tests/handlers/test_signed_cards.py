@@ -77,6 +77,12 @@ def test_a_card_that_was_altered_in_either_version_does_not(member: str) -> None
     assert verified(altered, keys) == 0
 
 
+def test_a_card_for_0_3_only_has_no_signature_because_0_3_has_no_canonical_form() -> None:
+    card, _ = served(PUBLIC, "v0_3")
+    assert card["protocolVersion"].startswith("0.3")
+    assert "signatures" not in card
+
+
 @pytest.mark.requirement(101)
 def test_a_card_that_has_lost_its_members_of_0_3_still_verifies_for_those_who_know_1_0_only() -> None:
     card, keys = served(PUBLIC)

@@ -81,7 +81,9 @@ def test_a_stray_record_is_passed_over_and_its_neighbours_are_enqueued(
     relay = Relay()
     assert handled(relay, stray, *GOOD) == {"batchItemFailures": []}
     assert relay.asked == [KEYS]
-    assert [line.getMessage() for line in caplog.records] == ["not an event of a task, skipped"]
+    (line,) = caplog.records
+    named = stray.get("eventID") if isinstance(stray, dict) else None
+    assert (line.getMessage(), line.__dict__["record"]) == ("not an event of a task, skipped", named)
 
 
 @pytest.mark.parametrize("stray", STRAYS.values(), ids=STRAYS)
@@ -94,7 +96,8 @@ def test_a_batch_that_begins_with_a_stray_record_can_still_come_again(stray: obj
 def test_an_empty_batch_enqueues_nothing() -> None:
     relay = Relay()
     assert handled(relay) == {"batchItemFailures": []}
-    assert relay.asked == [[]]
+    assert make_stream_handler(relay, task_key)({}, Clock()) == {"batchItemFailures": []}
+    assert relay.asked == [[], []]
 
 
 def test_rule_10_the_log_counts_and_shows_no_content(caplog: pytest.LogCaptureFixture) -> None:
@@ -108,4 +111,5 @@ def test_rule_10_the_log_counts_and_shows_no_content(caplog: pytest.LogCaptureFi
         "batch not relayed",
     ]
     assert (lines[1].__dict__["records"], lines[1].__dict__["enqueued"]) == (3, 3)
+    assert (lines[2].__dict__["records"], lines[2].__dict__["error"]) == (2, "OSError")
     assert "the client's secret" not in caplog.text + str([line.__dict__ for line in caplog.records])

@@ -109,8 +109,9 @@ AREAS: Final = {
     "keys": Area(
         ("adapters/key_ring.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
         (
-            *("adapters/test_key*.py", "domain/test_key_ring.py", "handlers/test_documents.py"),
-            *("handlers/test_extended_card.py", "handlers/test_signed_cards.py", "model/test_*.py"),
+            *("adapters/test_keys.py", "adapters/test_secrets.py", "domain/test_key_ring.py"),
+            *("handlers/test_documents.py", "handlers/test_extended_card.py", "handlers/test_scopes.py"),
+            *("handlers/test_signed_cards.py", "model/test_*.py", "releases/test_*.py"),
             *("services/test_key_rotation.py", "services/test_rotating_under_load.py"),
         ),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +16,13 @@ from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.key_rotation import (
     DocumentsAltered,
     KeyRotation,
+    describe,
     ensure_ring,
     revoke_key,
     rotate_ring,
     rotate_when_old,
 )
-from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.services.publish import CardPublisher, strip_signatures
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryTable
 from tests.echo import Writer
@@ -40,10 +41,10 @@ AGENT = Writer().agent
 
 
 class Keys:
-    """Keys in order. Their signatures name them."""
+    """Keys in order. Their signatures name them, and differ each time, as those of ES256 do."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.made = self.signed = 0
 
     def make(self, now: int) -> SigningKey:
         self.made += 1
@@ -52,7 +53,8 @@ class Keys:
 
     def sign(self, key: SigningKey, content: bytes) -> bytes:
         del content
-        return key.kid.encode()
+        self.signed += 1
+        return f"{key.kid} {self.signed}".encode()
 
 
 @dataclass
@@ -116,16 +118,39 @@ def test_a_key_that_is_not_in_the_ring_is_taken_off_the_key_set_and_told_of() ->
     assert rotate_when_old(shop.rotation) == shop.ring
 
 
+@pytest.mark.parametrize("body", [{}, {"agents": [], "url": "https://forger.example.com"}])
 @pytest.mark.parametrize("name", [card_name("echo"), AGENTS])
-def test_a_document_that_was_altered_is_published_anew_and_told_of(name: str) -> None:
+def test_a_document_that_was_altered_is_published_anew_and_told_of(name: str, body: Any) -> None:
     shop = Shop()
     ensure_ring(shop.rotation)
-    before = json.loads(shop.document(name)["body"])
-    altered(shop, name, before | {"agents": [], "url": "https://forger.example.com"})
+    before = strip_signatures(json.loads(shop.document(name)["body"]))
+    altered(shop, name, body)
     with pytest.raises(DocumentsAltered, match=name):
         rotate_when_old(shop.rotation)
-    assert json.loads(shop.document(name)["body"]) == before
+    assert strip_signatures(json.loads(shop.document(name)["body"])) == before
     rotate_when_old(shop.rotation)
+
+
+@pytest.mark.parametrize("body", [{}, {"keys": {"kid": "key-1"}}, {"keys": ["key-1"]}, [{"kid": "key-1"}]])
+def test_a_key_set_of_another_form_is_replaced_and_told_of(body: Any) -> None:
+    shop = Shop()
+    ensure_ring(shop.rotation)
+    altered(shop, JWKS, body)
+    with pytest.raises(DocumentsAltered, match="jwks"):
+        rotate_when_old(shop.rotation)
+    assert shop.listed == ["key-1", "key-2"]
+
+
+def test_a_document_that_is_no_json_any_more_is_published_anew_and_told_of() -> None:
+    shop = Shop()
+    ensure_ring(shop.rotation)
+    before = json.loads(shop.document(AGENTS)["body"])
+    for name in (AGENTS, JWKS):
+        shop.public.publish(name, shop.document(name) | {"body": "forged"})
+    with pytest.raises(DocumentsAltered, match=f"{JWKS}, {AGENTS}$"):
+        rotate_when_old(shop.rotation)
+    assert json.loads(shop.document(AGENTS)["body"]) == before
+    assert shop.listed == ["key-1", "key-2"]
 
 
 def test_a_document_that_is_missing_is_published_and_nobody_is_alarmed() -> None:
@@ -155,6 +180,26 @@ def test_what_is_published_holds_no_private_key() -> None:
     ensure_ring(shop.rotation)
     documents = [shop.document(name) for name in (JWKS, AGENTS, card_name("echo"))]
     assert "private" not in json.dumps(documents)
+
+
+def test_the_schedule_makes_the_first_ring_if_nobody_else_has() -> None:
+    shop = Shop()
+    assert rotate_when_old(shop.rotation) == shop.ring
+    assert shop.listed == ["key-1", "key-2"]
+
+
+def test_a_ring_is_described_with_its_times_and_without_its_private_keys() -> None:
+    shop = Shop()
+    ensure_ring(shop.rotation)
+    made = shop.clock.ms
+    shop.clock.ms = turned = made + DAY
+    rotate_ring(shop.rotation)
+    shop.clock.ms += HOUR
+    assert describe(shop.rotation) == {
+        "current": {"kid": "key-2", "madeAt": made, "signsSince": turned},
+        "next": {"kid": shop.ring.next.kid, "madeAt": turned, "promotableAt": turned + WAITS.publish_ms},
+        "previous": [{"kid": "key-1", "until": turned + WAITS.retire_ms}],
+    }
 
 
 # ---- Rotation
@@ -249,7 +294,7 @@ def test_cards_are_signed_anew_when_the_key_turns_and_not_before() -> None:
 
 def test_nothing_is_written_while_nothing_has_changed() -> None:
     calls = Count(frozenset({"vault", "table"}))
-    shop = Shop(calls)
+    shop = Shop(calls, [replace(AGENT, extended_skills=AGENT.skills)])
     ensure_ring(shop.rotation)
     calls.calls.clear()
     shop.clock.ms += DAY

@@ -68,8 +68,8 @@ def thumbprint(jwk: Mapping[str, str]) -> str:
     """The RFC 7638 thumbprint of an EC key, base64url without padding."""
     from jwt.utils import base64url_encode
 
-    required = {name: jwk[name] for name in ("crv", "kty", "x", "y")}
-    canonical = json.dumps(required, sort_keys=True, separators=(",", ":")).encode()
+    required = {name: jwk[name] for name in ("crv", "kty", "x", "y")}  # in the order of RFC 7638, 3.2
+    canonical = json.dumps(required, separators=(",", ":")).encode()
     return base64url_encode(sha256(canonical).digest()).decode()
 
 
@@ -144,7 +144,7 @@ class SecretKeyRingStore:
     def _read(self) -> tuple[KeyRing | None, str]:
         """The ring and its version's id; None and an empty id when the secret has no value."""
         try:
-            answer = self._client.get_secret_value(SecretId=self._secret_id, VersionStage="AWSCURRENT")
+            answer = self._client.get_secret_value(SecretId=self._secret_id)
         except ClientError as error:
             if error.response["Error"]["Code"] == "ResourceNotFoundException":
                 return None, ""
@@ -153,8 +153,8 @@ class SecretKeyRingStore:
 
 
 def text_of(client: SecretsManagerClient, secret_id: str) -> str:
-    """The text of a secret; empty when it holds none."""
-    return client.get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT").get("SecretString", "")
+    """The text of a secret; empty if the secret is bytes."""
+    return client.get_secret_value(SecretId=secret_id).get("SecretString", "")
 
 
 class CachedKeyRingStore:
@@ -184,7 +184,7 @@ class CachedKeyRingStore:
 
 def dump_key_ring(ring: KeyRing) -> str:
     """A ring as the JSON text that the secret holds."""
-    return json.dumps({"v": 1, **asdict(ring)}, separators=(",", ":"))
+    return json.dumps({"v": 1, **asdict(ring)})
 
 
 def load_key_ring(text: str) -> KeyRing | None:

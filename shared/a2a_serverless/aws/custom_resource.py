@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from a2a_serverless.adapters.invocations import Event, Handler
+    from a2a_serverless.http_client.transport import Transport
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +77,11 @@ def _custom_resource(
     return result
 
 
-def put_answer(url: str, body: bytes) -> None:
+def put_answer(url: str, body: bytes, transport: Transport | None = None) -> None:
     """PUTs the answer to the presigned URL of CloudFormation's request. Raises Unreachable."""
     from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
 
-    with over_urllib(ClientRequest(url, {"content-type": ""}, body, seconds=20, put=True)) as answer:
+    request = ClientRequest(url, {"content-type": ""}, body, seconds=20, put=True)
+    with (transport or over_urllib)(request) as answer:
         if answer.status != HTTPStatus.OK:
             raise Unreachable(urlsplit(url).netloc, f"HTTP {answer.status}")  # without the signature

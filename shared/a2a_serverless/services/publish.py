@@ -92,12 +92,12 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
     found = [
         name
         for name, document, _ in _documents(publisher)
-        if (said := _stored_content(publisher, name)) and said != _readable(document)
+        if _stored_content(publisher, name) not in (None, _readable(document))
     ]
     listed = _stored_content(publisher, JWKS)
-    named = listed.get("keys") if isinstance(listed, dict) else []
-    strange = not isinstance(named, list) or any(key not in keys for key in named)
-    return [*([JWKS] if strange else []), *found]
+    named = listed.get("keys") if isinstance(listed, dict) else None
+    is_known = isinstance(named, list) and all(key in keys for key in named)
+    return found if listed is None or is_known else [JWKS, *found]
 
 
 def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_card.AgentCard | None]]:
