@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
@@ -143,7 +143,7 @@ def test_a_stream_that_is_read_is_counted_until_it_ends_and_no_longer() -> None:
     assert len(seen) >= 2
 
 
-def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
+def test_a_stream_goes_on_when_its_lease_cannot_be_renewed(caplog: pytest.LogCaptureFixture) -> None:
     place = Place(streams=1)
     stream: Any = place.subscribe().stream
 
@@ -153,6 +153,8 @@ def test_a_stream_goes_on_when_its_lease_cannot_be_renewed() -> None:
     place.owners.fails = True
     assert place.world.play(read()) > 2 * 3  # the slot could not be given back, either
     assert place.open == (0, 0)  # and its lease is over
+    said = [(line.getMessage(), line.__dict__["error"]) for line in caplog.records]
+    assert set(said) == {("stream not renewed", "ConnectionError"), ("stream not released", "ConnectionError")}
 
 
 def test_a_renewal_that_comes_after_the_end_of_its_stream_counts_no_stream() -> None:
@@ -304,7 +306,8 @@ def test_the_owner_s_own_limit_is_told_before_the_deployment_s() -> None:
     assert place.subscribe().status == 429
 
 
-def test_many_who_come_at_once_are_never_more_than_the_limit() -> None:
+@pytest.mark.parametrize(("streams", "in_all", "owners_at_once"), [(50, 5, 4), (5, 50, 1)])
+def test_many_who_come_at_once_are_never_more_than_the_limit(streams: int, in_all: int, owners_at_once: int) -> None:
     class Together(MemoryOwnerStore):
         """Everybody has counted before anybody holds a stream."""
 
@@ -316,13 +319,13 @@ def test_many_who_come_at_once_are_never_more_than_the_limit() -> None:
 
     world = World([Asker().agent])
     owners = Together(world.clock.now)
-    quota = Quota(streams=50, streams_in_all=5)
+    quota = Quota(streams=streams, streams_in_all=in_all)
     limiter = RateLimiter(owners, world.table, world.clock, world.ids, quota, LIFE.max_life_ms)
 
     def opened(number: int) -> bool:
         try:
-            limiter.open_stream(Principal("tenant", f"owner-{number % 4}"), world.now + MINUTE_MS)
-        except Overloaded:
+            limiter.open_stream(Principal("tenant", f"owner-{number % owners_at_once}"), world.now + MINUTE_MS)
+        except (Overloaded, TooManyRequests):
             return False
         return True
 

@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.protocol.v1 import Artifact, Part
-from a2a_serverless.services.timeline import EVENTS
+from a2a_serverless.services.timeline import BYTES, EVENTS, PAGE
 from tests.contract.tasks import writer
 from tests.echo import Writer, agent_of
 from tests.handlers.test_deliveries import asked
@@ -67,6 +67,16 @@ def test_a_long_log_is_shown_from_its_beginning() -> None:
         world.table.append_chunk(writer(ME.key(task_id)), ArtifactEvent(n, n, str(n), artifact))
     found = json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
     assert (len(found["events"]), found["lastEvent"]) == (EVENTS, EVENTS + 9)
+
+
+def test_of_a_log_of_many_bytes_the_first_few_megabytes_are_shown() -> None:
+    world = World([Writer().agent])
+    task_id = world.send("hello").id
+    artifact = Artifact(artifact_id="a", parts=(Part(text="x" * (BYTES // 150)),))
+    for n in range(2, 4 * PAGE):
+        world.table.append_chunk(writer(ME.key(task_id)), ArtifactEvent(n, n, str(n), artifact))
+    found = json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
+    assert len(found["events"]) == 2 * PAGE
 
 
 @pytest.mark.parametrize("path", ["/echo/tasks/none/timeline", "/other/tasks/none/timeline"])

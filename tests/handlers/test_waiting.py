@@ -88,6 +88,12 @@ def test_a_blocking_send_waits_for_as_long_as_the_deployment_says_and_no_longer(
     assert 6_500 < answered(place, waiting(binding))[1] < 7_500
 
 
+def test_an_inline_agent_needs_no_worker() -> None:
+    place = inline(Slow(0, 1).agent)
+    place.world.busy = True  # no worker is free
+    assert state({"task": answered(place, waiting("1.0 REST"))[0]}) == "completed"
+
+
 @pytest.mark.parametrize("thinks", [0, 9])
 def test_an_inline_agent_whose_time_is_up_is_handed_over_and_repeats_no_step_that_it_has_taken(thinks: int) -> None:
     slow = Slow(thinks, 8)

@@ -122,7 +122,8 @@ AREAS: Final = {
             *("services/task_changes.py", "services/tasks.py", "services/timeline.py"),
         ),
         (
-            *("contract/test_sweeping.py", "handlers/test_callback.py", "handlers/test_co*.py"),
+            *("contract/test_sweeping.py", "engine/test_lazy_inline.py", "handlers/test_callback.py"),
+            *("handlers/test_chains.py", "handlers/test_co*.py"),
             *("handlers/test_following.py", "handlers/test_history.py", "handlers/test_limits.py"),
             *("handlers/test_operations.py", "handlers/test_pages.py"),
             *("handlers/test_stream_slots.py", "handlers/test_timeline.py", "handlers/test_uploads.py"),

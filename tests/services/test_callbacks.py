@@ -105,9 +105,9 @@ def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.Log
     with pytest.raises(TaskNotFound):
         waiting.tell(verifier=Nothing())
     assert waiting.woken == before
-    assert [(line.getMessage(), line.__dict__["reason"]) for line in caplog.records] == [
-        ("callback refused", "wrong-signature")
-    ]
+    (line,) = caplog.records
+    assert (line.getMessage(), line.__dict__["reason"]) == ("callback refused", "wrong-signature")
+    assert (line.__dict__["task"], line.__dict__["call"]) == (waiting.task.id, "write it")
 
 
 def test_the_question_whether_the_address_is_ours_is_answered_and_wakes_nobody() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from bisect import bisect_left
 from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import pytest
 
 from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.contents import StoredFile
-from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
+from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
@@ -35,9 +36,11 @@ from a2a_serverless.services.contents import (
     INLINE,
     KEPT,
     LARGEST_CHARACTER,
+    LINK,
     LINKS,
     PLAIN,
     READS,
+    SMALL,
     _Resolution,
     is_plain,
     resolve_contents,
@@ -72,6 +75,8 @@ class Scene:
 
 def test_what_fits_goes_inline_with_its_name_and_type() -> None:
     scene = Scene()
+    tiny = Part(url=scene.contents.store(KEY, b"a").address)
+    assert scene.one(tiny, 1) == Part(raw=base64.b64encode(b"a").decode())
     assert scene.one(scene.part, 9) == Part(
         raw=base64.b64encode(b"a picture").decode(), media_type="image/png", filename="boat.png"
     )
@@ -153,8 +158,8 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
 
 
 def test_without_a_store_everything_stays_as_it_is() -> None:
-    scene = Scene()
-    assert resolve_contents(None, ME, scene.artifact) is scene.artifact
+    task = novel("x").model_copy(update={"artifacts": (*novel("x").artifacts, Scene().artifact)})
+    assert [resolve_contents(None, ME, task, budget) is task for budget in (0, INLINE)] == [True, True]
 
 
 # ---- Texts that are too long for an answer
@@ -237,6 +242,49 @@ def test_a_text_that_is_no_longer_than_a_link_stays_a_text() -> None:
     assert resolve_contents(Scene().contents, ME, task, 1) == task
 
 
+LABELS: dict[str, Any] = {"filename": "\u5927" * 300, "media_type": f"text/x-{'m' * 100}", "metadata": {"k": "v" * 500}}
+FITTING = {
+    "prose": Part(text="It was a dark night.\n" * 200),
+    "chinese": Part(text="\u5927\u6d77" * 2_000),
+    "quotes": Part(text='\\"' * 2_000),
+    "data": Part(data={"rows": [{"name": '"\u5927', "number": n} for n in range(500)]}),
+    "file": Part(raw=base64.b64encode(bytes(6_000)).decode()),
+    "labelled text": Part(text="x" * 4_000, **LABELS),
+    "labelled data": Part(data=["x" * 4_000], **LABELS),
+    "labelled file": Part(raw=base64.b64encode(bytes(6_000)).decode(), **LABELS),
+}
+
+
+def task_of(*parts: Part, task: Task | None = None) -> Task:
+    return (task or novel("x")).model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=parts),)})
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("part", FITTING.values(), ids=FITTING)
+def test_what_is_inline_takes_as_much_of_the_budget_as_of_the_answer(part: Part, chunks: int) -> None:
+    """A byte of the budget is a byte of a file: three of them are four in the answer, in base64."""
+    parts = [part] * chunks
+
+    def stays(budget: int) -> bool:
+        return resolve_contents(Scene().contents, ME, task_of(*parts), budget) == task_of(*parts)
+
+    most = bisect_left(range(INLINE), x=True, lo=1, key=stays)
+    longer = len(json.dumps(task_of(*parts).json_bytes().decode())) - len(json.dumps(task_of().json_bytes().decode()))
+    assert abs(most - longer * 3 / 4) <= chunks * (PART_BYTES + 12)
+
+
+def test_an_address_with_a_long_name_takes_room_for_its_name() -> None:
+    """There is room for so many links; then for some addresses; and what is left out after that is counted."""
+    for filename, size in ((None, LINK), ("x" * 1_000, LINK + 750)):
+        parts = [
+            Part(url=StoredFile("uploads", f"{n:064x}", INLINE + 1).address, filename=filename) for n in range(LINKS)
+        ]
+        told = resolve_contents(Scene().contents, ME, task_of(*parts), 1).artifacts[0].parts
+        links = [part for part in told if str(part.value).startswith("https://")]
+        assert SMALL // (size + 20) <= len(links) <= SMALL // size
+        assert str(told[-1].value).endswith(ADVICE)
+
+
 def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
     task = novel("x", chunks=300)
     assert resolve_contents(Scene().contents, ME, task, INLINE) == task
@@ -248,6 +296,7 @@ def test_an_answer_that_is_plain_is_not_changed(size: int) -> None:
     texts = tuple(Part(text="\U0001f600" * 200, metadata={"n": n}) for n in range(size))
     task = novel("x").model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=texts),)})
     assert is_plain(task, INLINE)
+    assert [resolve_contents(Scene().contents, ME, task, budget) is task for budget in (0, INLINE)] == [True, True]
     assert _Resolution(Scene().contents, ME, INLINE, limited=True).show(task) == task
 
 
@@ -268,6 +317,18 @@ def test_an_answer_that_names_a_file_or_is_long_is_not_plain() -> None:
 def test_streams_and_webhooks_tell_every_text() -> None:
     scene, task = Scene(), novel("x")
     assert resolve_contents(scene.contents, ME, task) == task
+    named = task.model_copy(update={"artifacts": (*task.artifacts, scene.artifact)})
+    told = resolve_contents(scene.contents, ME, named)
+    assert told.artifacts[0] == task.artifacts[0]
+    assert str(told.artifacts[1].parts[1].value).startswith("https://")
+
+
+def test_a_message_that_belongs_to_no_task_is_told_whole_because_nothing_can_be_stored_with_a_task() -> None:
+    scene, text = Scene(), Part(text="x" * 100_000)
+    message = Message(message_id="m", role=Role.AGENT, parts=(text, scene.part, *[text] * 60))
+    told = resolve_contents(scene.contents, ME, message, 1).parts
+    assert (told[0], told[2:]) == (text, message.parts[2:])
+    assert str(told[1].value).startswith("https://")
 
 
 def test_the_tasks_of_a_list_share_the_room() -> None:
@@ -322,7 +383,11 @@ def test_no_kind_of_part_makes_a_page_longer_than_the_platform_takes(part: Part)
 @pytest.mark.parametrize(
     ("part", "media_type", "content"),
     [
-        (Part(data={"a": "\u5927" * 2_000}), "application/json", json.dumps({"a": "\u5927" * 2_000})),
+        (
+            Part(data={"a": "\u5927" * 2_000}),
+            "application/json",
+            json.dumps({"a": "\u5927" * 2_000}, ensure_ascii=False),
+        ),
         (Part(data=["x" * 3_000], media_type="text/x-list"), "text/x-list", json.dumps(["x" * 3_000])),
         (Part(raw=base64.b64encode(b"x" * 3_000).decode(), media_type="image/png"), "image/png", "x" * 3_000),
     ],
@@ -335,6 +400,7 @@ def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_ty
     (stored,) = [kept for name, kept in scene.blobs.content.items() if str(linked.value).find(name) > 0]
     same = json.loads(stored) == json.loads(content) if part.kind == "data" else stored == content.encode()
     assert same
+    assert len(stored) <= len(content.encode())
 
 
 @pytest.mark.parametrize("kind", ["data", "raw"])
@@ -376,8 +442,8 @@ def addresses(size: int) -> list[Part]:
 def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size: int) -> None:
     blobs, page = Counted(), page_of(*addresses(size), tasks=tasks)
     answer = resolve_contents(BlobContentStore(blobs), ME, page, INLINE)
-    assert blobs.calls["get"] <= READS
-    assert blobs.calls["link"] <= LINKS
+    assert blobs.calls["get"] == (READS if size else 0)
+    assert 0 < blobs.calls["link"] <= LINKS
     assert len(answer.json_bytes()) < PLATFORM
 
 

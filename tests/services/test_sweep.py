@@ -311,10 +311,14 @@ def test_a_sweep_goes_on_until_everything_due_is_looked_at_for_a_read_and_a_writ
     assert crowd.noted.calls == []
 
 
-def test_a_sweep_whose_time_ends_leaves_the_rest_to_the_next_and_no_shard_behind() -> None:
+def test_a_sweep_whose_time_ends_leaves_the_rest_to_the_next_and_no_shard_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     crowd = Crowd(4 * SHARDS * BATCH)
     left = iter([HOUR_MS] * SHARDS + [MARGIN_MS - 1])
     assert crowd.sweep(lambda: next(left)) == SHARDS * BATCH
+    (line,) = caplog.records
+    assert (line.getMessage(), line.__dict__["count"]) == ("time is over, the next sweep goes on", SHARDS * BATCH)
     shards = Counter(keys.shard(ME.key(task)) for task in crowd.enqueued)
     assert shards == dict.fromkeys(range(SHARDS), BATCH)
     crowd.sweep()
@@ -414,6 +418,74 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     assert looks == [60, 120, 180]
 
 
+@pytest.mark.parametrize("left_ms", [1, 2_001, 60_000, heads.DELAY_LIMIT_MS])
+def test_a_task_that_waits_for_no_longer_than_a_queue_can_is_enqueued_for_the_end_of_its_wait(left_ms: int) -> None:
+    scene = Scene()
+    scene.take()
+    now = scene.world.now + GRACE_MS
+    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=scene.world.now, wake_at=now + left_ms)
+    assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now))
+    assert scene.sweep(GRACE_MS) == []
+    assert scene.world.queue.waiting == [(now + -(-left_ms // 1000) * 1000, WorkMessage(scene.key))]
+    assert (scene.head.due_at, scene.head.rings) == (now + left_ms + GRACE_MS, 0)
+    scene.world.now += left_ms
+    assert scene.sweep() == [], "the message is under way"
+
+
+def test_a_task_whose_wait_is_over_is_enqueued_at_once() -> None:
+    scene = Scene()
+    scene.take()
+    now = scene.world.now
+    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=now, wake_at=now + MINUTE_MS)
+    assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now + MINUTE_MS))
+    assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)]
+    assert scene.head.due_at == now + 2 * MINUTE_MS
+
+
+# ---- How late deliveries are
+
+
+def lateness(scene: Scene) -> float:
+    """What a sweep records, in seconds."""
+    metrics = MemoryMetrics()
+    sweep(replace(scene.world.sweeper, metrics=metrics))
+    assert metrics.counted == [("Sweeps", {})]
+    (late,) = [value for name, value, _ in metrics.measured if name == "OldestDueDelivery"]
+    assert "ItemsPostponed" not in {name for name, _, _ in metrics.measured}
+    return late
+
+
+def test_a_delivery_is_late_by_the_seconds_since_its_task_ended() -> None:
+    scene = Scene(webhook=True)
+    assert lateness(scene) == 0, "nothing is due"
+    scene.world.now += GRACE_MS
+    assert lateness(scene) == 0, "the task goes on"
+    scene.run()
+    ended = scene.head.status_at
+    scene.world.now = ended + 999_999
+    assert lateness(scene) == 999
+
+
+def test_a_delivery_that_waits_for_its_next_attempt_is_late_by_the_seconds_since_then() -> None:
+    scene = Scene(webhook=True)
+    scene.run()
+    scene.world.receiver.answers = lambda _: Outcome(status=500)
+    scene.world.answer(DeliveryMessage(scene.key, "hook"))
+    cursor = scene.world.table.get_cursor(scene.key, "hook")
+    assert scene.head.status_at < cursor.next_at < cursor.due_at
+    scene.world.now = cursor.next_at
+    assert lateness(scene) == 0
+    scene.world.now = cursor.next_at + 999_999
+    assert lateness(scene) == 999
+
+
+def test_the_end_of_a_life_is_counted() -> None:
+    scene, metrics = Scene(), MemoryMetrics()
+    scene.world.now += LIFE.max_life_ms
+    sweep(replace(scene.world.sweeper, metrics=metrics))
+    assert metrics.counted == [("TaskStates", {"state": "failed", "task": scene.key.task}), ("Sweeps", {})]
+
+
 # ---- What cannot be looked at
 
 
@@ -447,6 +519,8 @@ def test_items_that_cannot_be_read_keep_nobody_waiting_and_the_sweep_ends_well(
     assert [name for name, _ in metrics.counted] == ["Sweeps"]
     told = [record for record in caplog.records if record.getMessage() == "not swept, postponed"]
     assert len(told) == min(unread, FAILURES)
+    assert {(line.__dict__["error"], line.__dict__["config"]) for line in told} == {("RuntimeError", None)}
+    assert {line.__dict__["task"] for line in told} <= newer.unread
 
 
 def test_an_item_that_cannot_be_read_is_met_ever_less_often_and_at_once_when_it_can() -> None:
@@ -478,3 +552,18 @@ def test_a_store_that_refuses_everything_fails_the_sweep_after_a_few_tries() -> 
     with pytest.raises(ConnectionError):
         crowd.sweep(log=down)
     assert len(down.asked) <= BATCH
+
+
+def test_a_store_that_refuses_one_write_fails_the_sweep_after_all_else_is_done() -> None:
+    crowd = Crowd(300)
+
+    class Down(Newer):
+        def postpone(self, due: DueItem, now: int) -> None:
+            del due, now
+            raise ConnectionError
+
+    down, metrics = Down(crowd, 1), MemoryMetrics()
+    with pytest.raises(ConnectionError):
+        crowd.sweep(log=down, metrics=metrics)
+    assert sorted(crowd.enqueued) == sorted(key.task for key in crowd.keys[1:])
+    assert metrics.counted == [("Sweeps", {})]

@@ -17,21 +17,24 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.protocol.v1 import (
+    GetTaskRequest,
     Message,
     Part,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
+    SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
     TaskState,
     TaskStatus,
 )
 from a2a_serverless.services import webhooks
+from a2a_serverless.services.operations import open_stream, run_operation
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryMetrics, MemoryTable
 from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import NoFaults
 from tests.simulated import Killed
@@ -414,6 +417,52 @@ def test_a_cancel_ends_a_task_that_nobody_runs_yet() -> None:
     )
     world.settle()
     assert world.get(task.id) == canceled
+
+
+def test_each_change_by_a_client_carries_its_own_trace_to_the_webhook() -> None:
+    world = world_of(Asker())
+    traces = {name: f"00-{digit * 32}-{digit * 16}-01" for name, digit in (("sent", "a"), ("again", "b"), ("end", "c"))}
+    world.trace = traces["sent"]
+    task = world.send("hello")
+    world.settle()
+    world.trace = traces["again"]
+    world.sent(said("blue", "m-2", task_id=task.id))
+    world.settle()
+    world.trace = traces["end"]
+    other = world.send("hello")
+    world.cancel(other.id)
+    world.settle()
+    seen = [post.headers["traceparent"][3:35] for post in world.receiver.posts]
+    assert list(dict.fromkeys(seen)) == ["a" * 32, "b" * 32, "c" * 32]
+    world.trace = ""
+    waits = world.send("hello")
+    world.settle()
+    assert "traceparent" not in world.receiver.posts[-1].headers
+    world.trace = traces["end"]
+    world.cancel(waits.id)
+    world.settle()
+    assert world.receiver.posts[-1].headers["traceparent"][3:35] == "c" * 32
+
+
+def test_what_clients_do_to_tasks_is_counted() -> None:
+    world, metrics = world_of(), MemoryMetrics()
+    world.service = world.service._replace(metrics=metrics)
+    task = sent(world, said())
+    assert sent(world, said()) == task, "a repeated message counts once"
+    world.cancel(task.id)
+    assert metrics.counted == [
+        ("TaskStates", {"state": "submitted", "task": task.id}),
+        ("TaskStates", {"state": "canceled", "task": task.id}),
+    ]
+
+
+def test_what_is_no_operation_of_a_client_is_refused() -> None:
+    world = world_of()
+    context, agent = RequestContext(ME, "echo", "1.0"), world.engine.agents["echo"]
+    with pytest.raises(UnsupportedOperation):
+        run_operation(world.service, context, agent, SubscribeToTaskRequest(id="task"))
+    with pytest.raises(UnsupportedOperation):
+        open_stream(world.service, context, agent, GetTaskRequest(id="task"), None, world.now, frozenset())
 
 
 def test_a_task_that_has_ended_cannot_be_canceled() -> None:

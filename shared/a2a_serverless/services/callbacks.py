@@ -116,7 +116,6 @@ def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskSer
 
 def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
     """The head that has the called agent's task canceled; None if there is nothing to cancel."""
-    known = call.expected.task or incoming.task_id
-    if call.done or not known or incoming.task_id is None or incoming.state in TERMINAL:
+    if call.done or not incoming.task_id or incoming.state in TERMINAL:
         return None
     return mark_orphan(head, now=service.clock.now())

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.contents import SCHEME, ContentNotFound, file_of
 from a2a_serverless.domain.events import PART_BYTES, part_bytes
+from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import (
     Artifact,
     ListTasksResponse,
@@ -127,10 +128,7 @@ class _Resolution:
         return message.model_copy(update={"parts": self._parts((part,) for part in message.parts)})
 
     def _artifact(self, artifact: Artifact) -> Artifact:
-        """Consecutive chunks of text count as one text (``Artifact.text``)."""
-        runs = (tuple(run) for _, run in groupby(artifact.parts, key=_without_text))
-        apart = (one for run in runs for one in ([run] if run[0].kind == "text" else zip(run, strict=True)))
-        return artifact.model_copy(update={"parts": self._parts(apart)})
+        return artifact.model_copy(update={"parts": self._parts(_runs(artifact.parts))})
 
     def _parts(self, runs: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
         told: list[Part] = []
@@ -147,11 +145,14 @@ class _Resolution:
 
     def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """Returns the parts for a run (one text, or one part of another kind); none if it is omitted."""
-        return self._named(run[0]) if run[0].kind == "url" else self._own(run)
+        part, *_ = run
+        return self._named(part) if part.kind == "url" else self._own(run)
 
     def _own(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """Content of the log: inline, or stored as a file and linked."""
-        size = _size_in_answer(run) if self._is_bounded else 0
+        if not self._is_bounded:
+            return run
+        size = _size_in_answer(*run)
         if size <= SHORT:
             return run if self._has_room(size) else ()
         if size > self.left:
@@ -160,18 +161,18 @@ class _Resolution:
         return run
 
     def _linked(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
-        part = run[0]
+        part, *_ = run
         if not self.keeps or not self._may_link(part):
             return ()
         self.keeps -= 1
-        kept = self.contents.store(self.principal.key(self.task), _content(run))
+        kept = self.contents.store(self.principal.key(self.task), _content(*run))
         part = part.with_content(url=kept.address, media_type=part.media_type or _TYPES[part.kind])
         return (part.with_content(url=self.contents.presign_get(self.principal, kept, part)),)
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
         if content is None:
-            return (part,) if self._has_room(_size_in_answer((part,))) else ()
+            return (part,) if self._has_room(_size_in_answer(part)) else ()
         if 0 < content.size <= self.left and self.reads:
             self.reads -= 1
             try:
@@ -183,7 +184,7 @@ class _Resolution:
                 return (part.with_content(raw=value),)
         if self._may_link(part):
             return (part.with_content(url=self.contents.presign_get(self.principal, content, part)),)
-        return (part,) if self._has_room(_size_in_answer((part,))) else ()
+        return (part,) if self._has_room(_size_in_answer(part)) else ()
 
     @property
     def _is_bounded(self) -> bool:
@@ -218,13 +219,23 @@ def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
     return (Part(text=said, media_type=PLAIN),)
 
 
-def _content(run: Sequence[Part]) -> bytes:
+def _content(*run: Part) -> bytes:
     """The content of a run, as the bytes of a file."""
-    if run[0].kind == "raw":
-        return base64.b64decode(str(run[0].value))
-    if run[0].kind == "data":
-        return json.dumps(run[0].value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-    return "".join(str(part.value) for part in run).encode(errors="replace")
+    part, *_ = run
+    if part.kind == "raw":
+        return base64.b64decode(str(part.value))
+    if part.kind == "data":
+        return dumps(part.value)  # type: ignore[arg-type]
+    return "".join(str(one.value) for one in run).encode()
+
+
+def _runs(parts: Iterable[Part]) -> Iterator[tuple[Part, ...]]:
+    """Consecutive chunks of text count as one text (``Artifact.text``); every other part is a run of its own."""
+    for first, run in groupby(parts, key=_without_text):
+        if first.kind == "text":
+            yield tuple(run)
+        else:
+            yield from ((part,) for part in run)
 
 
 def _without_text(part: Part) -> Part:
@@ -232,19 +243,20 @@ def _without_text(part: Part) -> Part:
     return part.with_content(text="") if part.kind == "text" else part
 
 
-def _size_in_answer(run: Sequence[Part]) -> int:
+def _size_in_answer(*run: Part) -> int:
     """The size of a run in the answer, given as the size (bytes) of a file that would take as much.
 
     A file is sent in base64. Everything else is sent in JSON, which the function encodes as ASCII JSON once more for
     API Gateway.
     """
-    if run[0].kind == "raw":
-        return len(str(run[0].value)) * 3 // 4 + _size_of_description(run[0])
-    bodies = (json.dumps(part.value, ensure_ascii=False) for part in run)
-    return sum(len(json.dumps(body)) + PART_BYTES for body in bodies) * 3 // 4 + _size_of_description(run[0])
+    part, *_ = run
+    if part.kind == "raw":
+        return len(str(part.value)) * 3 // 4 + _size_of_description(part)
+    bodies = (json.dumps(dumps(one.value).decode()) for one in run)  # type: ignore[arg-type]
+    return sum(len(body) + PART_BYTES for body in bodies) * 3 // 4 + len(run) * _size_of_description(part)
 
 
 def _size_of_description(part: Part) -> int:
     """The size of a part's filename, media type and metadata, in the unit of ``_size_in_answer``."""
-    said = part.filename or "", part.media_type or "", part.metadata or ""
-    return len(json.dumps(json.dumps(said, ensure_ascii=False))) * 3 // 4 if any(said) else 0
+    said = [part.filename, part.media_type, part.metadata]
+    return len(json.dumps(dumps(said).decode())) * 3 // 4 if any(said) else 0

@@ -68,7 +68,6 @@ class StreamSlot:
         self._principal = principal
         self._name = name
         self._until = until
-        self._renew_at = 0
         self._released = False
         self._lock = Lock()
 
@@ -215,7 +214,7 @@ class RateLimiter:
         now, known, most = self._clock.now(), self._owners.get_unfinished(principal), self._quota.tasks
         if known and now - known.at < COUNT_AGAIN_MS and len(known.tasks) >= most:
             return len(known.tasks)
-        oldest = max(0, now - self._max_life_ms - LAG_MS)
+        oldest = now - self._max_life_ms - LAG_MS
         tasks, more = set[str](), True
         if known:
             tasks, more = self._changed(principal, set(known.tasks), max(oldest, known.at - LAG_MS)), known.more
