@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from threading import Barrier
+from threading import Barrier, current_thread
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.model import TaskKey
@@ -21,14 +23,27 @@ def batch(*tasks: str) -> dict[str, Any]:
     return {"Records": [{"messageId": message.key.task, "body": json.dumps(to_json(message))} for message in queues]}
 
 
-def test_messages_of_a_batch_are_answered_at_the_same_time() -> None:
-    meeting = Barrier(3)
+@pytest.mark.parametrize("tasks", ["ab", "abc"])
+def test_messages_of_a_batch_are_answered_at_the_same_time(tasks: str) -> None:
+    meeting = Barrier(len(tasks))
 
     def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
-        meeting.wait()
+        meeting.wait(60)
         return DeliveryOutcome.CAUGHT_UP
 
-    assert make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b", "c"), Context()) == {"batchItemFailures": []}
+    handler = make_queue_handler(DeliveryMessage, answer, len(tasks))
+    assert handler(batch(*tasks), Context()) == {"batchItemFailures": []}
+
+
+def test_a_message_that_is_answered_by_itself_is_answered_in_the_thread_of_the_invocation() -> None:
+    threads = []
+
+    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+        threads.append(current_thread())
+        return DeliveryOutcome.CAUGHT_UP
+
+    make_queue_handler(DeliveryMessage, answer)(batch("a", "b"), Context())
+    assert threads == [current_thread()] * 2
 
 
 def test_when_all_messages_of_a_batch_fail_each_is_reported_back_and_the_function_has_not_failed() -> None:

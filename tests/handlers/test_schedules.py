@@ -98,8 +98,9 @@ def test_an_unknown_command_is_refused_with_the_list_of_those_that_there_are(com
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_deployment_is_answered_with_its_first_keys(kind: str) -> None:
     rotator = Rotator()
-    rotator.handle(request(kind))
+    told = rotator.handle(request(kind))
     answer = IDS | {"Status": "SUCCESS", "Data": {"current": "key-1", "kid": None}, "PhysicalResourceId": "key-ring"}
+    assert told == {"Status": "SUCCESS", "Data": answer["Data"]}
     assert (rotator.done, rotator.answers) == (["ensure"], [(URL, answer)])
 
 

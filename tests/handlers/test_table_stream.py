@@ -62,6 +62,10 @@ def test_a_batch_that_could_not_be_relayed_comes_again_from_its_first_record() -
     assert handled(Relay(OSError("queue is down")), *GOOD) == {"batchItemFailures": [{"itemIdentifier": "100"}]}
 
 
+def test_a_batch_of_one_record_that_could_not_be_relayed_comes_again_and_the_function_has_not_failed() -> None:
+    assert handled(Relay(OSError("queue is down")), GOOD[0]) == {"batchItemFailures": [{"itemIdentifier": "100"}]}
+
+
 STRAYS: dict[str, Any] = {
     "another partition": record("SENT#tenant/owner"),
     "a partition that is no text": record(7),

@@ -54,7 +54,7 @@ class SqsQueues:
 
 
 def _body(message: QueueMessage) -> str:
-    return json.dumps(to_json(message), separators=(",", ":"))
+    return json.dumps(to_json(message))
 
 
 def group_of(key: TaskKey) -> str:

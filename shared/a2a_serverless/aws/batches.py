@@ -98,7 +98,8 @@ def _read_message(kind: type[M], record: SQSRecord) -> M | None:
         ids = {"message_id": record.get("messageId"), "reason": type(error).__name__}
         logger.warning("invalid queue message discarded", extra=ids)
         return None
-    return message
+    else:
+        return message
 
 
 def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) -> None:
@@ -108,7 +109,8 @@ def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) 
     except Exception as error:  # noqa: BLE001 - SQS delivers the message again
         logger.error("queue message failed", extra=safe_error_fields(error) | ids)
         raise NotAnswered from None
-    logger.info("queue message handled", extra=ids | {"outcome": ending.value})
+    else:
+        logger.info("queue message handled", extra=ids | {"outcome": ending.value})
 
 
 def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Callable[[str], TaskKey]) -> Handler:

@@ -81,7 +81,7 @@ def put_answer(url: str, body: bytes, transport: Transport | None = None) -> Non
     """PUTs the answer to the presigned URL of CloudFormation's request. Raises Unreachable."""
     from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
 
-    request = ClientRequest(url, {"content-type": ""}, body, seconds=20, put=True)
+    request = ClientRequest(url, {"content-type": ""}, body, put=True)
     with (transport or over_urllib)(request) as answer:
         if answer.status != HTTPStatus.OK:
             raise Unreachable(urlsplit(url).netloc, f"HTTP {answer.status}")  # without the signature
