@@ -44,6 +44,7 @@ def verified(card: dict[str, Any], keys: dict[str, Any]) -> int:
     for one in card["signatures"]:
         token = f"{one['protected']}.{carried}.{one['signature']}"
         header = json.loads(base64.urlsafe_b64decode(one["protected"] + "=="))
+        assert header["jku"] == "http://127.0.0.1:1/.well-known/jwks.json"
         try:
             PyJWS().decode(token, PyJWK(keys[header["kid"]]).key, algorithms=["ES256"])
         except InvalidSignatureError:

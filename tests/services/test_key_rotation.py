@@ -442,7 +442,7 @@ def test_two_rotators_at_once_and_a_death_let_no_key_sign_before_everybody_has_i
 
 @pytest.mark.parametrize("number", range(1, calls_of("rotate") + 1))
 def test_a_revocation_is_not_undone_by_a_rotation_at_the_same_time(number: int) -> None:
-    shop = Shop()
+    shop = Shop(agents=())
     ensure_ring(shop.rotation)
     shop.clock.ms += DAY
     other = shop.rotation

@@ -83,9 +83,8 @@ def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, 
 
 def revoke(ring: KeyRing, kid: str, fresh: SigningKey, *, now: int) -> KeyRing:
     """Removes a key at once (in an emergency). If it is the current one, the next one becomes current at once."""
-    previous = tuple(old for old in ring.previous if old.kid != kid)
     if kid == ring.current.kid:
-        return KeyRing(ring.next, fresh, previous, promoted_at=now)
+        return KeyRing(ring.next, fresh, ring.previous, promoted_at=now)
     if kid == ring.next.kid:
-        return replace(ring, next=fresh, previous=previous)
-    return replace(ring, previous=previous)
+        return replace(ring, next=fresh)
+    return replace(ring, previous=tuple(old for old in ring.previous if old.kid != kid))
