@@ -36,6 +36,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 NOW = 1_790_000_000_000
 MANY = settings(deadline=None, max_examples=200)
 CURSOR = Cursor("hook", "first", position=4, lease_until=NOW + 9_000, lease_no=3, holder="me")
+HELD = replace(CURSOR, unanswered=3, redriven_at=NOW - 1)
 KEY = TaskKey("tenant", "owner", "task")
 CONFIG = PushConfig("hook", "https://hooks.example.com/a?b=c", "1.0", "first", NOW)
 
@@ -91,7 +92,7 @@ def test_tries_are_made_at_the_times_of_the_schedule_and_then_no_more() -> None:
 
 def test_a_failure_frees_the_cursor_and_leaves_it_where_it_was() -> None:
     at = NOW + 5_000
-    assert record_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
+    assert record_failure(HELD, Verdict.RETRY, None, now=NOW, chance=0.0) == replace(
         CURSOR, attempt=1, next_at=at, due_at=at + DUE_SLACK_MS, lease_until=0, failing_since=NOW
     )
 
@@ -105,7 +106,7 @@ def test_failures_in_a_row_have_one_beginning_and_a_success_ends_them() -> None:
 def test_a_host_that_is_left_alone_costs_no_attempt() -> None:
     after = postpone(replace(CURSOR, attempt=3), NOW + 30_000, 3, now=NOW, chance=0.5)
     assert (after.attempt, after.next_at, after.due_at) == (3, NOW + 33_000, NOW + 33_000 + DUE_SLACK_MS)
-    assert (after.lease_until, after.failing_since) == (0, NOW)
+    assert (after.lease_until, after.failing_since, after.unanswered) == (0, NOW, 3)
 
 
 def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() -> None:
@@ -117,7 +118,7 @@ def test_a_host_that_is_left_alone_for_longer_than_all_tries_take_is_given_up() 
 
 @pytest.mark.parametrize("state", [CursorState.EXHAUSTED, CursorState.GONE, CursorState.PAUSED])
 def test_a_redriven_cursor_begins_anew_where_it_stood(state: CursorState) -> None:
-    ended = replace(CURSOR, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
+    ended = replace(HELD, position=7, attempt=12, failing_since=NOW, next_at=NOW, state=state)
     again = redrive(ended, now=NOW + 1)
     assert again == replace(CURSOR, position=7, due_at=NOW + 1 + DUE_SLACK_MS, redriven_at=NOW + 1)
 
@@ -187,16 +188,41 @@ def test_what_is_given_up_says_since_when() -> None:
 
 
 def test_a_success_moves_the_cursor_forgets_the_failures_and_keeps_the_lease() -> None:
-    failing = replace(CURSOR, attempt=3, next_at=NOW - 1, due_at=NOW)
+    failing = replace(HELD, attempt=3, next_at=NOW - 1, due_at=NOW, failing_since=NOW - 9)
     assert delivery.record_success(failing, 6, now=NOW) == replace(
         CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.CURSOR_LEASE_MS
     )
 
 
 def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
-    claimed = delivery.claim_lease(CURSOR, "other", now=NOW)
+    claimed = delivery.claim_lease(HELD, "other", now=NOW)
     assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.CURSOR_LEASE_MS)
     assert delivery.release_lease(claimed) == replace(claimed, lease_until=0)
+    later = NOW + 5_000
+    assert delivery.renew_lease(claimed, now=later) == replace(claimed, lease_until=later + delivery.CURSOR_LEASE_MS)
+
+
+def test_rule_08_a_post_begins_only_if_the_lease_lasts_for_it_and_for_clocks_that_differ() -> None:
+    until = NOW + delivery.POST_DEADLINE_MS + delivery.CLOCK_SKEW_MS
+    assert delivery.covers_attempt(replace(CURSOR, lease_until=until), NOW)
+    assert not delivery.covers_attempt(replace(CURSOR, lease_until=until - 1), NOW)
+
+
+def test_rule_08_a_replacement_takes_over_a_lease_that_lasts() -> None:
+    first = Cursor("hook", "second")
+    taken = replace(first, lease_until=CURSOR.lease_until, lease_no=3, holder="me")
+    assert delivery.replace_cursor(CURSOR, first, now=CURSOR.lease_until - 1) == taken
+    assert delivery.replace_cursor(CURSOR, first, now=CURSOR.lease_until) == first
+    assert delivery.replace_cursor(None, first, now=NOW) == first
+    assert delivery.same_lease(taken, CURSOR)
+    for other in ({"lease_no": 4}, {"holder": "you"}, {"lease_until": NOW}):
+        assert not delivery.same_lease(taken, replace(CURSOR, **other))  # type: ignore[arg-type]
+
+
+def test_a_redriven_cursor_may_try_a_silent_host_for_two_minutes() -> None:
+    assert delivery.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + delivery.REDRIVE_MS - 1)
+    assert not delivery.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + delivery.REDRIVE_MS)
+    assert not delivery.passes_breaker(CURSOR, NOW)
 
 
 @pytest.mark.requirement(75)
@@ -284,6 +310,9 @@ def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
 def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
     fresh = Cursor("hook", "first", start=3)
     assert find_next(fresh, [status(1), status(2), status(3), status(4)]) == NextNotification(3, None)
+    assert find_next(replace(fresh, position=1), [status(2, message=SAID)]) == NextNotification(
+        2, status(2, message=SAID)
+    )
 
 
 def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
@@ -310,6 +339,7 @@ def test_a_snapshot_stands_for_a_long_backlog_and_for_no_short_one() -> None:
     assert snapshot_for_backlog(BEHIND, CHUNKS) == NextNotification(HERE, None)
     assert snapshot_for_backlog(BEHIND, CHUNKS[:-1]) is None
     assert snapshot_for_backlog(BEHIND, []) is None
+    assert snapshot_for_backlog(replace(BEHIND, position=1), CHUNKS) == NextNotification(HERE, None)
 
 
 def test_the_first_notification_is_as_of_the_registration_also_with_a_long_backlog() -> None:

@@ -56,6 +56,22 @@ def test_light_shares_are_always_admitted_and_a_share_that_grows_heavy_counts_wh
             heavy.take(90)
 
 
+def test_the_budget_is_used_to_its_last_byte_and_no_further() -> None:
+    budget, clock = MemoryBudget(total=100, light=10), Clock()
+    with budget.share(clock) as one, budget.share(clock) as two, budget.share(clock) as three:
+        assert one.take(60)
+        assert two.take(40)
+        assert three.take(10)
+        with pytest.raises(MemoryBusy):
+            three.take(1)
+        two.release()
+        assert three.take(1)
+        with pytest.raises(MemoryBusy):
+            two.take(30)
+        assert two.take(29)
+        assert (one.size, two.size, three.size) == (60, 29, 11)
+
+
 def test_a_share_larger_than_the_budget_is_admitted_alone() -> None:
     budget, clock = MemoryBudget(total=100, light=10), Clock()
     with budget.share(clock) as large:

@@ -14,6 +14,7 @@ from a2a_serverless.domain import delivery
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
@@ -21,7 +22,7 @@ from a2a_serverless.services.delivery_status import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
 from tests.together import Together
-from tests.world import HOOK, HOUR_MS, ME, World, configured, webhook
+from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -268,7 +269,11 @@ def test_an_owner_registers_so_many_webhooks_a_day_and_others_are_not_held_back(
         TaskPushNotificationConfig(url=HOOK),
         "1.0",
     )
-    world.now += 24 * HOUR_MS
+    world.now += -world.now % DAY_MS - 60_600
+    with pytest.raises(TooManyRequests) as refused:
+        add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="one-more"))
+    assert refused.value.retry_after_s == 61
+    world.now += 61_000
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="one-more"))
 
 

@@ -183,7 +183,7 @@ def _count_webhook(webhooks: Webhooks, key: TaskKey) -> None:
     day, since = divmod(webhooks.clock.now(), DAY_MS)
     if not webhooks.store.count_webhook(key, day, webhooks.per_day):
         text = f"You may register {webhooks.per_day} push notification configurations a day."
-        raise TooManyRequests(text, (DAY_MS - since) // 1000)
+        raise TooManyRequests(text, -(-(DAY_MS - since) // 1000))
 
 
 def _check_count(webhooks: Webhooks, key: TaskKey, config_id: str | None) -> None:
