@@ -1,13 +1,14 @@
-"""The artifact with an agent's answer, and what other agents have answered."""
+"""The parts of a message for a model, the artifact with an agent's answer, and what other agents have answered."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless import AgentCallFailed, Message, TaskState
 
 if TYPE_CHECKING:
-    from a2a_serverless import Artifact, Task, TaskContext
+    from a2a_serverless import Artifact, Part, Task, TaskContext
     from a2a_serverless.domain.model import Json
 
 ANSWER: Final = "answer"
@@ -43,6 +44,13 @@ class AnswerStream:
         self._append = True
 
 
+def text_in(part: Part) -> str | None:
+    """A text or a text file as it is, data as JSON; None for any other file."""
+    if part.kind == "data":
+        return json.dumps(part.value, ensure_ascii=False)
+    return part.text if part.text is not None else part.readable or None
+
+
 def is_yes(text: str) -> bool:
     """Whether a client's text approves."""
     return text.strip().rstrip(".!").lower() in _YES
@@ -55,8 +63,13 @@ def content_of(answer: Task | Message) -> Json:
     said = answer.status.message.text() if answer.status.message else ""
     if answer.status.state is not TaskState.COMPLETED:
         raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {said}")
-    contents: list[Json] = [data_or_text(artifact) for artifact in answer.artifacts]
-    return contents[0] if len(contents) == 1 else contents or said
+    match [data_or_text(artifact) for artifact in answer.artifacts]:
+        case []:
+            return said
+        case [content]:
+            return content
+        case contents:
+            return contents
 
 
 def data_or_text(said: Message | Artifact) -> Json:

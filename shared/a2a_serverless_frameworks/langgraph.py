@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections import Counter, defaultdict
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -45,7 +44,7 @@ from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
 from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, framework_task
-from a2a_serverless_frameworks.answers import AnswerStream, data_or_text
+from a2a_serverless_frameworks.answers import AnswerStream, data_or_text, text_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -137,10 +136,8 @@ async def _read_input(graph: Pregel[Any, Any, Any, Any], task: TaskContext) -> A
 
 async def _content(task: TaskContext, part: Part) -> dict[str, Any]:
     """A part as a content block of LangChain."""
-    if part.readable:
-        return {"type": "text", "text": part.readable}
-    if part.kind == "data":
-        return {"type": "text", "text": json.dumps(part.value, ensure_ascii=False)}
+    if (text := text_in(part)) is not None:
+        return {"type": "text", "text": text}
     media_type = part.media_type or "application/octet-stream"
     kind = media_type.partition("/")[0]
     data = base64.b64encode(await task.read_file(part)).decode()

@@ -14,7 +14,7 @@ import inspect
 import json
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast, get_args, get_origin
 
 from pydantic_ai import BinaryContent, ModelRetry, RunContext, Tool, ToolDenied
 from pydantic_ai.durable_exec import (
@@ -40,7 +40,7 @@ from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes, text_in
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
@@ -150,10 +150,8 @@ async def read_prompt(task: TaskContext) -> str | list[UserContent]:
 
 
 async def _user_content(task: TaskContext, part: Part) -> UserContent:
-    if part.readable:
-        return part.readable
-    if part.kind == "data":
-        return json.dumps(part.value, ensure_ascii=False)
+    if (text := text_in(part)) is not None:
+        return text
     return BinaryContent(await task.read_file(part), media_type=part.media_type or "application/octet-stream")
 
 
@@ -179,7 +177,7 @@ class _Durability(BaseDurabilityCapability[Any]):
     in_durable_context = True
 
     def get_durable_operation_backend(self) -> _Steps:
-        config = RoleBasedOperationConfig(model=True, event=True, capability=True, tool=True, resolve_tool=_in_step)
+        config = RoleBasedOperationConfig(model=None, event=None, capability=None, tool=None, resolve_tool=_config_of)
         return _Steps(namer=JournalOperationNamer(self.name), config=config)
 
     def get_default_run_id(self) -> str:
@@ -207,7 +205,7 @@ class _Durability(BaseDurabilityCapability[Any]):
     ) -> Any:  # noqa: ANN401 - what the tool returns
         """Gives each call of a tool that is no step a scope, so that calls at once may use the same names."""
         del ctx
-        if (tool_def.metadata or {}).get(IN_STEP) is not False:
+        if _is_step(tool_def):
             return await handler(args)
         with current_task().scope(fit_name(f"{call.tool_name}:{call.tool_call_id}")):
             return await handler(args)
@@ -223,8 +221,8 @@ class _Durability(BaseDurabilityCapability[Any]):
         return requests.build_results(approvals=approvals, calls=calls)
 
 
-class _Steps(CallableOperationBackend[bool]):
-    """Runs each operation as a step, under the framework's name and the id of the tool call.
+class _Steps(CallableOperationBackend[None]):
+    """Runs each operation as a step, under the framework's name and the id of the tool call. There are no options.
 
     Requests of all models have one name: where a fallback has answered, a later run finds its response at once.
     """
@@ -236,16 +234,15 @@ class _Steps(CallableOperationBackend[bool]):
         name: str,
         body: Callable[[], Awaitable[object]],
         cache_key: tuple[object, ...],
-        config: bool,
+        config: None,
     ) -> object:
         del config
         task = current_task()
-        context = next((key for key in cache_key if isinstance(key, RunContext)), None)
-        call_id = context and context.tool_call_id
         if not isinstance(operation_id, ModelRequestId):
-            tool = (context and context.tool_name) or "" if isinstance(operation_id, ToolsetCallToolId) else ""
-            step = f"{name}:{call_id}" if call_id else name
-            return await task.step(Step(fit_name(step), repeat=True, tool=tool), body)
+            call = next((key for key in cache_key if isinstance(key, RunContext) and key.tool_call_id), None)
+            tool = call.tool_name if call and isinstance(operation_id, ToolsetCallToolId) else None
+            step = f"{name}:{call.tool_call_id}" if call else name
+            return await task.step(Step(fit_name(step), repeat=True, tool=tool or ""), body)
 
         async def request() -> object:
             response = await body()
@@ -256,19 +253,22 @@ class _Steps(CallableOperationBackend[bool]):
         return await task.step(Step(fit_name(model), repeat=True), request)
 
 
-def _in_step(operation_id: DurableOperationId, tool: Any, name: str) -> bool:  # noqa: ANN401 - the framework's
+def _config_of(operation_id: DurableOperationId, tool: Any, name: str) -> Literal[False] | None:  # noqa: ANN401
+    """False for a tool that is no step."""
     del operation_id, name
-    return tool is None or (tool.tool_def.metadata or {}).get(IN_STEP) is not False
+    return None if tool is None or _is_step(tool.tool_def) else False
+
+
+def _is_step(tool: ToolDefinition) -> bool:
+    return (tool.metadata or {}).get(IN_STEP) is not False
 
 
 async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
-    used = {
-        name: amount for name, amount in (response.get("usage") or {}).items() if isinstance(amount, int) and amount
-    }
+    used = {name: amount for name, amount in response["usage"].items() if isinstance(amount, int) and amount}
     if "input_tokens" in used:  # the framework counts what was cached in
         cached = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
         used["input_tokens"] = max(0, used["input_tokens"] - cached)
-    await task.record_usage(str(response.get("model_name")), requests=1, **used)
+    await task.record_usage(str(response["model_name"]), requests=1, **used)
 
 
 async def _emit_text(ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEvent]) -> None:

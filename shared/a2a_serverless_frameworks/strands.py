@@ -22,7 +22,7 @@ from strands.types.session import decode_bytes_values, encode_bytes_values
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, text_in
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
@@ -109,10 +109,8 @@ async def read_prompt(task: TaskContext) -> list[Any]:
 
 
 async def _block(task: TaskContext, part: Part) -> dict[str, Any]:
-    if part.readable:
-        return {"text": part.readable}
-    if part.kind == "data":
-        return {"text": json.dumps(part.value, ensure_ascii=False)}
+    if (text := text_in(part)) is not None:
+        return {"text": text}
     kind, _, form = (part.media_type or "").partition("/")
     source = {"bytes": await task.read_file(part)}
     if kind == "image":

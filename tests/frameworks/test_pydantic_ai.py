@@ -14,15 +14,13 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="Pydantic AI is not installed here: make frameworks")
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry, RunContext, capabilities
-from pydantic_ai.exceptions import ModelHTTPError, UserError
-from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+from pydantic_ai import Agent, CallDeferred, ModelRetry, RunContext, capabilities
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RequestUsage
 
 from a2a_serverless import (
-    Artifact,
     Message,
     Part,
     StoredValue,
@@ -35,9 +33,8 @@ from a2a_serverless import (
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.protocol.v1 import Role, TaskState, TaskStatus
+from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless_frameworks.answers import content_of
 from a2a_serverless_frameworks.history import load_history, save_turn
 from a2a_serverless_frameworks.pydantic_ai import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
@@ -141,7 +138,13 @@ def talker(*turns: Sequence[Any], pause_s: float = 0, paid: list[int] | None = N
             else:
                 yield {place: DeltaToolCall(said[0], said[1], tool_call_id=said[2])}
 
-    return FunctionModel(stream_function=answer)
+    async def answer_at_once(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        said = [one async for one in answer(messages, info)]
+        calls = [call for one in said if isinstance(one, dict) for call in one.values()]
+        text = TextPart("".join(one for one in said if isinstance(one, str)))
+        return ModelResponse([text, *(ToolCallPart(one.name, one.json_args, one.tool_call_id) for one in calls)])
+
+    return FunctionModel(answer_at_once, stream_function=answer, model_name="fake")
 
 
 def test_the_card_is_that_of_the_agent() -> None:
@@ -150,35 +153,12 @@ def test_the_card_is_that_of_the_agent() -> None:
     assert [(skill.id, skill.description) for skill in made.skills] == [("shop", "Sells.")]
 
 
-def test_an_agent_that_cannot_be_durable_is_refused_at_once() -> None:
-    with pytest.raises(UserError, match="id"):
-        agent(Agent("test", name="shop", toolsets=[FunctionToolset([len])]))
-
-
 def test_usage_is_on_the_task() -> None:
     harness = AgentTestHarness(agent(Agent(talker(["Hello", "!"]), name="greeter"), history=0))
     metadata = harness.send("hi").task.metadata or {}
     usage: Any = metadata["a2a-serverless/usage"]
-    assert usage["function::answer"]["requests"] == 1
-    assert usage["function::answer"]["output_tokens"] > 0
-
-
-def test_cached_tokens_are_not_counted_among_the_input_tokens() -> None:
-    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        del messages, info
-        used = RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=10, output_tokens=5)
-        return ModelResponse([TextPart("Hello!")], usage=used)
-
-    greeter = agent(Agent(FunctionModel(answer), name="greeter"), history=0, streaming=False)
-    usage: Any = (AgentTestHarness(greeter).send("hi").task.metadata or {})["a2a-serverless/usage"]
-    (amounts,) = usage.values()
-    assert amounts == {
-        "requests": 1,
-        "input_tokens": 30,
-        "cache_read_tokens": 60,
-        "cache_write_tokens": 10,
-        "output_tokens": 5,
-    }
+    assert usage["fake"]["requests"] == 1
+    assert usage["fake"]["output_tokens"] > 0
 
 
 class Offer(BaseModel):
@@ -203,13 +183,6 @@ def test_an_output_that_a_validator_refuses_is_replaced() -> None:
         return said
 
     assert AgentTestHarness(agent(strict, history=0)).send("well?").text("answer") == "yes!"
-
-
-def test_an_answer_without_streaming_is_one_chunk() -> None:
-    harness = AgentTestHarness(
-        agent(Agent(TestModel(custom_output_text="ok"), name="quiet"), history=0, streaming=False)
-    )
-    assert harness.send("hi").text("answer") == "ok"
 
 
 def test_a_tool_that_raises_fails_the_task_and_its_client_reads_a_reference() -> None:
@@ -298,29 +271,6 @@ def test_two_approvals_are_two_questions_and_the_tools_run_once_each() -> None:
     assert 'delete({"path": "b"})' in again.said
     assert harness.send("no", task_id=asked.task.id).text("answer") == "Done."
     assert done == ["look", "a"]
-
-
-def test_a_denial_tells_the_model_why() -> None:
-    heard: list[Any] = []
-
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        del info
-        heard.extend(part.content for part in messages[-1].parts if isinstance(part, ToolReturnPart))
-        if heard:
-            yield "Kept."
-        else:
-            yield {0: DeltaToolCall("delete", "{}", tool_call_id="c1")}
-
-    guard = Agent(FunctionModel(stream_function=answer), name="guard")
-
-    @guard.tool_plain(requires_approval=True)
-    def delete() -> str:
-        return "deleted"
-
-    harness = AgentTestHarness(agent(guard, history=0))
-    asked = harness.send("delete")
-    assert harness.send("I need it.", task_id=asked.task.id).text("answer") == "Kept."
-    assert heard == ["I need it."]
 
 
 def test_an_external_tool_is_a_question_whose_answer_is_its_result() -> None:
@@ -520,12 +470,6 @@ def test_a_called_agent_that_fails_or_is_absent_is_a_retry_for_the_model() -> No
     assert AgentTestHarness(agent(caller), broken).send("go").text("answer") == "Without them."
     assert "The task of the other agent is failed: No paper." in str(heard)
     assert "no agent 'absent'" in str(heard)
-
-
-def test_a_called_agent_s_data_is_data_also_if_it_is_zero() -> None:
-    artifact = Artifact(artifact_id="a", parts=(Part(data=0),))
-    task = Task(id="t", context_id="c", status=TaskStatus(state=TaskState.COMPLETED), artifacts=(artifact,))
-    assert content_of(task) == 0
 
 
 def unreliable(ledger: Ledger) -> A2AAgent:
