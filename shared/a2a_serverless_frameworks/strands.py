@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
 from strands import ToolContext, tool
@@ -115,8 +115,8 @@ async def _block(task: TaskContext, part: Part) -> dict[str, Any]:
     source = {"bytes": await task.read_file(part)}
     if kind == "image":
         return {"image": {"format": form, "source": source}}
-    stem, _, suffix = (part.filename or f"file.{form}").rpartition(".")
-    return {"document": {"format": suffix, "name": stem, "source": source}}
+    stem, _, suffix = (part.filename or "file").rpartition(".")
+    return {"document": {"format": suffix if stem else form, "name": stem or suffix, "source": source}}
 
 
 def _without_files(message: Message) -> dict[str, Any]:
@@ -138,11 +138,7 @@ class _Bytes:
 
 
 class _Held(Exception):
-    """A tool has asked for an interrupt: the step has no result."""
-
-    def __init__(self, event: TypedEvent) -> None:
-        super().__init__()
-        self.event = event
+    """A tool has asked for an interrupt: the step has no result. The argument is the framework's event."""
 
 
 async def _call_model(
@@ -161,18 +157,16 @@ async def _call_model(
 
 
 async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
-    """Emits the text of a response; returns the event that ends it."""
-    answer, said, stop = AnswerStream(task), "", None
+    """Emits the text of a response; returns the event that ends it, the last one."""
+    answer, said = AnswerStream(task), ""
     async for event in events:
-        stop = event if isinstance(event, ModelStopReason) else stop
-        if stream and (text := _text_in(event)):
-            said += text
-            await answer.add(text)
-    if stop is None:
-        raise RuntimeError("the model's response has no end")
-    if said != _text_of(stop.message):  # a guardrail has replaced it
+        text = _text_in(event) if stream else ""
+        said += text
+        await answer.add(text)
+    stop = cast("ModelStopReason", event)
+    if stream and said != _text_of(stop.message):  # a guardrail has replaced it
         answer = AnswerStream(task)
-        await answer.add(_text_of(stop.message) if stream else "")
+        await answer.add(_text_of(stop.message))
     await answer.end(last=stop.stop_reason != "tool_use")
     return stop
 
@@ -191,19 +185,17 @@ async def _call_tool(
     task, use = current_task(), context.tool_use
 
     async def work() -> Any:  # noqa: ANN401 - the framework's
-        async for event in next_fn(context):
-            if isinstance(event, ToolResultEvent):
-                return event.tool_result
-            if "tool_interrupt_event" in event:
-                interrupts = event["tool_interrupt_event"]["interrupts"]
-                held.update({one.id: framework_task(task).make_id("interrupt") for one in interrupts})
-                raise _Held(event)
-        raise RuntimeError(f"the tool {use['name']} has no result")
+        *_, last = [event async for event in next_fn(context)]
+        if isinstance(last, ToolResultEvent):
+            return last.tool_result
+        interrupts = last["tool_interrupt_event"]["interrupts"]
+        held.update({one.id: framework_task(task).make_id("interrupt") for one in interrupts})
+        raise _Held(last)
 
     try:
         result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
     except _Held as asking:
-        yield asking.event
+        yield asking.args[0]
     else:
         yield ToolResultEvent(result)
 
@@ -217,11 +209,11 @@ async def _record_usage(task: TaskContext, model: Any, usage: dict[str, int]) ->
         "input_tokens": "inputTokens",
         "output_tokens": "outputTokens",
         "cache_read_tokens": "cacheReadInputTokens",
+        "cache_write_tokens": "cacheWriteInputTokens",
     }
     used = {name: usage[member] for name, member in names.items() if usage.get(member)}
-    config = model.get_config()
-    name = config.get("model_id") if isinstance(config, dict) else None
-    await task.record_usage(str(name or type(model).__name__), requests=1, **used)
+    name = model.get_config().get("model_id") or type(model).__name__
+    await task.record_usage(str(name), requests=1, **used)
 
 
 def _text_in(event: TypedEvent) -> str:

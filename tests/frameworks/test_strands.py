@@ -160,11 +160,6 @@ def test_the_agent_has_what_a_card_needs() -> None:
     assert by_id((agent(Agent, id="shop", description="Sells."),))
 
 
-def test_usage_is_on_the_task() -> None:
-    metadata = harness_of(["Hello."]).send("hi").task.metadata
-    assert metadata == {"a2a-serverless/usage": {"fake": {"requests": 1, "input_tokens": 5, "output_tokens": 3}}}
-
-
 class Offer(BaseModel):
     """A thing and its price."""
 
@@ -185,10 +180,6 @@ def test_a_structured_output_is_a_data_part_also_after_the_task_has_waited() -> 
     asked = harness.send("go")
     assert (asked.state, asked.said) == ("input-required", "check: Is it ready?")
     assert harness.send({"yes": True}, task_id=asked.task.id).data("answer") == {"thing": "car"}
-
-
-def test_an_answer_without_streaming_is_one_chunk() -> None:
-    assert harness_of(["a", "b"], streaming=False).send("hi").text("answer") == "ab"
 
 
 def test_an_interrupt_is_answered_after_a_deployment() -> None:
@@ -345,21 +336,6 @@ def test_a_death_after_a_throttled_request_does_not_pay_the_response_again() -> 
         assert played.answer().startswith("answer ")
 
     assert not kill_everywhere(Scenario(throttled, step_of), check).wrong
-
-
-def test_the_text_that_a_guardrail_replaces_is_replaced() -> None:
-    class Guarded(FakeModel):
-        async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
-            async for event in super().stream(messages):
-                if "messageStop" in event:
-                    yield {"redactContent": {"redactAssistantContentMessage": "[removed]"}}
-                yield event
-
-    def make() -> Agent:
-        return Agent(Guarded(lambda _: ["The secret ", "is 42."]), callback_handler=None)
-
-    made = agent(make, id="guarded", description="Says nothing.")
-    assert AgentTestHarness(made).send("?").text("answer") == "[removed]"
 
 
 def test_the_messages_of_a_task_with_a_question_are_the_history_of_the_next_one() -> None:
