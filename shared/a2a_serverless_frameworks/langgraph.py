@@ -21,7 +21,6 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -32,7 +31,6 @@ from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
     CheckpointTuple,
-    get_checkpoint_id,
     get_checkpoint_metadata,
     writes_sort_key,
 )
@@ -47,11 +45,11 @@ from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStore
 from a2a_serverless_frameworks.answers import AnswerStream, data_or_text, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
     from concurrent.futures import Future
     from uuid import UUID
 
-    from langchain_core.outputs import ChatGenerationChunk, LLMResult
+    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
     from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -62,9 +60,9 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "langgraph/"
 """Begins the names of steps and the keys of values."""
+QUESTION: Final = f"{PREFIX}question"
 SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
-PAGE: Final = 100
 NODE_TAG: Final = "graph:step:"
 """Begins the tag that the run of a node has, and no run within it."""
 _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
@@ -128,10 +126,11 @@ def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
 async def _read_input(graph: Pregel[Any, Any, Any, Any], task: TaskContext) -> Any:  # noqa: ANN401 - the graph's
     if "messages" not in graph.channels:
         return task.data() if task.data() is not None else task.text()
-    contents = [await _content(task, part) for part in task.message.parts]
-    return {
-        "messages": [HumanMessage(contents[0]["text"] if len(contents) == 1 and "text" in contents[0] else contents)]
-    }
+    match [await _content(task, part) for part in task.message.parts]:
+        case [{"text": text}]:
+            return {"messages": [HumanMessage(text)]}
+        case contents:
+            return {"messages": [HumanMessage(contents)]}
 
 
 async def _content(task: TaskContext, part: Part) -> dict[str, Any]:
@@ -155,7 +154,6 @@ class _Run:
         self._task = task
         self._graph = graph
         self._saver = saver
-        self._rounds = count(1)
         self._answers: dict[str, Any] = {}
         task.set_unit(_unit)
         configurable = {"thread_id": task.context_id}
@@ -190,7 +188,7 @@ class _Run:
 
     def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
         """Whether an earlier run has asked for all of them: then no other node had work left."""
-        questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(f"{PREFIX}question/"))
+        questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(QUESTION))
         asked = {identity for question in questions.values() for identity, _ in question}
         return {one.id for one in interrupts} <= asked
 
@@ -206,7 +204,7 @@ class _Run:
         async def questions() -> list[list[Any]]:
             return [[one.id, _jsonable(one.value)] for one in interrupts]
 
-        asked = await self._task.step(f"{PREFIX}question/{next(self._rounds)}", questions)
+        asked = await self._task.step(Step(QUESTION, repeat=True), questions)
         parts = [_question(identity, value) for identity, value in asked]
         answer = await self._task.ask(parts)
         self._answers |= _answers_by_id(answer, [identity for identity, _ in asked])
@@ -214,8 +212,8 @@ class _Run:
 
 def _unit() -> str:
     """The node that the calling code belongs to: its namespace has the ids of its task and of those around it."""
-    config = var_child_runnable_config.get() or {}
-    namespace = str(config.get("configurable", {}).get("checkpoint_ns", ""))
+    config = var_child_runnable_config.get()
+    namespace = config["configurable"].get("checkpoint_ns") if config else None
     return f"{PREFIX}{namespace}" if namespace else ""
 
 
@@ -267,8 +265,8 @@ class _Saver(BaseCheckpointSaver[int]):
         """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
         async for key, data in self._stored_values():
             self._take_point(data, int(key.removeprefix(PREFIX)))
-        for name, stored in self._task.read_steps(f"{PREFIX}node/").items():
-            self._take_writes(name, str(stored))
+        for stored in self._task.read_steps(f"{PREFIX}node/").values():
+            self._take_writes(str(stored))
         if self._points:
             self._free_slots()
             return True
@@ -289,32 +287,15 @@ class _Saver(BaseCheckpointSaver[int]):
             one.id: one
             for namespace, point in self._points.items()
             for task_id, writes in self._merged(namespace, point.id).items()
-            if task_id not in inner and writes.keys() <= _CONTROL
+            if task_id not in inner and not writes.keys() - _CONTROL
             for one in writes.get(INTERRUPT, ())
         }
         return list(found.values())
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The newest checkpoint of the namespace, if it is the wanted one."""
-        namespace = str(config["configurable"].get("checkpoint_ns", ""))
-        point, wanted = self._points.get(namespace), get_checkpoint_id(config)
-        return None if point is None or wanted not in {None, "", point.id} else self._tuple(point)
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - the base class's word
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """The newest checkpoint of each namespace."""
-        wanted = config["configurable"].get("checkpoint_ns") if config else None
-        until = get_checkpoint_id(before) if before else None
-        found = [self._tuple(one) for one in self._points.values() if wanted in {None, one.namespace}]
-        for one in found[:limit]:
-            if (until is None or one.checkpoint["id"] < until) and (filter or {}).items() <= dict(one.metadata).items():
-                yield one
+        """The newest checkpoint of the namespace. No other is stored, and nothing asks for another."""
+        point = self._points.get(str(config["configurable"].get("checkpoint_ns", "")))
+        return self._tuple(point) if point else None
 
     def put(
         self,
@@ -325,7 +306,7 @@ class _Saver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         """``aput``, for a graph that runs in a thread."""
         self._send(self.aput(config, checkpoint, metadata, new_versions))
-        return self._config(str(config["configurable"].get("checkpoint_ns", "")), checkpoint["id"])
+        return self._config(config["configurable"]["checkpoint_ns"], checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -337,11 +318,6 @@ class _Saver(BaseCheckpointSaver[int]):
         """See ``get_tuple``."""
         return self.get_tuple(config)
 
-    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401
-        """See ``list``."""
-        for one in self.list(config, **options):
-            yield one
-
     async def aput(
         self,
         config: RunnableConfig,
@@ -351,12 +327,10 @@ class _Saver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         """Stores a checkpoint in one write, after the writes and the tokens that led to it."""
         del new_versions
-        configurable = config["configurable"]
-        namespace = str(configurable.get("checkpoint_ns", ""))
+        namespace = str(config["configurable"]["checkpoint_ns"])
         point = {
             "ns": namespace,
             "id": checkpoint["id"],
-            "parent": configurable.get("checkpoint_id"),
             "checkpoint": checkpoint,
             "metadata": get_checkpoint_metadata(config, metadata),
         }
@@ -380,7 +354,7 @@ class _Saver(BaseCheckpointSaver[int]):
             (WRITES_IDX_MAP.get(channel, number), channel, value) for number, (channel, value) in enumerate(writes)
         ]
         record = {
-            "ns": configurable.get("checkpoint_ns", ""),
+            "ns": configurable["checkpoint_ns"],
             "id": configurable["checkpoint_id"],
             "task": task_id,
             "path": task_path,
@@ -393,16 +367,15 @@ class _Saver(BaseCheckpointSaver[int]):
             if await self.streams.finish(task_id, name, text) != text:
                 self.is_outdated = True
                 raise StepAlreadyStored
-            self._take_writes(name, text)
+            self._take_writes(text)
 
     def _next_name(self, task_id: str) -> str:
         return f"{PREFIX}node/{task_id}/{self._attempts[task_id] + 1}"
 
-    def _take_writes(self, name: str, text: str) -> None:
-        if text:
-            record = self._load(base64.b64decode(text))
-            self._attempts[record["task"]] += 1
-            self._writes[record["ns"], record["id"]].append({**record, "attempt": int(name.rpartition("/")[2])})
+    def _take_writes(self, text: str) -> None:
+        record = self._load(base64.b64decode(text))
+        self._attempts[record["task"]] += 1
+        self._writes[record["ns"], record["id"]].append(record)
 
     def _take_point(self, data: bytes, slot: int | None = None) -> None:
         point = self._load(data)
@@ -412,10 +385,9 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _free_slots(self) -> None:
         """Forgets the subgraphs of earlier checkpoints of the graph."""
-        root = self._points.get("")
         for namespace in [one for one in self._points if ":" in one]:
-            parents = self._load(self._points[namespace].data)["metadata"].get("parents", {})
-            if root is None or parents.get("") != root.id:
+            parents = self._load(self._points[namespace].data)["metadata"]["parents"]
+            if parents[""] != self._points[""].id:
                 del self._points[namespace], self._slots[namespace]
 
     def _merged(self, namespace: str, checkpoint_id: str) -> dict[str, dict[str, Any]]:
@@ -425,22 +397,20 @@ class _Saver(BaseCheckpointSaver[int]):
             merged[task_id][channel] = value
         return merged
 
-    def _pending(self, namespace: str, checkpoint_id: str) -> Sequence[tuple[str, str, Any]]:
-        """The writes for a checkpoint in ``writes_sort_key`` order. Special channels have their last value."""
-        found: dict[tuple[str, str, int], tuple[str, Any]] = {}
-        for record in sorted(self._writes[namespace, checkpoint_id], key=itemgetter("attempt")):
-            for index, channel, value in record["writes"]:
-                key = writes_sort_key(record["path"], record["task"], index)
-                if index < 0 or key not in found:
-                    found[key] = (channel, value)
+    def _pending(self, namespace: str, checkpoint_id: str) -> list[tuple[str, str, Any]]:
+        """The writes for a checkpoint in ``writes_sort_key`` order: of each attempt at a node that of the last one."""
+        found = {
+            writes_sort_key(record["path"], record["task"], index): (channel, value)
+            for record in self._writes[namespace, checkpoint_id]
+            for index, channel, value in record["writes"]
+        }
         return [(key[1], *found[key]) for key in sorted(found)]
 
     def _tuple(self, point: _Record) -> CheckpointTuple:
         stored = self._load(point.data)
-        parent = self._config(point.namespace, stored["parent"]) if stored["parent"] else None
         pending = self._pending(point.namespace, point.id)
         own = self._config(point.namespace, point.id)
-        return CheckpointTuple(own, stored["checkpoint"], stored["metadata"], parent, [*pending])
+        return CheckpointTuple(own, stored["checkpoint"], stored["metadata"], None, pending)
 
     def _config(self, namespace: str, checkpoint_id: str) -> RunnableConfig:
         own = {"thread_id": self._task.context_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
@@ -458,20 +428,19 @@ class _Saver(BaseCheckpointSaver[int]):
 
     async def _stored_values(self) -> AsyncIterator[tuple[str, bytes]]:
         after = ""
-        while page := await self._task.store.list(PREFIX, after=after, limit=PAGE):
+        while page := await self._task.store.list(PREFIX, after=after):
             for one in page:
                 yield one.key, cast("bytes", one.value)
-            after = page[-1].key
+                after = one.key
 
     def _send(self, call: Coroutine[Any, Any, object]) -> None:
         """Makes a call for a graph in a thread, before the next call of the graph around it, which raises its error."""
         self._sent.append(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     def _check_sent(self) -> None:
-        done = [one for one in self._sent if one.done()]
-        self._sent = [one for one in self._sent if one not in done]
-        for one in done:
-            one.result()
+        for one in self._sent:
+            if one.done():
+                one.result()
 
 
 class _Stream:
@@ -479,7 +448,6 @@ class _Stream:
 
     def __init__(self, task: FrameworkTask, name: str) -> None:
         self._queue: asyncio.Queue[_Action | str] = asyncio.Queue()
-        self.name = name
         self.step = asyncio.create_task(task.step(Step(name, waits=True), self._work))
 
     def add(self, action: _Action | str) -> None:
@@ -508,10 +476,7 @@ class _Streams:
         self.task = task
 
     def add(self, task_id: str, action: _Action) -> None:
-        """Does an action in the step of the node's task, in any thread. Raises what the step has raised."""
-        stream = self._open.get(task_id)
-        if stream and stream.step.done():
-            stream.step.result()
+        """Does an action in the step of the node's task, in any thread."""
         self._loop.call_soon_threadsafe(self._add, task_id, action)
 
     async def finish(self, task_id: str, name: str, text: str) -> str:
@@ -583,33 +548,26 @@ class _Listener(AsyncCallbackHandler):
         self._counts: Counter[tuple[str, str]] = Counter()
         self._loop = asyncio.get_running_loop()
 
-    async def on_chain_start(
-        self, *_: object, tags: Sequence[str] | None = None, metadata: dict[str, Any] | None = None, **__: object
-    ) -> None:
+    async def on_chain_start(self, *_: object, **started: Any) -> None:  # noqa: ANN401 - the framework's
         """Notes the names of nodes: those of a subgraph are named after its node. A node begins anew at each try."""
-        if not (metadata and "langgraph_checkpoint_ns" in metadata):
+        metadata, tags = started["metadata"], started["tags"]
+        if "langgraph_checkpoint_ns" not in metadata:
             return
         self._label(metadata)
-        if any(tag.startswith(NODE_TAG) for tag in tags or ()) and asyncio.get_running_loop() is self._loop:
+        if any(tag.startswith(NODE_TAG) for tag in tags) and asyncio.get_running_loop() is self._loop:
             namespace = metadata["langgraph_checkpoint_ns"]
             self._streams.task.begin_units(f"{PREFIX}{namespace}")
             self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
 
-    async def on_chat_model_start(
-        self,
-        *_: object,
-        run_id: UUID,
-        tags: Sequence[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **__: object,
-    ) -> None:
+    async def on_chat_model_start(self, *_: object, run_id: UUID, **started: Any) -> None:  # noqa: ANN401 - as above
         """Opens an artifact for what the model will say."""
-        if not (metadata and "langgraph_checkpoint_ns" in metadata):
+        metadata = started["metadata"]
+        if "langgraph_checkpoint_ns" not in metadata:
             return
         task = self._streams.task
         label = "/".join(one for one in (self._label(metadata), task.current_step) if one)
         key = (str(metadata["langgraph_checkpoint_ns"]), label)
-        silent = TAG_NOSTREAM in (tags or ())
+        silent = TAG_NOSTREAM in started["tags"]
         self._counts[key] += not silent
         artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
         model = str(metadata.get("ls_model_name") or "unknown")
@@ -621,22 +579,21 @@ class _Listener(AsyncCallbackHandler):
     ) -> None:
         """Emits a chunk."""
         reply = self._replies.get(run_id)
-        text = str(chunk.message.text) if chunk and hasattr(chunk, "message") else ""
-        if reply and text and not reply.silent and not self._in_thread(reply):
+        if reply and chunk and not reply.silent and not self._in_thread(reply):
             reply.said = True
-            await self._do(reply, partial(reply.text.add, text))
+            await self._do(reply, partial(reply.text.add, str(chunk.message.text)))
 
-    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: object) -> None:
+    async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **__: object) -> None:
         """Ends the artifact. A model that does not stream has said everything now."""
         reply = self._replies.pop(run_id, None)
         if reply is None:
             return
-        message = getattr(response.generations[0][0], "message", None) if response.generations else None
-        rest = str(message.text) if isinstance(message, AIMessage) and not (reply.said or reply.silent) else ""
-        if isinstance(message, AIMessage):
-            reply.model = str(message.response_metadata.get("model_name") or reply.model)
-        used: Any = getattr(message, "usage_metadata", None) or {}
-        amounts = {name: used[name] for name in ("input_tokens", "output_tokens") if name in used}
+        (generation, *_), *_ = response.generations
+        message = cast("AIMessage", cast("ChatGeneration", generation).message)
+        rest = "" if reply.said or reply.silent else str(message.text)
+        reply.model = str(message.response_metadata.get("model_name") or reply.model)
+        used = message.usage_metadata
+        amounts = {"input_tokens": used["input_tokens"], "output_tokens": used["output_tokens"]} if used else {}
         await self._do(reply, partial(reply.end, rest, amounts))
 
     async def on_llm_error(self, *_: object, run_id: UUID, **__: object) -> None:
@@ -649,9 +606,9 @@ class _Listener(AsyncCallbackHandler):
         """The name of a node, after that of the node that its graph is."""
         namespace = metadata["langgraph_checkpoint_ns"]
         if namespace not in self._labels:
-            path = metadata.get("langgraph_path", ())
-            place = f"[{path[1]}]" if path and path[0] == "__pregel_push" else ""
-            outer = self._labels.get(_outer(namespace, self._labels), "")
+            path = metadata["langgraph_path"]
+            place = f"[{path[1]}]" if path[0] == "__pregel_push" else ""
+            outer = self._labels.get(_outer(namespace, self._labels))
             own = f"{metadata['langgraph_node']}@{metadata['langgraph_step']}{place}"
             self._labels[namespace] = f"{outer}/{own}" if outer else own
         return self._labels[namespace]
@@ -661,7 +618,7 @@ class _Listener(AsyncCallbackHandler):
         if not reply.in_step:
             self._streams.add(reply.task_id, action)
         elif self._in_thread(reply):  # the step ends later than the first part of what is scheduled now
-            self._loop.call_soon_threadsafe(partial(self._start, action), context=copy_context())
+            self._loop.call_soon_threadsafe(self._start, action)
         else:
             await action()
 

@@ -282,11 +282,11 @@ async def _emit_text(ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEven
 
 
 def _text_in(event: AgentStreamEvent) -> str:
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        return str(event.part.content)
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return str(event.delta.content_delta)
-    return ""
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
 
 
 async def _emit_output(task: TaskContext, result: AgentRunResult[Any], *, streamed: bool) -> None:

@@ -350,7 +350,7 @@ def test_the_agent_has_what_a_card_needs() -> None:
     assert by_id((agent(Agent("test", name="shop")),))
 
 
-def test_two_other_agents_are_called_at_once_as_tools() -> None:
+def test_two_other_agents_are_called_at_once_as_tools_while_nothing_runs_here() -> None:
     calls = [("call_echo", '{"message": "a"}', "c1"), ("call_echo", '{"message": "b"}', "c2")]
     caller = Agent(talker(calls, ["Both."]), name="caller", tools=[call_agent("echo", description="Repeats.")])
 
@@ -363,6 +363,8 @@ def test_two_other_agents_are_called_at_once_as_tools() -> None:
     reply = harness.send("call")
     assert reply.text("answer") == "Both."
     assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+    own = [end - began for task_id, began, end in harness.runs if task_id == reply.task.id]
+    assert sum(own) < 60_000, "nothing runs here while the other agents work"
 
 
 def test_runs_of_one_task_go_on_with_the_messages_of_the_run_before() -> None:

@@ -378,7 +378,7 @@ def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
     assert (reply.state, reply.text("answer")) == ("canceled", "a")
 
 
-def test_two_other_agents_are_called_at_once_as_tools() -> None:
+def test_two_other_agents_are_called_at_once_as_tools_while_nothing_runs_here() -> None:
     @plain(id="echo", name="Echo", description="Repeats.", skills=[])
     async def echo(task: TaskContext) -> None:
         await asyncio.sleep(600)
@@ -394,6 +394,8 @@ def test_two_other_agents_are_called_at_once_as_tools() -> None:
     reply = harness.send("call")
     assert reply.text("answer") == "Both."
     assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+    own = [end - began for task_id, began, end in harness.runs if task_id == reply.task.id]
+    assert sum(own) < 60_000, "nothing runs here while the other agents work"
 
 
 def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_forgotten() -> None:

@@ -96,9 +96,16 @@ def test_structured_output_is_the_last_chunk_and_what_was_said_before_it_is_repl
 
 
 def test_structured_output_of_a_run_is_there_in_a_later_run_of_the_task() -> None:
+    paid: list[int] = []
+
+    def turns(turn: int) -> Iterable[Any]:
+        paid.append(turn)
+        return [("Offer", "c1", OFFER)]
+
     @plain(id="desk", name="Desk", description="Offers.", skills=[])
     async def desk(task: TaskContext) -> str:
-        result = await run(talker([("Offer", "c1", OFFER)], structured_output_model=Offer), task.text())
+        made = Agent(FakeModel(turns), structured_output_model=Offer, callback_handler=None)
+        result = await run(made, task.text())
         answer = await task.ask("Shall I?")
         return f"{result.structured_output} {answer.text()}"
 
@@ -107,6 +114,7 @@ def test_structured_output_of_a_run_is_there_in_a_later_run_of_the_task() -> Non
     assert asked.said == "Shall I?"
     expected = "thing='coat' until=datetime.date(2026, 2, 1) yes"
     assert harness.send("yes", task_id=asked.task.id).said == expected
+    assert paid == [1]
 
 
 class Guarded(FakeModel):
