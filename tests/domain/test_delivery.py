@@ -216,7 +216,7 @@ def test_rule_08_a_replacement_takes_over_a_lease_that_lasts() -> None:
     assert delivery.replace_cursor(None, first, now=NOW) == first
     assert delivery.same_lease(taken, CURSOR)
     for other in ({"lease_no": 4}, {"holder": "you"}, {"lease_until": NOW}):
-        assert not delivery.same_lease(taken, replace(CURSOR, **other))  # type: ignore[arg-type]
+        assert not delivery.same_lease(taken, replace(CURSOR, **other))
 
 
 def test_a_redriven_cursor_may_try_a_silent_host_for_two_minutes() -> None:

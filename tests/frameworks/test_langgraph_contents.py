@@ -23,8 +23,8 @@ from langgraph.types import Send, interrupt
 
 from a2a_serverless import Part, Skill, TaskContext, current_task
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.ext.langgraph import SIZE_LIMIT, agent, answer_of
 from a2a_serverless.testing import CLIENT, AgentTestHarness
+from a2a_serverless_frameworks.langgraph import SIZE_LIMIT, agent, answer_of
 from tests.echo import agent_of
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.test_langgraph import model_of

@@ -23,11 +23,11 @@ from pydantic_ai.usage import RequestUsage
 
 from a2a_serverless import Artifact, Message, Part, Skill, StoredValue, Task, TaskContext, current_task
 from a2a_serverless import agent as plain
-from a2a_serverless.ext.answers import content_of
-from a2a_serverless.ext.history import load_history, save_turn
-from a2a_serverless.ext.pydantic_ai import agent, call_agent, run
 from a2a_serverless.protocol.v1 import Role, TaskState, TaskStatus
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.answers import content_of
+from a2a_serverless_frameworks.history import load_history, save_turn
+from a2a_serverless_frameworks.pydantic_ai import agent, call_agent, run
 from tests.frameworks.observed import chunks_of, names_of_spans
 from tests.frameworks.test_pydantic_ai import guarded, talker
 

@@ -14,8 +14,8 @@ from strands import Agent, ToolContext, tool
 
 from a2a_serverless import Part, Skill, TaskContext
 from a2a_serverless import agent as plain
-from a2a_serverless.ext.strands import agent, call_agent, run
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.strands import agent, call_agent, run
 from tests.frameworks.observed import chunks_of, names_of_spans
 from tests.frameworks.test_strands import FakeModel, harness_of
 

@@ -35,7 +35,7 @@ from a2a_serverless.protocol.v1 import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.ports.contents import ContentStore
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def _content(*run: Part) -> bytes:
     if part.kind == "raw":
         return base64.b64decode(str(part.value))
     if part.kind == "data":
-        return dumps(part.value)  # type: ignore[arg-type]
+        return dumps(part.value)
     return "".join(str(one.value) for one in run).encode()
 
 
@@ -252,11 +252,11 @@ def _size_in_answer(*run: Part) -> int:
     part, *_ = run
     if part.kind == "raw":
         return len(str(part.value)) * 3 // 4 + _size_of_description(part)
-    bodies = (json.dumps(dumps(one.value).decode()) for one in run)  # type: ignore[arg-type]
+    bodies = (json.dumps(dumps(one.value).decode()) for one in run)
     return sum(len(body) + PART_BYTES for body in bodies) * 3 // 4 + len(run) * _size_of_description(part)
 
 
 def _size_of_description(part: Part) -> int:
     """The size of a part's filename, media type and metadata, in the unit of ``_size_in_answer``."""
-    said = [part.filename, part.media_type, part.metadata]
+    said: list[Json] = [part.filename, part.media_type, part.metadata]
     return len(json.dumps(dumps(said).decode())) * 3 // 4 if any(said) else 0
