@@ -25,7 +25,6 @@ from tests.protocol.schema import (
     assert_error,
     assert_older,
     assert_v0_3,
-    assert_v0_3_proto,
     assert_v0_3_rest,
     assert_v1,
 )
@@ -65,7 +64,7 @@ class Edge(Api):
 
     @cached_property
     def app(self) -> ASGIApp:
-        return Checked(make_asgi_app(self), tuple(self.agents), proto=self.rest_binding == "proto")
+        return Checked(make_asgi_app(self), tuple(self.agents))
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request, as it would come over HTTP."""
@@ -99,15 +98,15 @@ def scope_of(request: HttpRequest) -> Scope:
 class Checked:
     """An application whose answers are checked. What is wrong is raised when the answer is complete or closed."""
 
-    def __init__(self, app: ASGIApp, agents: tuple[str, ...], *, proto: bool) -> None:
-        self._app, self._agents, self._proto = app, agents, proto
+    def __init__(self, app: ASGIApp, agents: tuple[str, ...]) -> None:
+        self._app, self._agents = app, agents
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         given, faults = bytearray(), list[Exception]()
-        answer = Answer(lambda: form_of(read_request(scope, bytes(given)), self._agents, proto=self._proto))
+        answer = Answer(lambda: form_of(read_request(scope, bytes(given)), self._agents))
 
         async def recorded() -> Message:
             message = await receive()
@@ -170,7 +169,7 @@ class Form:
     page: bool = False
 
 
-def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = False) -> Form:
+def form_of(request: HttpRequest, agents: tuple[str, ...]) -> Form:
     """Returns the form that the specification requires of the answer to this request."""
     path = request.path.strip("/")
     public = any(_pattern(one).fullmatch(f"/{path}") for one in DOCUMENTS)
@@ -190,18 +189,16 @@ def form_of(request: HttpRequest, agents: tuple[str, ...], *, proto: bool = Fals
     if below in {"", "uploads", "v1"} or re.fullmatch("tasks/[^/]+/(deliveries|timeline)", below):
         return Form(("REST 1.0", "REST 0.3"))
     version = "REST 0.3" if old or below.startswith("v1/") else "REST 1.0"
-    return _rest(request.verb, "/" + below, version, old=old, proto=proto)
+    return _rest(request.verb, "/" + below, version, old=old)
 
 
-def _rest(verb: str, path: str, version: str, *, old: bool, proto: bool) -> Form:
+def _rest(verb: str, path: str, version: str, *, old: bool) -> Form:
     routes = LEGACY_ROUTES if old else (*ROUTES, *TENANT_ROUTES)
     found = next((one for one in routes if one.verb == verb and _pattern(one.template).fullmatch(path)), None)
     if found is None:
         return Form((version,))
     names = _OLDER if old else _V1 if version == "REST 1.0" else _V0_3_REST
     check = assert_older if old else assert_v1 if version == "REST 1.0" else assert_v0_3_rest
-    if proto and version == "REST 0.3":
-        check = assert_v0_3_proto
     if found.operation is Operation.CARD and version == "REST 0.3":
         check = assert_v0_3  # the same document as in other bindings
     return Form((version,), *_results(names, check, found.operation))

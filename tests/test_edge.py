@@ -25,15 +25,12 @@ WRONG = (AssertionError, ValidationError)
 EACH = pytest.mark.parametrize("binding", BINDINGS)
 
 
-def answered(binding: str, operation: Operation, *, proto: bool = False, **names: Any) -> tuple[HttpResponse, Any]:
+def answered(binding: str, operation: Operation, **names: Any) -> tuple[HttpResponse, Any]:
     """Returns an answer, and the form that it must have."""
     world = World([Writer().agent])
     request = BINDINGS[binding][operation](Names(**names))
-    spoken: Any = "proto" if proto else "rest"
-    edge = Edge(
-        world.service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, rest_binding=spoken
-    )
-    return edge.answer(request), form_of(request, ("echo",), proto=proto)
+    edge = Edge(world.service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
+    return edge.answer(request), form_of(request, ("echo",))
 
 
 @EACH
@@ -68,15 +65,6 @@ def test_an_event_of_another_version_is_refused(binding: str) -> None:
 
     with pytest.raises(WRONG):
         asyncio.run(first())
-
-
-@pytest.mark.parametrize(("proto", "other"), [(False, True), (True, False)], ids=["JSON", "proto"])
-def test_answers_of_0_3_over_rest_have_the_names_that_were_asked_for_and_no_others(*, proto: bool, other: bool) -> None:
-    answer, form = answered("0.3 REST", Operation.SEND, proto=proto)
-    assert conforming(form, answer) is answer
-    _, wrong = answered("0.3 REST", Operation.SEND, proto=other)
-    with pytest.raises(WRONG):
-        conforming(wrong, answer)
 
 
 @pytest.mark.parametrize(

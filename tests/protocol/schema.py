@@ -5,14 +5,12 @@ says of them, and name all that may be there.
 """
 
 import json
-import re
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft7Validator, Draft202012Validator
 
-PROTO_NAMED = {"Task", "SendMessageResponse", "StreamResponse"}
 SCHEMAS = Path(__file__).parents[1] / "data" / "schema"
 
 
@@ -49,11 +47,6 @@ def assert_v0_3_rest(name: str, value: object) -> None:
     _derived("a2a-0.3-rest", name).validate(value)
 
 
-def assert_v0_3_proto(name: str, value: object) -> None:
-    """The same with the proto's own names of members. Webhooks and cards keep those of JSON."""
-    _derived("a2a-0.3-rest", name, proto=name in PROTO_NAMED).validate(value)
-
-
 def assert_older(name: str, value: object) -> None:
     """The value is a ``name`` of the HTTP shapes from before 0.3."""
     _derived("a2a-older-http", name).validate(value)
@@ -80,25 +73,6 @@ def _v0_3(name: str) -> Draft7Validator:
 
 
 @cache
-def _derived(document: str, name: str, *, proto: bool = False) -> Draft202012Validator:
+def _derived(document: str, name: str) -> Draft202012Validator:
     schema = json.loads((SCHEMAS / f"{document}.json").read_text())
-    schema = _with_proto_names(schema) if proto else schema
     return Draft202012Validator(schema | {"$ref": f"#/$defs/{name}"})
-
-
-def _with_proto_names(schema: Any) -> Any:
-    """The schema with its members in snake_case; the names of definitions stay."""
-    if isinstance(schema, list):
-        return [_with_proto_names(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    renamed = {name: _with_proto_names(inner) for name, inner in schema.items()}
-    if isinstance(schema.get("properties"), dict):
-        renamed["properties"] = {_snake(name): inner for name, inner in renamed["properties"].items()}
-    if isinstance(schema.get("required"), list):
-        renamed["required"] = [_snake(name) for name in renamed["required"]]
-    return renamed
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)

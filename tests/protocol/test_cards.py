@@ -26,11 +26,6 @@ from a2a_serverless.protocol.v1_card import (
     AgentProvider,
     AgentSkill,
     ApiKeySecurityScheme,
-    HttpAuthSecurityScheme,
-    MutualTlsSecurityScheme,
-    OAuth2SecurityScheme,
-    OAuthFlow,
-    OAuthFlows,
     OpenIdConnectSecurityScheme,
     SecurityRequirement,
     SecurityScheme,
@@ -74,11 +69,6 @@ PLAIN = AgentCard(
 KEY = SecurityScheme(api_key_security_scheme=ApiKeySecurityScheme(location="header", name="X-Key"))
 
 
-def oauth(metadata_url: str = "", **flows: OAuthFlow) -> SecurityScheme:
-    scheme = OAuth2SecurityScheme(flows=OAuthFlows(**flows), oauth2_metadata_url=metadata_url)
-    return SecurityScheme(oauth2_security_scheme=scheme)
-
-
 def requirement(**schemes: tuple[str, ...]) -> SecurityRequirement:
     return SecurityRequirement(schemes={name: StringList(list=scopes) for name, scopes in schemes.items()})
 
@@ -103,33 +93,13 @@ FULL = changed(
     icon_url="https://example.com/icon.png",
     security_schemes={
         "key": KEY,
-        "bearer": SecurityScheme(
-            http_auth_security_scheme=HttpAuthSecurityScheme(
-                scheme="Bearer", bearer_format="JWT", description="A token"
-            )
-        ),
-        "oauth": oauth(
-            "https://example.com/.well-known/oauth",
-            authorization_code=OAuthFlow(
-                token_url=TOKEN,
-                scopes={"read": "Reads"},
-                authorization_url="https://example.com/authorize",
-                refresh_url="https://example.com/refresh",
-                pkce_required=True,
-            ),
-        ),
-        "machine": oauth(client_credentials=OAuthFlow(token_url=TOKEN, scopes={})),
-        "tv": oauth(
-            device_code=OAuthFlow(token_url=TOKEN, scopes={}, device_authorization_url="https://example.com/device")
-        ),
         "oidc": SecurityScheme(
             open_id_connect_security_scheme=OpenIdConnectSecurityScheme(
                 open_id_connect_url="https://example.com/.well-known/openid-configuration"
             )
         ),
-        "mtls": SecurityScheme(mtls_security_scheme=MutualTlsSecurityScheme()),
     },
-    security_requirements=(requirement(key=()), requirement(oauth=("read",), mtls=())),
+    security_requirements=(requirement(key=()), requirement(oidc=("read",))),
 )
 
 
@@ -191,9 +161,9 @@ def test_a_0_3_card_names_its_main_interface_first() -> None:
 def test_security_is_spelled_as_each_version_does() -> None:
     assert as_json(FULL)["securityRequirements"] == [
         {"schemes": {"key": {}}},
-        {"schemes": {"oauth": {"list": ["read"]}, "mtls": {}}},
+        {"schemes": {"oidc": {"list": ["read"]}}},
     ]
-    assert old_card(FULL)["security"] == [{"key": []}, {"oauth": ["read"], "mtls": []}]
+    assert old_card(FULL)["security"] == [{"key": []}, {"oidc": ["read"]}]
     assert old_card(FULL)["supportsAuthenticatedExtendedCard"] is True
     capabilities = as_json(FULL)["capabilities"]
     assert isinstance(capabilities, dict)
@@ -211,57 +181,9 @@ def test_security_is_spelled_as_each_version_does() -> None:
             {"type": "apiKey", "in": "query", "name": "k", "description": "A key"},
         ),
         (
-            SecurityScheme(http_auth_security_scheme=HttpAuthSecurityScheme(scheme="Basic")),
-            {"httpAuthSecurityScheme": {"scheme": "Basic"}},
-            {"type": "http", "scheme": "Basic"},
-        ),
-        (
             SecurityScheme(open_id_connect_security_scheme=OpenIdConnectSecurityScheme(open_id_connect_url="u")),
             {"openIdConnectSecurityScheme": {"openIdConnectUrl": "u"}},
             {"type": "openIdConnect", "openIdConnectUrl": "u"},
-        ),
-        (
-            SecurityScheme(mtls_security_scheme=MutualTlsSecurityScheme()),
-            {"mtlsSecurityScheme": {}},
-            {"type": "mutualTLS"},
-        ),
-        (
-            oauth(authorization_code=OAuthFlow(token_url="t", scopes={}, authorization_url="a", pkce_required=True)),
-            {
-                "oauth2SecurityScheme": {
-                    "flows": {
-                        "authorizationCode": {
-                            "tokenUrl": "t",
-                            "authorizationUrl": "a",
-                            "scopes": {},
-                            "pkceRequired": True,
-                        }
-                    }
-                }
-            },
-            {
-                "type": "oauth2",
-                "flows": {
-                    "authorizationCode": {
-                        "tokenUrl": "t",
-                        "authorizationUrl": "a",
-                        "scopes": {},
-                        "pkceRequired": True,
-                    }
-                },
-            },
-        ),
-        (
-            oauth(device_code=OAuthFlow(token_url="t", scopes={}, device_authorization_url="d")),
-            {
-                "oauth2SecurityScheme": {
-                    "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}}
-                }
-            },
-            {
-                "type": "oauth2",
-                "flows": {"deviceCode": {"tokenUrl": "t", "deviceAuthorizationUrl": "d", "scopes": {}}},
-            },
         ),
     ],
 )

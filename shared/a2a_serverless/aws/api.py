@@ -52,7 +52,6 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
         _authenticator(settings, aws, now),
         SignedCallbackVerifier(public, now),
         settings.jwks_max_age_seconds,
-        rest_binding="proto" if settings.card_shape == "v0_3" else "rest",
         limiter=_rate_limiter(settings, table, service),
         origins=settings.cors_origins,
         console=settings.console,

@@ -227,11 +227,7 @@ class RunSession:
         self.flush()
         if state is not TaskState.WORKING:
             self._begin_work()
-        self._append(
-            lambda by, usage: report_status(
-                self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage
-            )
-        )
+        self._append_status(state, message)
 
     def ask(self, state: TaskState, question: Message, seen: int, wake_at: int) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
@@ -248,11 +244,14 @@ class RunSession:
     def _begin_work(self) -> None:
         """Appends ``working`` before the run's first change that the client sees, if a question is open."""
         if self.head.state in INTERRUPTED:
-            self._append(
-                lambda by, usage: report_status(
-                    self._snapshot, self.fence, TaskState.WORKING, None, now=self.now(), by=by, usage=usage
-                )
+            self._append_status(TaskState.WORKING)
+
+    def _append_status(self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = ()) -> None:
+        self._append(
+            lambda by, usage: report_status(
+                self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage, joined=joined
             )
+        )
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change]) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
@@ -303,19 +302,8 @@ class RunSession:
             raise
 
     def _append_progress(self, messages: Sequence[Message]) -> None:
-        message, ids = join_messages(messages), tuple(earlier.message_id for earlier in messages[:-1])
-        self._append(
-            lambda by, usage: report_status(
-                self._snapshot,
-                self.fence,
-                TaskState.WORKING,
-                message,
-                now=self.now(),
-                by=by,
-                usage=usage,
-                joined=ids,
-            )
-        )
+        earlier = tuple(message.message_id for message in messages[:-1])
+        self._append_status(TaskState.WORKING, join_messages(messages), earlier)
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
         self._begin_work()

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
-    from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.store.stores import Publications
@@ -143,7 +142,6 @@ class Api:
     jwks_max_age_s: int
     stream_ms: int = STREAM_MS
     limits: Limits = LIMITS
-    rest_binding: Binding = "rest"
     limiter: RateLimiter | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None

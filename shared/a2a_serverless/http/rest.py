@@ -160,7 +160,7 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     if request.body:
         request.check_content_type()
     given = _from_body(request.body, api.limits) if route.verb == "POST" else _from_query(request.query)
-    binding: Binding = "legacy" if request.path.startswith("/legacy/") else api.rest_binding
+    binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(
         content_type=request.answer_type,
         success=lambda result: EMPTY if result == NULL else result,

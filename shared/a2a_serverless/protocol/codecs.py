@@ -72,8 +72,7 @@ def activated_extensions(names: Iterable[str], supported: Iterable[str], require
     return tuple(name for name in names if name in known)
 
 
-# "proto" is REST whose 0.3 answers keep the proto's own names: a local switch, for the 0.3 conformance kit.
-Binding: TypeAlias = Literal["jsonrpc", "rest", "proto", "legacy"]
+Binding: TypeAlias = Literal["jsonrpc", "rest", "legacy"]
 
 NOTHING: Final = b"null"
 
@@ -150,5 +149,5 @@ def codec(binding: Binding, version: ProtocolVersion, at: int) -> Codec:
             return RpcCodec()
         case "legacy":
             return LegacyCodec(at)
-        case _:
-            return RestCodec(proto_names=binding == "proto")
+        case "rest":
+            return RestCodec()

@@ -207,9 +207,6 @@ class RestCodec(_OldCodec):
 
     requests = _REST
 
-    def __init__(self, *, proto_names: bool = False) -> None:
-        self._bytes = v0_3_rest.proto_bytes if proto_names else v0_3.Model.json_bytes
-
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         if operation is Operation.SEND:
             answer = v1.send_response(answer)
@@ -220,10 +217,12 @@ class RestCodec(_OldCodec):
                 return v0_3_rest.TaskPushNotificationConfig.of(answer).json_bytes()
             case v1.ListTaskPushNotificationConfigsResponse():
                 return v0_3_rest.ListTaskPushNotificationConfigResponse.of(answer.configs).json_bytes()
-        return self._bytes(v0_3_rest.FAMILY.of(answer))
+        content: bytes = v0_3_rest.FAMILY.of(answer).json_bytes()
+        return content
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
-        return self._bytes(v0_3_rest.FAMILY.of(v1.stream_response(item)))
+        content: bytes = v0_3_rest.FAMILY.of(v1.stream_response(item)).json_bytes()
+        return content
 
 
 class LegacyCodec(_OldCodec):

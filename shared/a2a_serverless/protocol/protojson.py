@@ -298,12 +298,6 @@ def _standard_base64(value: str) -> str:
     return padded
 
 
-def _struct(value: object) -> dict[str, Any] | None:
-    if value is None or isinstance(value, dict):
-        return value
-    raise violation("must be an object")
-
-
 def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:
     if value is not None and not isinstance(value, dict):
         raise violation("must be an object")
@@ -340,7 +334,6 @@ RequiredUrl: TypeAlias = Annotated[
 ]
 Secret: TypeAlias = Annotated[str | None, text("secret"), _string(maxLength=LIMITS.secret)]
 Base64: TypeAlias = Annotated[str | None, PlainValidator(_base64), WithJsonSchema({"type": "string", "format": "byte"})]
-Struct: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_struct), _OBJECT]
 Metadata: TypeAlias = Annotated[dict[str, Any] | None, PlainValidator(_metadata), _OBJECT]
 Count: TypeAlias = Annotated[int | None, whole(), WithJsonSchema(_INTEGER_SCHEMA)]
 Flag: TypeAlias = Annotated[bool, _flag(absent=False), _BOOLEAN]

@@ -11,13 +11,7 @@ from a2a_serverless.protocol.protojson import ProtoModel, as_json
 
 PROTOCOL_VERSION: Final = "0.3.0"
 # 0.3's ``type`` of each scheme of 1.0.
-_TYPES: Final = {
-    "api_key_security_scheme": "apiKey",
-    "http_auth_security_scheme": "http",
-    "oauth2_security_scheme": "oauth2",
-    "open_id_connect_security_scheme": "openIdConnect",
-    "mtls_security_scheme": "mutualTLS",
-}
+_TYPES: Final = {"api_key_security_scheme": "apiKey", "open_id_connect_security_scheme": "openIdConnect"}
 
 
 class AgentInterface(ProtoModel):
@@ -28,19 +22,11 @@ class AgentInterface(ProtoModel):
 
 
 class SecurityScheme(ProtoModel):
-    """A scheme as OpenAPI has it (5.5.3); ``type`` tells which members it has.
+    """A scheme as OpenAPI has it (5.5.3); ``type`` tells which members it has."""
 
-    0.3 has neither the device flow nor the PKCE mark, but its readers let them pass. They stay because the official 1.0
-    SDK reads this half of a union card where there is one, signature included.
-    """
-
-    type: Literal["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
+    type: Literal["apiKey", "openIdConnect"]
     location: str = Field("", alias="in")
     name: str = ""
-    scheme: str = ""
-    bearer_format: str = ""
-    flows: v1_card.OAuthFlows | None = None
-    oauth2_metadata_url: str = ""
     open_id_connect_url: str = ""
     description: str = ""
 

@@ -2,8 +2,7 @@
 
 The prose of 0.3 calls the two "structurally equivalent"; what its SDKs speak is ProtoJSON of its gRPC definition, so
 that is what we print. On input either form will do. ProtoJSON does not print ``false``, so that a configuration without
-``blocking`` is how SDKs say "do not block". With ``proto_bytes`` the answers keep the proto's snake_case, as the 0.3
-conformance kit has it.
+``blocking`` is how SDKs say "do not block".
 """
 
 from __future__ import annotations
@@ -312,8 +311,3 @@ FAMILY: Final = v0_3.Family(
     StreamResponse,
     SendMessageResponse,
 )
-
-
-def proto_bytes(answer: Model) -> bytes:
-    """The answer with the proto's own names."""
-    return answer.__pydantic_serializer__.to_json(answer, by_alias=False, exclude_none=True)

@@ -4,7 +4,7 @@ Cards are printed by the presence rules that canonicalization (8.4.1) wants: REQ
 stay, everything else at its default goes. So the canonical form of a card is the JCS of what is served, without its
 signatures. Nothing required may be empty: readers disagree on whether an empty member counts.
 
-Only what a deployment of ours can mean is here: an OAuth scheme has one flow, and not the two that OAuth 2.1 removed.
+Only the security schemes that a deployment of ours can have are here: API keys, and tokens of an OpenID Connect issuer.
 ``card_signatures`` signs the printed card.
 """
 
@@ -85,41 +85,6 @@ class ApiKeySecurityScheme(ProtoModel):
     description: str = ""
 
 
-class HttpAuthSecurityScheme(ProtoModel):
-    """An HTTP authentication scheme such as Bearer (4.5.3)."""
-
-    scheme: str
-    bearer_format: str = ""
-    description: str = ""
-
-
-class OAuthFlow(ProtoModel):
-    """A flow (4.5.7 to 4.5.9). Which URLs it has is the flow's business; ``scopes`` describes each scope."""
-
-    token_url: str
-    scopes: dict[str, str]
-    authorization_url: str = ""
-    device_authorization_url: str = ""
-    refresh_url: str = ""
-    pkce_required: bool = False
-
-
-class OAuthFlows(ProtoModel):
-    """One flow, by its name."""
-
-    authorization_code: OAuthFlow | None = None
-    client_credentials: OAuthFlow | None = None
-    device_code: OAuthFlow | None = None
-
-
-class OAuth2SecurityScheme(ProtoModel):
-    """OAuth 2.0 (4.5.4)."""
-
-    flows: OAuthFlows
-    oauth2_metadata_url: str = ""
-    description: str = ""
-
-
 class OpenIdConnectSecurityScheme(ProtoModel):
     """OpenID Connect by its discovery document (4.5.5)."""
 
@@ -127,20 +92,11 @@ class OpenIdConnectSecurityScheme(ProtoModel):
     description: str = ""
 
 
-class MutualTlsSecurityScheme(ProtoModel):
-    """A client certificate (4.5.6)."""
-
-    description: str = ""
-
-
 class SecurityScheme(ProtoModel):
-    """One of the five (4.5.1)."""
+    """One of the two (4.5.1)."""
 
     api_key_security_scheme: ApiKeySecurityScheme | None = None
-    http_auth_security_scheme: HttpAuthSecurityScheme | None = None
-    oauth2_security_scheme: OAuth2SecurityScheme | None = None
     open_id_connect_security_scheme: OpenIdConnectSecurityScheme | None = None
-    mtls_security_scheme: MutualTlsSecurityScheme | None = None
 
     @model_validator(mode="after")
     def _check_one_of(self) -> Self:

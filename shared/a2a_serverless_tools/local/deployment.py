@@ -39,7 +39,7 @@ from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryTable
-from a2a_serverless_tools.local.edge import BodyDeadline, in_threads, refuse_foreign_pages
+from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -212,4 +212,4 @@ class LocalDeployment(InProcessDeployment):
         return A2ARemoteAgents(siblings, self._others, self._service_tokens)
 
     def _make_app(self, api: Api) -> ASGIApp:
-        return refuse_foreign_pages(BodyDeadline(make_asgi_app(api), api.limits.body), LOOPBACK, api.origins)
+        return refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)

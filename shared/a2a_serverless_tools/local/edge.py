@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
-from a2a_serverless.http.messages import read_body
 
 if TYPE_CHECKING:
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from a2a_serverless.http.api import Run
     from a2a_serverless.ports.tracing import Tracer
 
 CALLS: Final = 200  # a blocking send holds its thread while it waits
-BODY_S: Final = 30.0
 
 logger = logging.getLogger(__name__)
 
@@ -51,35 +48,6 @@ def flush_after(app: ASGIApp, tracer: Tracer) -> ASGIApp:
             await asyncio.to_thread(tracer.flush)
 
     return flushed
-
-
-class BodyDeadline:
-    """Middleware: answers 408 to a request whose body has not arrived after ``seconds``."""
-
-    def __init__(self, app: ASGIApp, limit: int, seconds: float = BODY_S) -> None:
-        self._app, self._limit, self._seconds = app, limit, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            async with asyncio.timeout(self._seconds):
-                body = await read_body(receive, self._limit)
-        except TimeoutError:
-            logger.warning("request refused: its body did not arrive in time", extra={"seconds": self._seconds})
-            refusal = PlainTextResponse("The body did not arrive in time.\n", 408, {"connection": "close"})
-            await refusal(scope, receive, send)
-            return
-        except ClientDisconnect:
-            logger.warning("request dropped: its client left before the body was there")
-            return
-        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay() -> Message:
-            return unread.pop() if unread else await receive()
-
-        await self._app(scope, replay, send)
 
 
 def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> ASGIApp:

@@ -1,20 +1,14 @@
-"""Serves an application by uvicorn on 127.0.0.1, on a developer's machine.
-
-uvicorn has no time limit for the headers of a request. Here it is ``HEAD_S`` seconds; the application limits the body.
-"""
+"""Serves an application by uvicorn on 127.0.0.1, on a developer's machine."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from a2a_serverless.domain.loopback import LOOPBACK
 
@@ -23,10 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-HEAD_S: Final = 30.0
 Listener: TypeAlias = socket.socket
-
-logger = logging.getLogger("uvicorn.error")
 
 
 class PortInUse(Exception):
@@ -54,41 +45,6 @@ def listen(port: int) -> Listener:
     return listener
 
 
-class BoundedHead(H11Protocol):
-    """HTTP/1.1 that closes a connection when a request's headers do not arrive within ``head_seconds``."""
-
-    head_seconds: ClassVar[float] = HEAD_S
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._watch()
-        else:
-            self._unwatch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._unwatch()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.head_seconds, self._give_up)
-
-    def _unwatch(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        logger.warning("connection closed: no request headers within %g s", self.head_seconds)
-        self.transport.close()
-
-
 class Server(uvicorn.Server):
     """A server within a process that handles signals itself: ``should_exit`` ends it, open streams after a second.
 
@@ -100,7 +56,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 interface="asgi3",
-                http=BoundedHead,
+                http="h11",
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -5,7 +5,6 @@ import sys
 import uvicorn
 
 from a2a_serverless.domain.loopback import LOOPBACK
-from a2a_serverless_tools.local.server import BoundedHead
 
 
 def main() -> None:
@@ -17,7 +16,7 @@ def main() -> None:
         app_dir=folder,
         host=LOOPBACK,
         port=int(port),
-        http=BoundedHead,
+        http="h11",
         access_log=False,
         timeout_graceful_shutdown=3,
     )
