@@ -121,7 +121,6 @@ class Settings(BaseModel):
     oidc_claims: Annotated[Mapping[str, str], _read(_parse_claims)] = {}
     webhooks_per_owner_per_day: Annotated[int, _whole(1, 100_000_000)] = 100_000
     cors_origins: Annotated[tuple[str, ...], _ORIGIN] = ()
-    requests_per_owner_per_second: Annotated[int, _whole(0, 100_000)] = 0
     sends_per_owner_per_minute: Annotated[int, _whole(0, 1_000_000)] = 0
     tasks_per_owner: Annotated[int, _whole(0, 10_000)] = 0
     streams_per_owner: Annotated[int, _whole(0, 10_000)] = 0
@@ -138,7 +137,6 @@ class Settings(BaseModel):
     def quota(self) -> Quota:
         """The limits for each owner."""
         return Quota(
-            requests=self.requests_per_owner_per_second,
             sends=self.sends_per_owner_per_minute,
             tasks=self.tasks_per_owner,
             streams=self.streams_per_owner,

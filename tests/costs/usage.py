@@ -41,7 +41,7 @@ USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
 TEXT: Final = "Write a short document about the sea. " * 13
 TASKS: Final = 10
-QUOTA: Final = Quota(requests=100, sends=1200, tasks=1000, streams=100)  # the template's defaults
+QUOTA: Final = Quota(sends=1200, tasks=1000, streams=100)  # the template's defaults
 WRITES: Final = {
     "count_webhook": 1,
     "store_unfinished": 1,

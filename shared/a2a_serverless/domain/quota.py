@@ -19,13 +19,11 @@ _MILLI: Final = 1000
 class Quota(NamedTuple):
     """The limits for each owner. Zero means no limit.
 
-    ``requests`` is per second and instance, for all operations, with bursts of up to ten seconds' requests; ``sends``
-    is messages per minute in the whole deployment; ``tasks`` is unfinished tasks and ``streams`` open streams at a
-    time; ``uploads`` is bytes per day (UTC), counted when an upload is requested. ``streams_in_all`` is the number of
-    open streams of all owners together.
+    ``sends`` is messages per minute in the whole deployment; ``tasks`` is unfinished tasks and ``streams`` open streams
+    at a time; ``uploads`` is bytes per day (UTC), counted when an upload is requested. ``streams_in_all`` is the number
+    of open streams of all owners together.
     """
 
-    requests: int = 0
     sends: int = 0
     tasks: int = 0
     streams: int = 0
@@ -47,13 +45,6 @@ class UnfinishedTasks(NamedTuple):
     at: int
     tasks: frozenset[str]
     more: bool = False
-
-
-class RequestBucket(NamedTuple):
-    """The requests that an owner has left at one instance, in thousandths, as of ``at`` (ms)."""
-
-    level: int
-    at: int
 
 
 def new_bucket(quota: Quota, now: int) -> SendBucket:
@@ -81,10 +72,3 @@ def seconds_until_send(share: SendBucket, quota: Quota) -> int:
     """Seconds until a send is available; 0 if one is, so that unfinished tasks are the limit."""
     missing = _MILLI - share.level
     return -(-missing * MINUTE_MS // (quota.sends * _MILLI * _MILLI)) if quota.sends and missing > 0 else 0
-
-
-def take_request(bucket: RequestBucket | None, rate: int, now: int) -> RequestBucket | None:
-    """The bucket after one request; None when it is empty. ``rate`` is per second."""
-    most = rate * 10 * _MILLI
-    level = most if bucket is None else min(most, bucket.level + max(0, now - bucket.at) * rate)
-    return RequestBucket(level - _MILLI, now) if level >= _MILLI else None

@@ -1,4 +1,4 @@
-"""The dependencies of the endpoints; authentication, lookup of the agent and rate limits of every request."""
+"""The dependencies of the endpoints; authentication and lookup of the agent of every request."""
 
 from __future__ import annotations
 
@@ -155,11 +155,8 @@ class Api:
         return agent
 
     def sign_in(self, request: HttpRequest) -> Caller:
-        """The caller. Raises Unauthenticated, TooManyRequests, Overloaded."""
-        caller = self.authenticator.authenticate(request.headers)
-        if self.limiter:
-            self.limiter.admit_request(caller.principal)
-        return caller
+        """The caller. Raises Unauthenticated, Overloaded."""
+        return self.authenticator.authenticate(request.headers)
 
     def principal(self, caller: Caller, tenant: str | None) -> Principal:
         """The caller in the tenant that the request names."""

@@ -19,7 +19,6 @@ from a2a_serverless.domain.errors import (
     ContentTypeNotSupported,
     MethodNotFound,
     Overloaded,
-    TooManyRequests,
     Unauthenticated,
 )
 from a2a_serverless.domain.publications import AGENTS, CATALOG, CATALOG_MEDIA_TYPE, JWKS, card_name, legacy_card_name
@@ -65,7 +64,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         raise HttpMethodNotAllowed(("POST",))
     try:
         caller = api.sign_in(request)
-    except (Unauthenticated, TooManyRequests, Overloaded) as error:
+    except (Unauthenticated, Overloaded) as error:
         asked = asked_version(request.headers.get(VERSION_HEADER.lower()))
         return _call_refusal(None, error, "1.0" if asked == "1.0" else "0.3", UNAVAILABLE)
     try:

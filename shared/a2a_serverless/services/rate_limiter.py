@@ -1,9 +1,9 @@
 """The rate limiter: enforces each owner's quota before anything is done for a request.
 
-Each instance counts requests for itself, at no cost. What makes work is counted for the whole deployment: sends, which
-an instance takes from the owner's stored bucket a few at a time, and unfinished tasks. The number of unfinished tasks
-is not kept exactly: an upper bound is stored, and only when that reaches the limit are the tasks counted again, from
-what has changed in the index since the last count. Sends that instances have taken and not used may exceed the limit.
+What makes work is counted for the whole deployment: sends, which an instance takes from the owner's stored bucket a few
+at a time, and unfinished tasks. The number of unfinished tasks is not kept exactly: an upper bound is stored, and only
+when that reaches the limit are the tasks counted again, from what has changed in the index since the last count. Sends
+that instances have taken and not used may exceed the limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import quota as shares
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
-from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, RequestBucket, SendBucket, UnfinishedTasks
+from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, SendBucket, UnfinishedTasks
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
@@ -44,12 +44,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False, repr=False, slots=True)
 class _OwnerState:
-    """What an instance knows of an owner: its request bucket, and the sends taken and not used, valid until ``until``.
+    """The sends that an instance has taken for an owner and not used, valid until ``until`` (ms).
 
     ``drawing`` is locked while the owner's stored bucket is read, so only requests of this owner wait for that.
     """
 
-    bucket: RequestBucket | None = None
     sends: int = 0
     until: int = 0
     drawing: Lock = field(default_factory=Lock)
@@ -117,18 +116,6 @@ class RateLimiter:
         self._max_life_ms = max_life_ms
         self._lock = Lock()
         self._known: OrderedDict[Principal, _OwnerState] = OrderedDict()
-
-    def admit_request(self, principal: Principal) -> None:
-        """Counts one request; raises TooManyRequests."""
-        rate, now = self._quota.requests, self._clock.now()
-        if not rate:
-            return
-        with self._lock:
-            local = self._owner_state(principal)
-            after = shares.take_request(local.bucket, rate, now)
-            if after is None:
-                raise TooManyRequests(f"At most {rate} requests a second. Slow down.", 1)
-            local.bucket = after
 
     def admit_send(self, principal: Principal) -> None:
         """Counts one sent message; raises TooManyRequests for too many messages or too many unfinished tasks."""
