@@ -114,6 +114,7 @@ def test_headers_are_read_whatever_their_case_and_form() -> None:
     event = {
         "httpMethod": "POST",
         "path": "/echo",
+        "requestContext": {},
         "multiValueHeaders": {"A2A-Extensions": ["one", "two"], "Content-Type": ["application/json"]},
         "multiValueQueryStringParameters": {"a": ["1", "2"], "b": [""]},
         "body": None,

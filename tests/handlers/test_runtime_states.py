@@ -36,6 +36,10 @@ NO_REQUESTS: Final[dict[str, object]] = {
     "a schedule": {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}},
     "messages of a queue": {"Records": [{"eventSource": "aws:sqs", "body": "{}"}]},
     "an HTTP API's or a function URL's": {"version": "2.0", "rawPath": "/echo", "requestContext": {"http": {}}},
+    "a stream's route and nothing else": {"resource": "/{agent}"},
+}
+# API Gateway sends none of these: whoever may invoke the function may send them.
+ODD: Final[dict[str, object]] = {
     "a route that is no text": GOOD | {"resource": ["/{agent}"]},
     "a verb that is no text": GOOD | {"httpMethod": None},
     "a path that is no text": GOOD | {"path": 7},
@@ -44,7 +48,6 @@ NO_REQUESTS: Final[dict[str, object]] = {
     "a header without values": GOOD | {"multiValueHeaders": {"accept": None}},
     "queries that are none": GOOD | {"multiValueQueryStringParameters": {"a": 1}},
     "a body that is no text": GOOD | {"body": {"a": 1}},
-    "a stream's route and nothing else": {"resource": "/{agent}"},
 }
 
 
@@ -77,6 +80,12 @@ def test_an_event_that_is_no_request_is_refused_by_name_and_the_next_one_is_answ
     refusal = json.loads(b"".join(odd.posted()))
     assert (odd.kind, refusal["errorType"]) == ("error", "NotHttp")
     assert "API Gateway" in refusal["errorMessage"]
+    assert (good.kind, good.streamed, server.refused) == ("response", True, [])
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_event_is_reported_or_answered_and_the_next_one_is_answered(real: ASGIApp, name: str) -> None:
+    [_, good], server = served(real, *written(ODD[name], GOOD))
     assert (good.kind, good.streamed, server.refused) == ("response", True, [])
 
 

@@ -13,16 +13,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final, NotRequired, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from mangum.handlers import APIGateway
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from starlette.requests import ClientDisconnect
-from typing_extensions import TypedDict
 
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http.messages import A2A_JSON, EXCHANGE, JSON, TIME_LEFT
@@ -134,22 +132,6 @@ class NotHttp(ValueError):
         super().__init__("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
 
 
-@with_config(ConfigDict(strict=True))
-class _ProxyEvent(TypedDict):
-    httpMethod: str
-    path: str
-    resource: NotRequired[str | None]
-    body: NotRequired[str | None]
-    headers: NotRequired[dict[str, str] | None]
-    multiValueHeaders: NotRequired[dict[str, list[str]] | None]
-    queryStringParameters: NotRequired[dict[str, str] | None]
-    multiValueQueryStringParameters: NotRequired[dict[str, list[str]] | None]
-    requestContext: NotRequired[dict[str, Any]]
-
-
-_PROXY_EVENT: Final = TypeAdapter(_ProxyEvent)
-
-
 def make_gateway_handler(app: ASGIApp) -> Handler:
     """Returns a Lambda handler for proxy integrations. A stream is collected first."""
 
@@ -165,7 +147,7 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
 
 def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:
     """The ASGI scope of a proxy event. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
-    scope = APIGateway({"requestContext": {}, **event}, cast("Any", context), CONFIG).scope
+    scope = APIGateway(dict(event), cast("Any", context), CONFIG).scope
     # API Gateway leaves the path as it was sent. Mangum decodes it, and a name may have an encoded slash in it.
     raw_path = quote(event["path"], safe="/:@!$&'()*+,;=%").encode()
     return {**scope, "raw_path": raw_path, TIME_LEFT: time_left_ms}
@@ -173,11 +155,9 @@ def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) 
 
 def proxy_event(event: object) -> Event:
     """Returns the event; raises NotHttp if it is not what API Gateway sends."""
-    try:
-        _PROXY_EVENT.validate_python(event)
-    except ValidationError:
-        raise NotHttp from None
-    return cast("Event", event)
+    if not (isinstance(event, Mapping) and APIGateway.infer(cast("Any", event), cast("Any", None), CONFIG)):
+        raise NotHttp
+    return event
 
 
 async def _collected(exchange: Exchange) -> bytes:
