@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
@@ -232,54 +232,6 @@ class _Request:
         return head.encode("ascii") + self.body
 
 
-@dataclass(slots=True)
-class _Report:
-    """What is known about the exchange so far; kept when a later part of it fails."""
-
-    address: str | None = None
-    error: OutboundError | None = None
-    reason: str = ""
-    connected: bool = False
-    request_sent: bool = False
-    reused: bool = False
-    status: int | None = None
-    headers: dict[bytes, bytes] = field(default_factory=dict)
-    body: bytearray = field(default_factory=bytearray)
-
-    def note(self, event: h11.Event, limit: int) -> None:
-        if isinstance(event, h11.Response):
-            self.status, self.headers = event.status_code, dict(event.headers)
-        elif isinstance(event, h11.Data):
-            self.body += event.data[: limit - len(self.body) + 1]
-            if len(self.body) > limit:
-                self.body.pop()
-                raise TooLarge("the body is larger than the limit")
-
-    def fail(self, error: Exception) -> None:
-        self.error = next(name for kind, name in _ERRORS if isinstance(error, kind))
-        ours = isinstance(error, (UrlNotAllowed, HeaderRefused, NameUnresolved, TooLarge))
-        self.reason = str(error) if ours else getattr(error, "verify_message", "")
-
-    def outcome(self, elapsed_ms: int) -> Outcome:
-        return Outcome(
-            status=self.status,
-            address=self.address,
-            elapsed_ms=elapsed_ms,
-            error=self.error,
-            reason=self.reason,
-            retry_after=self._header(b"retry-after"),
-            content_type=self._header(b"content-type"),
-            body=bytes(self.body),
-            connected=self.connected,
-            request_sent=self.request_sent,
-            reused=self.reused,
-        )
-
-    def _header(self, name: bytes) -> str | None:
-        value = self.headers.get(name)
-        return None if value is None else value[:MAX_HEADER_VALUE].decode("latin-1")
-
-
 class WebhookSender:
     """Sends all requests to clients' URLs. Thread-safe; ``close`` closes the idle connections."""
 
@@ -313,44 +265,60 @@ class WebhookSender:
         self._kept.close()
 
     def _run(self, request: _Request, deadline_ms: int) -> Outcome:
-        deadline, report = Deadline(deadline_ms / 1000, self._clock), _Report()
+        deadline, outcome = Deadline(deadline_ms / 1000, self._clock), Outcome()
         try:
             target = check_url(request.url, self._policy, request.longest)
-            self._exchange(request, target, deadline, report)
+            self._exchange(request, target, deadline, outcome)
         except _EXPECTED as error:
-            report.fail(error)
-        return report.outcome(deadline.elapsed_ms())
+            outcome.error = next(name for kind, name in _ERRORS if isinstance(error, kind))
+            ours = isinstance(error, (UrlNotAllowed, HeaderRefused, NameUnresolved, TooLarge))
+            outcome.reason = str(error) if ours else getattr(error, "verify_message", "")
+        outcome.elapsed_ms = deadline.elapsed_ms()
+        return outcome
 
-    def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, report: _Report) -> None:
-        written, reusable = request.written(target), False
-        connection = self._connection(target, deadline, report)
+    def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> None:
+        written, body, reusable = request.written(target), bytearray(), False
+        connection = self._connection(target, deadline, outcome)
         try:
-            report.request_sent = True
+            outcome.request_sent = True
             connection.send(written, deadline)
             for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
-                report.note(event, request.limit)
+                if isinstance(event, h11.Response):
+                    outcome.status, headers = event.status_code, dict(event.headers)
+                    outcome.retry_after = _text_of(headers.get(b"retry-after"))
+                    outcome.content_type = _text_of(headers.get(b"content-type"))
+                elif isinstance(event, h11.Data):
+                    body += event.data[: request.limit - len(body) + 1]
+                    if len(body) > request.limit:
+                        raise TooLarge("the body is larger than the limit")
             reusable = connection.finish()
         finally:
+            outcome.body = bytes(body[: request.limit])
             if reusable:
                 self._kept.put_back(target.origin, connection, self._wall_clock())
             else:
                 connection.close()
 
-    def _connection(self, target: WebhookTarget, deadline: Deadline, report: _Report) -> Connection:
+    def _connection(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
         kept = self._kept.take(target.origin, self._wall_clock())
         if kept is None:
-            return self._open(target, deadline, report)
-        report.address, report.connected, report.reused = kept.address, True, True
+            return self._open(target, deadline, outcome)
+        outcome.address, outcome.connected, outcome.reused = kept.address, True, True
         return kept
 
-    def _open(self, target: WebhookTarget, deadline: Deadline, report: _Report) -> Connection:
+    def _open(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
         def connector(address: str, port: int, seconds: float) -> socket.socket:
-            report.address = address
+            outcome.address = address
             return self._connector(address, port, seconds)
 
         addresses = addresses_of(target, self._resolver, min(LOOKUP_SECONDS, deadline.left()))
         sock = dial(addresses[:MAX_DIALS], target.port, deadline.left, connector)
-        report.connected = True
+        outcome.connected = True
         if target.scheme == "https":
             sock = secure(sock, target, self._ssl_context, deadline)
-        return Connection(sock, report.address or "", self._wall_clock())
+        return Connection(sock, outcome.address or "", self._wall_clock())
+
+
+def _text_of(value: bytes | None) -> str | None:
+    """The value of a header of the answer, cut at ``MAX_HEADER_VALUE`` bytes."""
+    return None if value is None else value[:MAX_HEADER_VALUE].decode("latin-1")

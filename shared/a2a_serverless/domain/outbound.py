@@ -23,9 +23,9 @@ class OutboundError(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
-    """One exchange; at most one request was written.
+    """One exchange; at most one request was written. The sender fills it in, so a failed one tells how far it came.
 
     ``status`` is set once a complete response head came; for a delivery it decides (``accepted``), and an ``error``
     beside it is about the body only (cut at the byte limit, late, broken). A fetch needs ``error`` None. ``address``
