@@ -13,13 +13,12 @@ with uncollected():
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.key_ring import (
         KEY_RING_CACHE_MS,
-        CachedKeyRingStore,
         KeyRingSigner,
         SecretKeyRingStore,
     )
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
-    from a2a_serverless.adapters.system import SystemClock, UuidIds
+    from a2a_serverless.adapters.system import Cached, SystemClock, UuidIds
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.aws.batches import make_queue_handler
     from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
@@ -39,7 +38,7 @@ with uncollected():
         store=PushStore(table),
         queues=SqsQueues(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL")),
         sender=WebhookSender(replace(egress_policy(settings), own=own_urls(settings))),
-        signer=KeyRingSigner(CachedKeyRingStore(secret, clock.now, KEY_RING_CACHE_MS).load),
+        signer=KeyRingSigner(Cached(secret.load, clock.now, KEY_RING_CACHE_MS)),
         sealer=KmsSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"), clock.now),
         clock=clock,
         ids=UuidIds(),

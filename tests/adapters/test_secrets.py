@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt import PyJWK, decode, get_unverified_header
 from jwt.algorithms import ECAlgorithm
 
+from a2a_serverless.adapters import system
 from a2a_serverless.adapters.key_ring import (
-    CachedKeyRingStore,
     Es256Keys,
     KeyRingSigner,
     NoKeyRing,
@@ -179,33 +179,33 @@ class Cached:
     def __init__(self, ring: KeyRing | None = RING) -> None:
         self.now = NOW
         self.store = Counting(ring)
-        self.cache = CachedKeyRingStore(self.store, lambda: self.now, 60_000)
+        self.cache = system.Cached(self.store.load, lambda: self.now, 60_000)
 
 
 def test_a_cached_ring_is_loaded_once_until_it_is_too_old() -> None:
     cached = Cached()
-    assert [cached.cache.load(), cached.cache.load()] == [RING, RING]
+    assert [cached.cache(), cached.cache()] == [RING, RING]
     cached.now += 59_999
-    assert (cached.cache.load(), cached.store.loads) == (RING, 1)
+    assert (cached.cache(), cached.store.loads) == (RING, 1)
     cached.now += 1
-    assert (cached.cache.load(), cached.store.loads) == (RING, 2)
+    assert (cached.cache(), cached.store.loads) == (RING, 2)
 
 
 def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
     cached = Cached()
-    cached.cache.load()
+    cached.cache()
     cached.store.down = True
-    assert cached.cache.load() == RING
+    assert cached.cache() == RING
     cached.now += 60_000
     with pytest.raises(ConnectionError):
-        cached.cache.load()
+        cached.cache()
 
 
 def test_that_there_is_no_ring_is_not_remembered() -> None:
     cached = Cached(None)
-    assert cached.cache.load() is None
+    assert cached.cache() is None
     cached.store.ring = RING
-    assert cached.cache.load() == RING
+    assert cached.cache() == RING
 
 
 def test_the_text_of_a_secret_of_bytes_is_empty(client: Any) -> None:

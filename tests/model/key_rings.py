@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 from a2a_serverless.adapters.key_ring import SecretKeyRingStore, load_key_ring
 from a2a_serverless.domain.key_ring import RotationTimes, SigningKey
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.services.key_rotation import KeyRotation, RingChanged, ensure_ring, rotate_ring
+from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensure_ring, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.store import keys
 from a2a_serverless.store.stores import Publications
@@ -125,13 +125,13 @@ def _rotation(ports: Ports) -> KeyRotation:
 
 
 def _ensure(ports: Ports) -> None:
-    with suppress(RingChanged):
+    with suppress(KeyRingError):
         _note_ready(ports, ensure_ring(_rotation(ports)))
 
 
 def _rotate(ports: Ports) -> None:
     ports.ask("begins", lambda world, _: None if world.now >= START + TIMES.publish_ms else BLOCKED)
-    with suppress(RingChanged):
+    with suppress(KeyRingError):
         _note_ready(ports, rotate_ring(_rotation(ports)))
 
 

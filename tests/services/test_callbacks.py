@@ -145,8 +145,9 @@ GOES_ON = {
     "working": body(event(state=TaskState.WORKING)),
     "chunk": body(CHUNK),
     "0.3": body(WORKING, "0.3"),
-    "0.3 chunk": b'{"kind": "artifact-update", "taskId": "far", "artifact": {}}',
-    "0.3 working": b'{"kind": "status-update", "taskId": "far", "status": {"state": "working"}, "final": false}',
+    "0.3 chunk": b'{"kind": "artifact-update", "taskId": "far", "contextId": "c",'
+    b' "artifact": {"artifactId": "a", "parts": [{"kind": "text", "text": "one"}]}}',
+    "0.3 working": b'{"kind": "status-update", "taskId": "far", "contextId": "c", "status": {"state": "working"}}',
 }
 WAITED_FOR = {
     "ended snapshot": body(COMPLETED),

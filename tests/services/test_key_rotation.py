@@ -14,7 +14,7 @@ from a2a_serverless.adapters.key_ring import Es256Keys
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.key_rotation import (
-    DocumentsAltered,
+    KeyRingError,
     KeyRotation,
     describe,
     ensure_ring,
@@ -112,7 +112,7 @@ def test_a_key_that_is_not_in_the_ring_is_taken_off_the_key_set_and_told_of() ->
     shop = Shop()
     ensure_ring(shop.rotation)
     altered(shop, JWKS, {"keys": [{"kty": "EC", "kid": "forged"}]})
-    with pytest.raises(DocumentsAltered, match="jwks"):
+    with pytest.raises(KeyRingError, match="jwks"):
         rotate_when_old(shop.rotation)
     assert shop.listed == ["key-1", "key-2"]
     assert rotate_when_old(shop.rotation) == shop.ring
@@ -125,7 +125,7 @@ def test_a_document_that_was_altered_is_published_anew_and_told_of(name: str, bo
     ensure_ring(shop.rotation)
     before = strip_signatures(json.loads(shop.document(name)["body"]))
     altered(shop, name, body)
-    with pytest.raises(DocumentsAltered, match=name):
+    with pytest.raises(KeyRingError, match=name):
         rotate_when_old(shop.rotation)
     assert strip_signatures(json.loads(shop.document(name)["body"])) == before
     rotate_when_old(shop.rotation)
@@ -262,7 +262,7 @@ def test_a_revoked_key_is_out_of_the_vault_and_off_the_list_at_once(kid: str, cu
 def test_revoking_a_key_that_is_not_in_the_ring_says_so() -> None:
     shop = Shop()
     ensure_ring(shop.rotation)
-    with pytest.raises(ValueError, match="no key of the ring is named 'key-9'; there are key-1, key-2"):
+    with pytest.raises(KeyRingError, match="no key of the ring is named 'key-9'; there are key-1, key-2"):
         revoke_key(shop.rotation, "key-9")
     assert shop.listed == ["key-1", "key-2"]
 
@@ -467,9 +467,9 @@ def test_a_rotator_whom_others_are_always_ahead_of_says_so() -> None:
     shop.store = Taken(shop.ring)
     shop.use(NoFaults())
     shop.clock.ms += DAY
-    with pytest.raises(RuntimeError, match="has changed at every attempt"):
+    with pytest.raises(KeyRingError, match="has changed at every attempt"):
         rotate_ring(shop.rotation)
-    with pytest.raises(RuntimeError, match="has changed at every attempt"):
+    with pytest.raises(KeyRingError, match="has changed at every attempt"):
         revoke_key(shop.rotation, "key-1")
 
 

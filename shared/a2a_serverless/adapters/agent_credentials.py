@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from a2a_serverless.adapters.system import Cached
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable
@@ -39,11 +39,8 @@ class AgentCredentials:
     """``read`` returns the secret's text. With ``local`` (runs on a laptop), agents on this machine need no TLS."""
 
     def __init__(self, read: Callable[[], str], now: Callable[[], int], *, local: bool = False) -> None:
-        self._read = read
-        self._now = now
-        self._local = local
-        self._lock = Lock()
-        self._kept: tuple[int, Mapping[str, Headers]] | None = None
+        self._read, self._local = read, local
+        self._known = Cached(self._loaded, now, MAX_AGE_MS)
 
     def wrap(self, transport: Transport) -> Transport:
         """A transport that adds the credentials of the request's origin to its headers."""
@@ -60,13 +57,6 @@ class AgentCredentials:
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
-
-    def _known(self) -> Mapping[str, Headers]:
-        with self._lock:
-            now = self._now()
-            if self._kept is None or now - self._kept[0] >= MAX_AGE_MS:
-                self._kept = now, self._loaded()
-            return self._kept[1]
 
     def _loaded(self) -> Mapping[str, Headers]:
         try:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
+from functools import lru_cache
 from hashlib import sha256
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from botocore.exceptions import ClientError
+from pydantic import TypeAdapter, ValidationError
 
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
-from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey
-from a2a_serverless.ports.keys import KeyRingStore, Signed
+from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
+from a2a_serverless.ports.keys import Signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,13 +44,13 @@ class Es256Keys:
         )
         jwk = cast("dict[str, str]", ECAlgorithm.to_jwk(key.public_key(), as_dict=True))
         kid = thumbprint(jwk)
-        public: dict[str, Json] = {**jwk, "kid": kid, "use": "sig", "alg": ALGORITHM}
+        public = {**jwk, "kid": kid, "use": "sig", "alg": ALGORITHM}
         return SigningKey(kid, public, private.decode(), now)
 
     def sign(self, key: SigningKey, content: bytes) -> bytes:
         from jwt.algorithms import ECAlgorithm
 
-        return ECAlgorithm(ECAlgorithm.SHA256).sign(content, _private(key))
+        return ECAlgorithm(ECAlgorithm.SHA256).sign(content, _private(key.private))
 
 
 def is_valid_signature(jwk: Mapping[str, Json], content: bytes, signature: bytes) -> bool:
@@ -74,32 +75,26 @@ def thumbprint(jwk: Mapping[str, str]) -> str:
 
 
 class KeyRingSigner:
-    """``ports.Signer`` with the ring's current key. The parsed key is cached while it is the current one."""
+    """``ports.Signer`` with the ring's current key."""
 
     def __init__(self, ring: Callable[[], KeyRing | None]) -> None:
         self._ring = ring
-        self._kept: tuple[str, EllipticCurvePrivateKey] | None = None
 
     def sign(self, typ: str, claims: Mapping[str, str | int]) -> Signed:
         import jwt
 
-        kid, key = self._current()
-        return Signed(jwt.encode(dict(claims), key, ALGORITHM, headers={"typ": typ, "kid": kid}), kid)
-
-    def _current(self) -> tuple[str, EllipticCurvePrivateKey]:
         ring = self._ring()
         if ring is None:
             raise NoKeyRing
-        kept = self._kept
-        if kept is None or kept[0] != ring.current.kid:
-            kept = self._kept = (ring.current.kid, _private(ring.current))
-        return kept
+        key = ring.current
+        return Signed(jwt.encode(dict(claims), _private(key.private), ALGORITHM, {"typ": typ, "kid": key.kid}), key.kid)
 
 
-def _private(key: SigningKey) -> EllipticCurvePrivateKey:
+@lru_cache(maxsize=2)
+def _private(pem: str) -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    return cast("EllipticCurvePrivateKey", load_pem_private_key(key.private.encode(), None))
+    return cast("EllipticCurvePrivateKey", load_pem_private_key(pem.encode(), None))
 
 
 KEY_RING_CACHE_MS: Final = 300_000
@@ -157,31 +152,6 @@ def text_of(client: SecretsManagerClient, secret_id: str) -> str:
     return client.get_secret_value(SecretId=secret_id).get("SecretString", "")
 
 
-class CachedKeyRingStore:
-    """A key ring store that is read again once the cached ring is older than ``max_age_ms``.
-
-    It never returns an older ring, not even while the store fails: a retired key is published only for as long as the
-    oldest cached ring may still sign with it.
-    """
-
-    def __init__(self, store: KeyRingStore, now: Callable[[], int], max_age_ms: int) -> None:
-        self._store = store
-        self._now = now
-        self._max_age_ms = max_age_ms
-        self._lock = Lock()
-        self._kept: tuple[int, KeyRing] | None = None
-
-    def load(self) -> KeyRing | None:
-        """The ring, at most ``max_age_ms`` old."""
-        with self._lock:
-            asked_at = self._now()
-            if self._kept and asked_at - self._kept[0] < self._max_age_ms:
-                return self._kept[1]
-            ring = self._store.load()
-            self._kept = (asked_at, ring) if ring else None
-            return ring
-
-
 def dump_key_ring(ring: KeyRing) -> str:
     """A ring as the JSON text that the secret holds."""
     return json.dumps({"v": 1, **asdict(ring)})
@@ -194,18 +164,7 @@ def load_key_ring(text: str) -> KeyRing | None:
         return None
     if body.get("v") != 1:
         raise ValueError("the secret holds no key ring of this release's form")
-    return KeyRing(
-        current=_key_of(body["current"]),
-        next=_key_of(body["next"]),
-        previous=tuple(RetiredKey(**_known(RetiredKey, old)) for old in body["previous"]),
-        promoted_at=body["promoted_at"],
-    )
-
-
-def _key_of(body: dict[str, Any]) -> SigningKey:
-    return SigningKey(**_known(SigningKey, body))
-
-
-def _known(kind: type[SigningKey | RetiredKey], body: dict[str, Any]) -> dict[str, Any]:
-    """The fields that this release knows: a newer one may have added optional fields."""
-    return {field.name: body[field.name] for field in fields(kind) if field.name in body}
+    try:
+        return TypeAdapter(KeyRing).validate_python(body)  # members of a newer release are left out
+    except ValidationError:
+        raise ValueError("the secret holds no key ring of this release's form") from None  # theirs would quote it

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 class SystemClock:
@@ -24,6 +31,28 @@ class CorrectedClock(SystemClock):
 
     def now(self) -> int:
         return super().now() + self._offset_ms
+
+
+class Cached(Generic[T]):
+    """What ``read`` has returned, until it is ``max_age_ms`` old; None is not cached. Thread-safe.
+
+    It never returns anything older, not even while ``read`` raises.
+    """
+
+    def __init__(self, read: Callable[[], T], now: Callable[[], int], max_age_ms: int) -> None:
+        self._read, self._now, self._max_age_ms = read, now, max_age_ms
+        self._lock = Lock()
+        self._kept: tuple[int, T] | None = None
+
+    def __call__(self) -> T:
+        """The value."""
+        with self._lock:
+            asked_at = self._now()
+            if self._kept and asked_at - self._kept[0] < self._max_age_ms:
+                return self._kept[1]
+            value = self._read()
+            self._kept = None if value is None else (asked_at, value)
+            return value
 
 
 class UuidIds:

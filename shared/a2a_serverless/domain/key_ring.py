@@ -19,7 +19,7 @@ class SigningKey:
     """An ES256 key: ``kid`` is its RFC 7638 thumbprint, ``private`` a PEM text that never leaves the secret."""
 
     kid: str
-    public: dict[str, Json]
+    public: dict[str, str]
     private: str = field(repr=False)
     made_at: int = 0
 
@@ -29,7 +29,7 @@ class RetiredKey:
     """A public key that no longer signs, and when (ms) it is removed from the key set."""
 
     kid: str
-    public: dict[str, Json]
+    public: dict[str, str]
     until: int
 
 
@@ -57,8 +57,8 @@ class KeyRing:
 
     def jwks(self, now: int) -> dict[str, Json]:
         """The public key set (RFC 7517): current, next, and previous keys that may still have valid tokens."""
-        keys: list[Json] = [dict(self.current.public), dict(self.next.public)]
-        keys += [dict(old.public) for old in self.previous if old.until > now]
+        keys: list[Json] = [{**self.current.public}, {**self.next.public}]
+        keys += [{**old.public} for old in self.previous if old.until > now]
         return {"keys": keys}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.events import StatusEvent, event_size
@@ -16,8 +16,8 @@ from a2a_serverless.protocol.protojson import Metadata, ProtoModel, Timestamp, v
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.push import Attempt, WebhookStatus
-    from a2a_serverless.domain.timeline import Span, TaskTimeline
+    from a2a_serverless.domain.push import WebhookStatus
+    from a2a_serverless.domain.timeline import TaskTimeline
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
@@ -25,33 +25,24 @@ _SHA256: Final = re.compile("[0-9a-f]{64}")
 # --- deliveries ------------------------------------------------------------------------------------------------------
 
 
-class DeliveryAttempt(ProtoModel):
+class Shown(ProtoModel):
+    """What is made of the attributes of what is stored. An alias names the attribute, if it has another name."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class DeliveryAttempt(Shown):
     """One POST. Event 0 is the challenge."""
 
-    event_number: int
-    attempt: int
+    event_number: int = Field(validation_alias="n")
+    attempt: int = Field(validation_alias="k")
     at: Timestamp
-    milliseconds: int
+    milliseconds: int = Field(validation_alias="ms")
     status: int | None = None
     error: str | None = None
     address: str | None = None
-    key_id: str | None = None
-    next_attempt_at: Timestamp = None
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        """What is stored of an attempt."""
-        return cls(
-            event_number=attempt.n,
-            attempt=attempt.k,
-            at=attempt.at,
-            milliseconds=attempt.ms,
-            status=attempt.status,
-            error=attempt.error,
-            address=attempt.address,
-            key_id=attempt.kid,
-            next_attempt_at=attempt.next_at,
-        )
+    key_id: str | None = Field(None, validation_alias="kid")
+    next_attempt_at: Timestamp = Field(None, validation_alias="next_at")
 
 
 class HostPause(ProtoModel):
@@ -103,7 +94,7 @@ class Delivery(ProtoModel):
             failures_in_a_row=cursor.attempt,
             failing_since=cursor.failing_since or None,
             next_attempt_at=(cursor.next_at or None) if is_active else None,
-            attempts=tuple(DeliveryAttempt.of(attempt) for attempt in one.attempts),
+            attempts=one.attempts,
         )
 
 
@@ -116,20 +107,14 @@ class Deliveries(ProtoModel):
 # --- the timeline of a task -------------------------------------------------------------------------------------------
 
 
-class TimelineSpan(ProtoModel):
+class TimelineSpan(Shown):
     """A part of the task's time; without ``ended_at`` it goes on. ``error`` is the kind of error of a failed step."""
 
     kind: str
-    name: str | None = None
+    name: str = ""
     began_at: Timestamp
     ended_at: Timestamp = None
-    error: str | None = None
-
-    @classmethod
-    def of(cls, span: Span) -> Self:
-        """A span of the task."""
-        times = {"began_at": span.began_at, "ended_at": span.ended_at}
-        return cls(kind=span.kind.value, name=span.name or None, **times, error=span.error or None)
+    error: str = ""
 
 
 class TimelineEvent(ProtoModel):
@@ -183,7 +168,7 @@ class Timeline(ProtoModel):
             created_at=head.created_at,
             status_at=head.status_at,
             last_event=timeline.snapshot.last,
-            spans=tuple(map(TimelineSpan.of, timeline.spans)),
+            spans=timeline.spans,
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
             usage=timeline.usage,

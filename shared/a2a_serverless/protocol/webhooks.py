@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import ValidationError
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.codecs import V1
-from a2a_serverless.protocol.protojson import ProtoModel
 from a2a_serverless.protocol.strict_json import loads
 
 if TYPE_CHECKING:
@@ -50,63 +49,23 @@ class NotifiedTask:
     state: v1.TaskState | None = None
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _object(value: object) -> object:
-    return value if isinstance(value, dict) else None
-
-
-_Text = Annotated[str | None, BeforeValidator(_text)]
-
-
-class _Status(ProtoModel):
-    state: _Text = None
-
-
-class _Reported(ProtoModel):
-    """A task or an event, as far as it is looked at."""
-
-    kind: _Text = None
-    id: _Text = None
-    task_id: _Text = None
-    status: Annotated[_Status | None, BeforeValidator(_object)] = None
-
-
-class _Body(_Reported):
-    """The body of a webhook of either version."""
-
-    task: Annotated[_Reported | None, BeforeValidator(_object)] = None
-    status_update: Annotated[_Reported | None, BeforeValidator(_object)] = None
-    artifact_update: Annotated[_Reported | None, BeforeValidator(_object)] = None
-
-
 def read_notification(content: bytes) -> NotifiedTask:
-    """Reads the body of a webhook of either version, only as far as ``NotifiedTask`` goes. Never raises.
+    """Reads the body of a webhook of either version: bare objects with their ``kind`` are 0.3's. Never raises.
 
     A task has the state that it names, and one that tells of an artifact is working.
     """
+    from a2a_serverless.protocol.peers import read_item  # the notifier reads none
+
     try:
-        body = _Body.model_validate(loads(content))
+        body = loads(content)
+        item = read_item("0.3" if isinstance(body, dict) and "kind" in body else "1.0", body)
     except (A2AError, ValidationError):
         return NotifiedTask()
-    if body.artifact_update or body.kind == "artifact-update":
-        return NotifiedTask(_said_in(body, "artifact_update").task_id, v1.TaskState.WORKING)
-    if body.status_update or body.kind == "status-update":
-        update = _said_in(body, "status_update")
-        return NotifiedTask(update.task_id, _state(update))
-    task = _said_in(body, "task")
-    return NotifiedTask(task.id, _state(task))
-
-
-def _said_in(body: _Body, name: str) -> _Reported:
-    """What stands under a name, or is the body itself."""
-    return (getattr(body, name) or _Reported()) if name in body.model_fields_set else body
-
-
-def _state(reported: _Reported) -> v1.TaskState | None:
-    from a2a_serverless.protocol.v0_3 import PROTO_STATES, STATES
-
-    name = reported.status.state if reported.status else None
-    return STATES.get(name) or PROTO_STATES.get(name) if name else None
+    match item:
+        case v1.Task():
+            return NotifiedTask(item.id, item.status.state)
+        case v1.TaskStatusUpdateEvent():
+            return NotifiedTask(item.task_id, item.status.state)
+        case v1.TaskArtifactUpdateEvent():
+            return NotifiedTask(item.task_id, v1.TaskState.WORKING)
+    return NotifiedTask()

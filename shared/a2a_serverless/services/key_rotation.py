@@ -32,21 +32,6 @@ class KeyRingError(Exception):
     """The rotator cannot do something, or has found a problem. The texts are for operators and quote no client."""
 
 
-class DocumentsAltered(KeyRingError):
-    """Published documents were changed by something other than the rotator."""
-
-
-class UnknownKey(KeyRingError, ValueError):
-    """No key of the ring has that id."""
-
-
-class RingChanged(KeyRingError, RuntimeError):
-    """The stored ring had changed at each attempt to save a new one."""
-
-    def __init__(self) -> None:
-        super().__init__(CHANGED)
-
-
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
     """The rotator's dependencies. The schedule replaces the current key when it is ``age_ms`` old."""
@@ -85,7 +70,7 @@ def rotate_ring(rotation: KeyRotation) -> KeyRing:
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
     """Runs on the schedule: rotates if the current key is ``age_ms`` old, else only publishes.
 
-    If a published document had been altered, raises DocumentsAltered, after all is published as it should be.
+    If a published document had been altered, raises KeyRingError, after all is published as it should be.
     """
     held = rotation.store.load()
     names = find_altered(rotation.publisher, _public_keys(held)) if held else []
@@ -93,16 +78,16 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
     if rotation.publisher.clock.now() - ring.promoted_at >= rotation.age_ms:
         ring = rotate_ring(rotation)
     if names:
-        raise DocumentsAltered(f"published documents were altered and have been restored: {', '.join(names)}")
+        raise KeyRingError(f"published documents were altered and have been restored: {', '.join(names)}")
     return ring
 
 
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
-    """Removes a key from the ring and the published key set at once; raises UnknownKey if the ring has no such key."""
+    """Removes a key from the ring and the published key set at once; raises KeyRingError for an unknown one."""
 
     def remove(before: KeyRing, now: int) -> KeyRing:
         if kid not in before.kids:
-            raise UnknownKey(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
+            raise KeyRingError(f"no key of the ring is named {kid!r}; there are {', '.join(before.kids)}")
         return revoke(before, kid, rotation.maker.make(now), now=now)
 
     return _change_ring(rotation, remove)
@@ -137,7 +122,7 @@ def describe(rotation: KeyRotation) -> dict[str, Json]:
 
 def _public_keys(ring: KeyRing) -> list[Json]:
     """Every key that the ring's key set may list."""
-    return [ring.current.public, ring.next.public, *(old.public for old in ring.previous)]
+    return [{**ring.current.public}, {**ring.next.public}, *({**old.public} for old in ring.previous)]
 
 
 def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
@@ -159,7 +144,7 @@ def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
 
 
 def _give_up() -> NoReturn:
-    raise RingChanged
+    raise KeyRingError(CHANGED)
 
 
 def _publish_once(rotation: KeyRotation, ring: KeyRing) -> None:
