@@ -82,6 +82,6 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
         lambda: lister,
         life,
         20_000,
-        inline_runner=EngineInlineRunner(engine),
+        inline_runner=EngineInlineRunner(engine).for_agent,
     )
     return Deployment(agent, service, engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event
 from typing import Any, Final
 
@@ -66,10 +67,11 @@ def test_an_observer_that_fails_does_not_end_the_dispatcher() -> None:
 
 
 def test_new_prices_are_those_of_inline_agents_too() -> None:
-    deployment = LocalDeployment([Writer().agent], BASE)
+    agent = replace(Writer().agent, runs="inline")
+    deployment = LocalDeployment([agent], BASE)
     prices = {"model": {"input_tokens": 2.0}}
-    deployment.deploy(Writer().agent, prices=prices)
-    runner: Any = deployment.service.inline_runner
+    deployment.deploy(agent, prices=prices)
+    runner: Any = deployment.service.inline_runner("echo")
     assert (deployment.engine.prices, runner.engine.prices) == (prices, prices)
     deployment.deploy(Writer().agent)
     assert deployment.engine.prices == prices

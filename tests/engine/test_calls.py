@@ -93,7 +93,7 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
     here = replace(world.engine, registry=replace(world.registry, apart=frozenset({"echo"})))
     task = world.send("hello", agent="parent")
     key = ME.key(task.id)
-    assert EngineInlineRunner(here, world.play).run("parent", key, 20_000)
+    EngineInlineRunner(here, world.play).run(key, 20_000)
     assert (parent.runs, child.ran) == (1, [])
     assert world.table.read_head(key).head.lease_until == 0
     world.settle()

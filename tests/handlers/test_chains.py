@@ -304,9 +304,8 @@ def test_an_inline_agent_leaves_its_calls_to_the_worker_which_alone_may_make_pas
     remote_agents = A2ARemoteAgents({"first": f"{BASE}/first", "echo": f"{BASE}/echo"}, None, require_worker)
     apart = replace(chain.world.registry, remote_agents=remote_agents, apart=frozenset({"first", "echo"}))
     chain.send("first")
-    assert EngineInlineRunner(replace(chain.world.engine, registry=apart), chain.world.play).run(
-        "first", chain.heads()["first"].key, 20_000
-    )
+    here = EngineInlineRunner(replace(chain.world.engine, registry=apart), chain.world.play)
+    here.run(chain.heads()["first"].key, 20_000)
     assert (set(chain.heads()), chain.service_tokens()) == ({"first"}, [])
     chain.world.settle()
     assert chain.said("first") == (TaskState.COMPLETED, "echo completed")

@@ -79,7 +79,7 @@ class GatedClock:
 def wait_for_agent(operation: Operation) -> Callable[[Place, Gate, str], HttpRequest]:
     def make(place: Place, gate: Gate, binding: str) -> HttpRequest:
         agents = {"echo": replace(Writer().agent, runs="inline")}
-        service = place.edge.service._replace(inline_runner=gate)  # type: ignore[arg-type]
+        service = place.edge.service._replace(inline_runner=lambda _: gate)  # type: ignore[arg-type, return-value]
         place.edge = replace(place.edge, agents=agents, service=service)
         return BINDINGS[binding][operation](Names())
 

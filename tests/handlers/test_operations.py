@@ -159,7 +159,9 @@ def test_an_agent_that_answers_with_a_message_sends_that_and_closes(binding: str
     place = Place(replace(agent_of(greet), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(
+            inline_runner=EngineInlineRunner(place.world.engine, place.world.play).for_agent
+        ),
     )
     (told,) = place.read(place.ask(binding, Operation.STREAM, Names()))
     assert [kind(item) for item in told] == ["message"]
@@ -176,7 +178,9 @@ def test_a_message_that_json_does_not_have_fails_a_task_instead(part: Part) -> N
     place = Place(replace(agent_of(answer), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(
+            inline_runner=EngineInlineRunner(place.world.engine, place.world.play).for_agent
+        ),
     )
     body = json.loads(place.ask("1.0 JSON-RPC", Operation.SEND, Names()).body, parse_constant=pytest.fail)
     assert kind(body["result"]) == "task"
@@ -192,7 +196,9 @@ def test_a_message_that_an_agent_answers_with_is_in_the_conversation(context: st
     place = Place(replace(agent_of(greet), runs="inline"))
     place.edge = replace(
         place.edge,
-        service=place.world.service._replace(inline_runner=EngineInlineRunner(place.world.engine, place.world.play)),
+        service=place.world.service._replace(
+            inline_runner=EngineInlineRunner(place.world.engine, place.world.play).for_agent
+        ),
     )
     said = json.loads(place.ask("1.0 REST", Operation.SEND, Names(context=context)).body)["message"]
     assert said["messageId"] == "mine"

@@ -55,7 +55,9 @@ def inline(agent: Agent, blocking_ms: int = 20_000) -> Place:
     """A deployment in which requests run the agent themselves."""
     place = Place(replace(agent, runs="inline"))
     here = EngineInlineRunner(place.world.engine, place.world.play)
-    place.edge = replace(place.edge, service=place.world.service._replace(inline_runner=here, blocking_ms=blocking_ms))
+    place.edge = replace(
+        place.edge, service=place.world.service._replace(inline_runner=here.for_agent, blocking_ms=blocking_ms)
+    )
     return place
 
 

@@ -79,7 +79,6 @@ AREAS: Final = {
             *(
                 "engine/execution.py",
                 "engine/inline.py",
-                "engine/lazy_inline.py",
                 "engine/run.py",
                 "engine/run_session.py",
             ),

@@ -27,7 +27,8 @@ class Door:
         deployment = Deployment(*AGENTS)
         world = deployment.world
         self.edge = replace(
-            deployment.edge, service=world.service._replace(inline_runner=EngineInlineRunner(world.engine, world.play))
+            deployment.edge,
+            service=world.service._replace(inline_runner=EngineInlineRunner(world.engine, world.play).for_agent),
         )
         self.sent = 0
 

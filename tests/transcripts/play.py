@@ -83,7 +83,9 @@ class Client:
         world.run_ms = run_ms
         world.add_consumer("worker-1", WorkMessage)
         inline_runner = EngineInlineRunner(world.engine, world.play)
-        deployment.edge = replace(deployment.edge, service=world.service._replace(inline_runner=inline_runner))
+        deployment.edge = replace(
+            deployment.edge, service=world.service._replace(inline_runner=inline_runner.for_agent)
+        )
 
     def stream(self, text: str, *parts: Json) -> None:
         self._ask("stream", self.by.stream(self.agent, self._message(text, *parts), hook=Hook("first", HOOK)))

@@ -14,7 +14,6 @@ from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.times import DAY_MS
-from a2a_serverless.engine.lazy_inline import LazyInlineRunner
 from a2a_serverless.http.api import Api
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
@@ -75,7 +74,7 @@ def _task_service(
         life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
-        inline_runner=LazyInlineRunner(agents, partial(_inline_runner, settings, aws, queues, metrics, tracer)),
+        inline_runner=_inline_runner(settings, aws, queues, metrics, tracer, agents),
         metrics=metrics,
         tracer=tracer,
         contents=resources.contents(settings, aws),
@@ -127,12 +126,19 @@ def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> Rat
     return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
 
 
-def _inline_runner(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer) -> InlineRunner:
-    """The runner of inline agents; the engine is imported and made at the first request to one."""
-    from a2a_serverless.aws.engine import make_engine
-    from a2a_serverless.engine.inline import EngineInlineRunner
+def _inline_runner(
+    settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer, agents: Mapping[str, Agent]
+) -> Callable[[str], InlineRunner | None]:
+    """What runs an inline agent, by its id; the engine is imported and made at the first request to one."""
 
-    return EngineInlineRunner(replace(make_engine(settings, aws, queues, metrics, calls=False), tracer=tracer))
+    @cache
+    def runner() -> InlineRunner:
+        from a2a_serverless.aws.engine import make_engine
+        from a2a_serverless.engine.inline import EngineInlineRunner
+
+        return EngineInlineRunner(replace(make_engine(settings, aws, queues, metrics, calls=False), tracer=tracer))
+
+    return lambda agent_id: runner() if agents[agent_id].runs == "inline" else None
 
 
 def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from a2a_serverless.domain.events import Incoming
@@ -320,11 +320,6 @@ def current_task() -> TaskContext:
     by ``asyncio.to_thread`` or anyio. Methods of the task must be awaited in the event loop, not in a thread.
     """
     return _CURRENT_TASK.get()
-
-
-def inline_agents(agents: Mapping[str, Agent]) -> frozenset[str]:
-    """The ids of the agents that run inside the request."""
-    return frozenset(name for name, agent in agents.items() if agent.runs == "inline")
 
 
 async def work_on(agent: Agent, task: TaskContext) -> Answer:

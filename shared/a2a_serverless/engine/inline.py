@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from a2a_serverless.domain.agent import inline_agents, work_on
+from a2a_serverless.domain.agent import work_on
 from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.run_session import make_message
@@ -64,31 +64,23 @@ class EngineInlineRunner:
     engine: Engine
     play: Callable[[Coroutine[Any, Any, T]], T] = play
 
-    @property
-    def agents(self) -> frozenset[str]:
-        """The ids of the inline agents."""
-        return inline_agents(self.engine.agents)
+    def for_agent(self, agent_id: str) -> EngineInlineRunner | None:
+        """Itself for an inline agent; None for any other."""
+        agent = self.engine.agents.get(agent_id)
+        return self if agent and agent.runs == "inline" else None
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
-        """The agent's message; None when it needs a task, fails, takes over ``TRY_S`` seconds, or is not inline."""
-        if agent_id not in self.agents:
-            return None
+        """The agent's message; None when it needs a task, fails, or takes over ``TRY_S`` seconds."""
         return self.play(self._try(agent_id, principal, request))
 
-    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
-        """Runs the task here for at most ``time_ms``, then hands it over. False if the agent is not inline."""
-        if agent_id not in self.agents:
-            return False
+    def run(self, key: TaskKey, time_ms: int) -> None:
+        """Runs the task here for at most ``time_ms``, then hands it over."""
         until = self.engine.now() + time_ms
         self.play(run(self.engine, key, lambda: until - self.engine.now() + MARGIN_MS))
-        return True
 
-    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+    def start(self, key: TaskKey, time_ms: int) -> None:
         """As ``run``, without waiting: a stream reports the events. Closing the stream does not stop the work."""
-        if agent_id not in self.agents:
-            return False
-        threading.Thread(target=self.run, args=(agent_id, key, time_ms), daemon=True).start()
-        return True
+        threading.Thread(target=self.run, args=(key, time_ms), daemon=True).start()
 
     async def _try(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         context: Any = TasklessContext(principal, request)

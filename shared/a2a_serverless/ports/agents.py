@@ -18,19 +18,15 @@ if TYPE_CHECKING:
 
 
 class InlineRunner(Protocol):
-    """Runs inline agents inside the request. Every method returns None or False for an agent that is not inline."""
-
-    @property
-    def agents(self) -> frozenset[str]:
-        """The ids of the inline agents."""
+    """Runs inline agents inside the request."""
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         """The message that the agent answers with if it does so without a task; None otherwise."""
 
-    def run(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+    def run(self, key: TaskKey, time_ms: int) -> None:
         """Runs the task for at most ``time_ms`` and hands over what is left of it."""
 
-    def start(self, agent_id: str, key: TaskKey, time_ms: int) -> bool:
+    def start(self, key: TaskKey, time_ms: int) -> None:
         """As ``run``, but returns without waiting for the end."""
 
 

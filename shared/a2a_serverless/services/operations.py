@@ -129,16 +129,11 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     _check_send(service, context.principal, agent, request)
     begun = tasks.accept_message(service, context, request)
     if isinstance(begun, Message):
-        return OpenStream("", begun.context_id or "", _single_item(StreamItem(None, begun)))
+        return OpenStream("", begun.context_id or "", _items(StreamItem(None, begun)))
     beginning = _start_from_message(service, agent, begun, after, until)
     beginning = beginning._replace(task=beginning.task.limited(request.configuration.history_length))
-    if beginning.told and beginning.task.status.state in TURN_ENDS:
-        return OpenStream(
-            beginning.task.id,
-            beginning.task.context_id,
-            _single_item(StreamItem(beginning.task.n, beginning.task)),
-        )
-    return _open_stream(service, context, beginning, until, TURN_ENDS)
+    is_over = beginning.told and beginning.task.status.state in TURN_ENDS
+    return _open_stream(service, context, beginning, 0 if is_over else until, TURN_ENDS)
 
 
 def _start_from_message(
@@ -149,9 +144,9 @@ def _start_from_message(
         beginning = StreamStart(begun.task, told=True, after=begun.task.n)
     else:
         beginning = start_stream(service.log, begun.head.key, agent.id, after, ends_fine=True)
-    if service.inline_runner is None or not service.inline_runner.start(
-        agent.id, begun.head.key, until - service.clock.now()
-    ):
+    if runner := service.inline_runner(agent.id):
+        runner.start(begun.head.key, until - service.clock.now())
+    else:
         tasks.enqueue_task(service, begun.head)
     return beginning
 
@@ -162,22 +157,20 @@ def _open_stream(
     task = beginning.task
     stream = StreamContext(service.log, service.clock, until, service.off_loop)
     rest = follow_events(stream, context.key(task.id), beginning.after, ends)
-    return OpenStream(task.id, task.context_id, _items(beginning, rest))
+    first = StreamItem(task.n, task) if beginning.told else None
+    return OpenStream(task.id, task.context_id, _items(first, rest))
 
 
 async def _items(
-    beginning: StreamStart, rest: AsyncGenerator[StreamItem | Heartbeat]
+    first: StreamItem | None, rest: AsyncGenerator[StreamItem | Heartbeat] | None = None
 ) -> AsyncGenerator[StreamItem | Heartbeat]:
-    async with aclosing(rest):
-        if beginning.told:
-            yield StreamItem(beginning.task.n, beginning.task)
-        async for item in rest:
-            yield item
-
-
-async def _single_item(item: StreamItem) -> AsyncGenerator[StreamItem | Heartbeat]:
-    """A stream of one item: a message (specification 3.1.2), or a task that has ended or needs its client already."""
-    yield item
+    """A stream: a message alone (specification 3.1.2), or the task and what follows."""
+    if first:
+        yield first
+    if rest:
+        async with aclosing(rest):
+            async for item in rest:
+                yield item
 
 
 def _check_push(agent: Agent) -> None:

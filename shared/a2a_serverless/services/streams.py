@@ -41,11 +41,6 @@ class OffLoop(Protocol):
         ...
 
 
-async def in_thread(call: Callable[[], T]) -> T:
-    """An ``OffLoop`` that runs the call in a thread."""
-    return await asyncio.to_thread(call)
-
-
 class StreamItem(NamedTuple):
     """One item of a stream: a message, a task or an event. ``n`` is the last event in it; None for a message."""
 
@@ -63,7 +58,7 @@ class StreamContext(NamedTuple):
     log: TaskLog
     clock: Clock
     until: int
-    off_loop: OffLoop = in_thread
+    off_loop: OffLoop = asyncio.to_thread
 
 
 class StreamStart(NamedTuple):

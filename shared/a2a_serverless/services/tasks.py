@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
@@ -14,7 +15,6 @@ from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
-from a2a_serverless.services.streams import OffLoop, in_thread
 from a2a_serverless.services.task_changes import (
     Conflict,
     change_task,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
+    from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks
     from a2a_serverless.store.task_log import TaskLog
 
@@ -45,7 +46,7 @@ class TaskService(NamedTuple):
     """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
     ``webhooks`` and ``lister`` are functions, because most requests need neither: what they use is imported at their
-    first call.
+    first call. So is ``inline_runner``, which returns what runs an agent inside the request, None for a queued agent.
     """
 
     log: TaskLog
@@ -57,8 +58,8 @@ class TaskService(NamedTuple):
     life: TaskLifetime
     blocking_ms: int
     idempotent: bool = True
-    off_loop: OffLoop = in_thread
-    inline_runner: InlineRunner | None = None
+    off_loop: OffLoop = asyncio.to_thread
+    inline_runner: Callable[[str], InlineRunner | None] = lambda _: None
     metrics: Metrics = NULL_METRICS
     contents: ContentStore | None = None
     tracer: Tracer = NULL_TRACER
@@ -130,10 +131,10 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
         answered = _answer_by_context(service, context, message.context_id, request)
         if answered is not None:
             return StartedTask(answered, None)
-    context_id, inline = message.context_id or service.ids.new(), service.inline_runner
-    if inline and context.agent in inline.agents:
+    context_id = message.context_id or service.ids.new()
+    if runner := service.inline_runner(context.agent):
         incoming = _incoming(context, request, None, context_id)
-        if reply := inline.answer_directly(context.agent, context.principal, incoming):
+        if reply := runner.answer_directly(context.agent, context.principal, incoming):
             return reply
     return _start(service, context, request, context_id)
 
@@ -145,12 +146,10 @@ def enqueue_task(service: TaskService, head: Head) -> None:
 
 
 def _run_inline(service: TaskService, agent: str, head: Head, until: int) -> bool:
-    left = max(0, until - service.clock.now())
-    return (
-        head.state in RUNNABLE
-        and service.inline_runner is not None
-        and service.inline_runner.run(agent, head.key, left)
-    )
+    runner = service.inline_runner(agent) if head.state in RUNNABLE else None
+    if runner:
+        runner.run(head.key, max(0, until - service.clock.now()))
+    return runner is not None
 
 
 def get(service: TaskService, context: RequestContext, task_id: str) -> Task:

@@ -410,7 +410,7 @@ class AgentTestHarness(SimulatedDeployment):
             on_error=self._note_error,
         )
         inline_runner = EngineInlineRunner(self.engine, self.play)
-        self.service = self.service._replace(blocking_ms=0, inline_runner=inline_runner)
+        self.service = self.service._replace(blocking_ms=0, inline_runner=inline_runner.for_agent)
 
     def deploy(self, *agents: Agent) -> None:
         """Replaces agents by their new versions, as a deployment does: the next run of a task uses the new code."""

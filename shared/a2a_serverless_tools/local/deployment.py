@@ -129,7 +129,7 @@ class LocalDeployment(InProcessDeployment):
             is_replaced=is_replaced,
             prices=self.engine.prices if prices is None else prices,
         )
-        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine))
+        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine).for_agent)
         ensure_ring(self.rotation)
         self.app = self._make_app(self.make_api())
 
