@@ -86,7 +86,7 @@ class Site:
         self.deployment = Deployment(self.agent, authenticator=self.authenticator, step_ms=self.step_ms)
         world, key = self.deployment.world, KEYS.make(0)
         publisher = CardPublisher(world.table, world.clock, self.deployment.edge.agents, BASE, schemes=SIGN_IN)
-        publish(publisher, "jwks", {"keys": [key.public]})
+        publish(publisher, "jwks", {"keys": [{**key.public}]})
         publish_cards(publisher, key.kid, lambda content: KEYS.sign(key, content))
 
     @contextmanager

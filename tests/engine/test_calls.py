@@ -122,7 +122,7 @@ def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_rea
     registry = replace(world.registry, apart=frozenset({apart} - {""}))
     runner = EngineInlineRunner(replace(world.engine, registry=registry), world.play)
     for act in ("call", "find", "card"):
-        runner.run("parent", ME.key(world.send(act, agent="parent").id), 20_000)
+        runner.run(ME.key(world.send(act, agent="parent").id), 20_000)
     assert " ".join(here) == what
 
 

@@ -19,7 +19,7 @@ from a2a_serverless.domain.records import TaskEntry
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.services.rate_limiter import OWNERS_KEPT, SENDS_KEPT_MS, RateLimiter
+from a2a_serverless.services.rate_limiter import SENDS_KEPT_MS, RateLimiter
 from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryTable
 from tests.doubles import MemoryOwnerStore
@@ -349,32 +349,6 @@ def test_a_slow_store_holds_up_the_owner_whose_share_is_read_and_nobody_else() -
 def limiter_of(world: World, **quota: int) -> RateLimiter:
     owners = MemoryOwnerStore(world.clock.now)
     return RateLimiter(owners, world.table, world.clock, world.ids, Quota(**quota), LIFE.max_life_ms)
-
-
-def test_of_thousands_of_owners_an_instance_forgets_the_one_that_has_not_asked_for_longest() -> None:
-    limiter = limiter_of(World([Asker().agent]), requests=1)
-
-    def is_refused(principal: Principal) -> bool:
-        try:
-            limiter.admit_request(principal)
-        except TooManyRequests:
-            return True
-        return False
-
-    def others(count: int) -> None:
-        for _ in range(count):
-            assert not is_refused(Principal(ME.tenant, str(uuid4())))
-
-    for principal in (ME, EVE):
-        while not is_refused(principal):
-            pass
-    others(OWNERS_KEPT - 2)
-    assert is_refused(ME)
-    others(1)
-    assert is_refused(ME), "it has asked since"
-    assert not is_refused(EVE)
-    others(OWNERS_KEPT)
-    assert not is_refused(ME)
 
 
 def test_sends_that_an_instance_has_taken_and_not_used_for_a_minute_are_taken_anew() -> None:
