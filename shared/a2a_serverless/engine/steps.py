@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 UNFINISHED_LIMIT: Final = 3
+UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
 FAILURES_LIMIT: Final = 16
 
 _JSON: Final = json.JSONEncoder(allow_nan=False)
@@ -99,9 +100,7 @@ class Steps:
         unfinished = self._execution.unfinished
         for step in unfinished:
             if step.stored_before == self._stored:
-                times = sum(
-                    self._interrupted_step(step.path, number) is not None for number in range(1, UNFINISHED_LIMIT)
-                )
+                times = sum(self._interrupted_step(step.path, number) is not None for number in UNFINISHED_TIMES)
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
                 self._session.store_step(unfinished_name(step.path, times + 1), result)
@@ -243,10 +242,10 @@ class Steps:
 
     def _check_fits(self, path: str) -> None:
         """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
-        if self._interrupted_step(path, UNFINISHED_LIMIT) is None:
+        broken_off = [stored for number in UNFINISHED_TIMES if (stored := self._interrupted_step(path, number))]
+        if len(broken_off) < UNFINISHED_LIMIT:
             return
-        broken_off = (self._interrupted_step(path, number) for number in range(1, UNFINISHED_LIMIT + 1))
-        minutes = max(cast("int", stored.value) for stored in broken_off if stored) / 60_000
+        minutes = max(cast("int", stored.value) for stored in broken_off) / 60_000
         raise StepTimedOut(
             f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
             f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
