@@ -288,6 +288,19 @@ def test_the_first_run_of_a_task_reads_no_steps_and_each_later_one_reads_them_on
     assert count.calls.count("table.read_steps") == 1
 
 
+def test_messages_that_came_together_are_one_page_of_the_log() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.step("think", asyncio.sleep, 10)
+
+    count = Count()
+    world, key = world_with_task(work, faults=count)
+    for _ in range(4):
+        world.plan(2_500, lambda: world.send("more", push=False, task_id=key.task))
+    world.run(key)
+    assert len(world.get(key.task).history) == 5
+    assert count.calls.count("table.read") == 2, "and one that says that nothing follows"
+
+
 def test_the_newest_tasks_of_a_conversation_are_one_page_of_its_index() -> None:
     ids = list[str]()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,8 @@ def test_the_first_run_says_how_long_the_task_was_queued_and_each_run_that_it_ha
 
 def test_a_run_that_died_is_counted_by_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
-    world.engine = replace(world.engine, metrics=world.metrics)
+    buried = list[WorkMessage]()
+    world.engine = replace(world.engine, metrics=world.metrics, send_to_dead_letters=buried.append)
     for _ in range(5):
         world.survives(lambda: world.run(key))
         world.now += RUN_LEASE_MS
@@ -60,6 +62,7 @@ def test_a_run_that_died_is_counted_by_the_next_one(caplog: pytest.LogCaptureFix
     assert lost == [{"of": "worker", "task": key.task}] * 4
     world.survives(lambda: world.run(key))
     assert [line.__dict__["task"] for line in caplog.records if line.message == "task given up"] == [key.task]
+    assert buried == [WorkMessage(key)], "in the run that gives it up"
     assert [what["state"] for name, what in world.metrics.counted if name == "TaskStates"] == ["failed"]
 
 
@@ -167,15 +170,15 @@ def test_a_task_that_sleeps_no_longer_than_a_message_can_be_delayed_enqueues_it(
 class Failing:
     """A call that fails for ``ms`` from its first time on. ``times`` has when it was made, in seconds after that."""
 
-    def __init__(self, call: str, ms: int) -> None:
-        self.call, self.ms, self.at = call, ms, list[int]()
+    def __init__(self, call: str, ms: int, error: type[Broken] = Broken) -> None:
+        self.call, self.ms, self.error, self.at = call, ms, error, list[int]()
         self.world: World
 
     def before(self, port: str, call: str) -> None:
         if f"{port}.{call}" == self.call:
             self.at.append(self.world.now)
             if self.at[-1] - self.at[0] < self.ms:
-                raise Broken
+                raise self.error
 
     def after(self, port: str, call: str) -> None:
         pass
@@ -196,6 +199,20 @@ def test_a_call_of_a_store_is_repeated_after_one_second_and_twice_as_many_each_t
     world.settle()
     assert world.get(key.task).status.state is TaskState.COMPLETED
     assert failing.times[: len(first) + 7] == [*first, 1, 3, 7, 15, 25, 35, 45]
+
+
+class Wrong(ValueError, Broken):
+    """What a store raises when the request itself is wrong."""
+
+
+@pytest.mark.parametrize("call", ["table.append", "table.store_step"])
+def test_a_call_that_no_store_would_ever_take_is_not_repeated(call: str) -> None:
+    failing = Failing(call, 10_000_000, Wrong)
+    world, key = world_with_task(Writer(seconds=0).work, faults=failing)
+    failing.world = world
+    with pytest.raises(Wrong):
+        world.run(key)
+    assert failing.times == [0]
 
 
 @pytest.mark.parametrize("seconds", [0, 3.5, 5, 60])
@@ -227,6 +244,30 @@ def test_a_run_of_code_that_was_replaced_hands_over_within_two_seconds() -> None
 
 
 # ---- Steps
+
+
+class Unstorable(Exception):
+    """An error that a later run cannot build again."""
+
+    def __init__(self, cause: object) -> None:
+        super().__init__(cause)
+
+
+def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts() -> None:
+    async def work(task: TaskContext) -> None:
+        async def fail() -> None:
+            raise Unstorable(object())
+
+        with suppress(Unstorable):
+            await task.step("fail", fail)
+        await asyncio.sleep(100)
+
+    world, key = world_with_task(work)
+    world.run_ms = MARGIN_MS + 5_000
+    world.settle()
+    task = world.get(key.task)
+    assert task.status.state is TaskState.FAILED
+    assert last_word(task).startswith("3 runs in a row reached the platform's time limit without storing anything.")
 
 
 def test_a_step_without_a_result_that_json_has_says_what_helps() -> None:
