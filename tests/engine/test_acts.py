@@ -222,6 +222,27 @@ def test_nothing_is_done_any_more_after_a_conflict_that_the_agent_catches_when_i
     assert (task.status.state, refused, DONE, task.artifacts) == (TaskState.FAILED, [StepConflict] * 2, [], ())
 
 
+def test_what_a_step_raises_because_its_run_ends_is_not_its_ending() -> None:
+    runs = list[int]()
+
+    async def work(task: TaskContext) -> str:
+        async def careless() -> str:
+            runs.append(1)
+            try:
+                await asyncio.sleep(1_000 if len(runs) == 1 else 1)
+            except asyncio.CancelledError:
+                raise LookupError from None
+            return "done"
+
+        return await task.step("careless", careless)
+
+    world, key = world_with_task(work)
+    world.run_ms = MARGIN_MS + 5_000
+    world.settle()
+    task = world.get(key.task)
+    assert (task.status.state, last_word(task), len(runs)) == (TaskState.COMPLETED, "done", 2)
+
+
 def test_a_change_of_a_value_after_a_conflict_is_not_stored() -> None:
     async def work(task: TaskContext) -> None:
         try:

@@ -25,6 +25,8 @@ from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
+from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, Faults, kill_at
 from tests.peer import Peer
@@ -294,6 +296,31 @@ def test_a_parent_that_is_canceled_while_its_call_is_being_sent_ends_the_child()
     task = world.send("hello", agent="parent")
     world.settle()
     assert world.get(task.id, "parent").status.state is TaskState.CANCELED
+    assert peer.state is TaskState.CANCELED
+
+
+class ErasedMeanwhile(Endless):
+    """Our task is canceled and erased while the answer that names the agent's task is on its way."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
+        sent = super().send(caller, agent, message, callback)
+        (ours,) = self.world.table.list_page(ME, None, None, 0, 10)[0]
+        self.world.cancel(ours.task, "parent")
+        self.world.elsewhere(ERASE_AFTER_MS)
+        ErasureStore(self.world.table.items).erase_task(ME.key(ours.task))
+        return sent
+
+
+def test_a_parent_that_is_erased_while_its_call_is_being_sent_ends_the_child() -> None:
+    world = world_of(Parent().agent)
+    peer = ErasedMeanwhile(world)
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    world.send("hello", agent="parent", push=False)
+    world.settle()
     assert peer.state is TaskState.CANCELED
 
 

@@ -18,6 +18,7 @@ from a2a_serverless.ports.tracing import NullTracer
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer, agent_of
+from tests.engine.test_calls import SlowLoop
 from tests.world import HOOK, ME, Siblings, World
 
 if TYPE_CHECKING:
@@ -169,6 +170,24 @@ def test_each_post_has_a_span_if_its_task_has_a_trace(trace: str) -> None:
     posts = tracer.named("POST webhook")
     assert len(attempts) > 1
     assert [(span.parent, span.began_at) for span in posts] == [(trace, one.at) for one in attempts if trace]
+
+
+def test_a_model_call_beside_a_call_of_an_agent_began_in_the_run() -> None:
+    async def beside(task: TaskContext) -> None:
+        async def think() -> None:
+            await asyncio.sleep(1)
+            await task.record_usage("beside", input_tokens=1)
+
+        await asyncio.gather(task.call("write", "echo", "hello"), think())
+
+    world, tracer = World([agent_of(beside, "parent"), Writer(seconds=1).agent]), KeptSpans()
+    world.loop, world.trace = SlowLoop, TRACE
+    world.engine = replace(world.engine, tracer=tracer)
+    world.send("hello", agent="parent", push=False)
+    began = world.now
+    world.settle()
+    (span,) = tracer.named("chat beside")
+    assert began <= span.began_at <= span.ended_at
 
 
 def test_the_time_of_a_step_is_measured_from_its_beginning() -> None:

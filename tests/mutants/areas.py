@@ -84,12 +84,15 @@ AREAS: Final = {
             ),
             *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
         ),
-        ("domain/test_head.py", "engine/test_*.py", "model/test_*.py", "releases/test_*.py", "faults/test_recovery.py"),
+        (
+            *("domain/test_head.py", "engine/test_*.py", "faults/test_recovery.py", "model/test_*.py"),
+            *("releases/test_*.py", "services/test_measured.py"),
+        ),
     ),
     "calls": Area(
         ("engine/calls.py", "engine/files.py", "engine/values.py"),
         (
-            *("engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
+            *("engine/test_acts.py", "engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
             *("engine/test_spans.py", "engine/test_unavailable_agents.py", "engine/test_values.py"),
             *("faults/test_time_limits.py", "handlers/test_chains.py", "services/test_callbacks.py"),

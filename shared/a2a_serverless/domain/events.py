@@ -85,6 +85,9 @@ class ArtifactEvent(NamedTuple):
     attempt: int = 0
 
 
+UNWRITTEN: Final = (0, 0, "")
+"""Number, time and author of a chunk until it is written."""
+
 Event: TypeAlias = StatusEvent | ArtifactEvent
 
 

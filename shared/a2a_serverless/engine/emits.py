@@ -13,7 +13,7 @@ from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.events import ArtifactEvent, join_chunks
+from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, join_chunks
 from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Emits:
         if not attempts or step.attempt in attempts:
             self._write(step.path, step.attempt, artifact, append=append, last=last)
             return
-        counting, chunk = self._counting(artifact_id), ArtifactEvent(0, 0, "", artifact)
+        counting, chunk = self._counting(artifact_id), ArtifactEvent(*UNWRITTEN, artifact)
         before = [event for event in counting if event.n not in self._ahead]
         self._displaced += [event for event in counting if event.n in self._ahead]
         self._write_anew(step.path, step.attempt, artifact, [*before, chunk] if append else [chunk], last=last)
@@ -154,7 +154,7 @@ class Emits:
 
     def _whole(self, last: Artifact) -> Artifact:
         """The artifact with its last chunk, under the fields of its first chunk."""
-        chunks = [*self._counting(last.artifact_id), ArtifactEvent(0, 0, "", last)]
+        chunks = [*self._counting(last.artifact_id), ArtifactEvent(*UNWRITTEN, last)]
         return chunks[0].artifact.model_copy(update={"parts": _parts_of(chunks)})
 
     def _write_anew(

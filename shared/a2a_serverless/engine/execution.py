@@ -98,7 +98,7 @@ class Execution:
         self.endings = Endings(self.loop, self.results, session.now, self._record_ending)
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
-        self.busy_since = 0
+        self.busy_since = session.began_at
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None

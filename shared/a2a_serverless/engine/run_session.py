@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition, Overloaded
-from a2a_serverless.domain.events import ArtifactEvent, Event, event_size
+from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import (
     RUN_RENEWAL_MS,
     Change,
@@ -275,7 +275,7 @@ class RunSession:
 
         Returns it as an event, which gets its number, its time and its author when it is written.
         """
-        chunk = ArtifactEvent(0, 0, "", artifact, append, last, (number, number), self.fence, step, attempt)
+        chunk = ArtifactEvent(*UNWRITTEN, artifact, append, last, (number, number), self.fence, step, attempt)
         if not self.chunks.add(chunk):
             self.flush()
             self.chunks.add(chunk)

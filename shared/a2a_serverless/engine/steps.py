@@ -78,15 +78,16 @@ class Steps:
         check_usage({model: amounts})
         amounts = dict(with_cost(model, amounts, self._prices))
         used = {model: amounts}
-        if self._session.tracer.is_on:
-            self._record_model_call(scope.step, model, amounts)
         if scope.step:
             scope.step.usage = add_usage(scope.step.usage, used)
-            return
-        act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
-        name = f"{act}/{scope.next(act)}"
-        if name not in self._results:
+        else:
+            act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
+            name = f"{act}/{scope.next(act)}"
+            if name in self._results:
+                return
             self._results[name] = self._session.store_step(name, StepResult("", None, usage=used))
+        if self._session.tracer.is_on:
+            self._record_model_call(scope.step, model, amounts)
 
     def keep_secret(self, secret: str) -> None:
         """From now on no step may store a result with this text."""
