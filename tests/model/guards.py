@@ -194,7 +194,7 @@ GUARDS = (
         "a suspended task can run when its time has come",
         LOST,
         HEAD,
-        "(not self.parked or 0 < self.wake_at <= now)",
+        "(not self.parked or (self.wake_at != 0 and self.wake_at <= now))",
         "not self.parked",
     ),
     Guard(
