@@ -32,6 +32,7 @@ from a2a_serverless_tools.operators.erasure import (
     count,
     erase,
 )
+from a2a_serverless_tools.operators.erasure_store import PAGE
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, seen, taken, writer
 
@@ -224,6 +225,31 @@ def test_counting_a_context_or_an_owner_counts_what_they_share(store: Store) -> 
     assert count(erasure(store), wanted(ALICE)).items == of_tasks + shared
     assert shared == store.erasure_store.erase_owner(ALICE) > 1
     assert of_tasks == store.erasure_store.erase_task(KEY) > 1
+
+
+@NEARBY
+@pytest.mark.parametrize("part", [{"task": "task-1"}, {"context": "context"}, {}])
+def test_erasing_reports_what_counting_had_said_but_for_what_comes_and_goes_on_the_way(
+    store: Store, part: dict[str, str]
+) -> None:
+    """The cancel's event comes on top, and a record and an address, which the log names. Two of a webhook go before."""
+    full(store)
+    owned(store, ALICE)
+    counted = count(erasure(store), wanted(ALICE, **part))
+    conversations = [name for name in store.blobs.content if "/%40" in name]
+    assert counted.blobs == len(store.blobs.content) - (len(conversations) if "task" in part else 0)
+    done = erase_all(erasure(store), wanted(ALICE, **part))
+    unfinished = 0 if part else 1  # the owner's last count of tasks goes with the task
+    assert done == replace(counted, items=counted.items + 1 + 2 - 2 - unfinished)
+
+
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+def test_an_owner_of_more_tasks_than_a_page_of_them_is_counted_and_erased_whole(store: Store) -> None:
+    for number in range(2 * PAGE + 1):
+        store.log.create(opening(KEY._replace(task=f"task-{number}")))
+    assert count(erasure(store), wanted(ALICE)).tasks == 2 * PAGE + 1
+    assert erase_all(erasure(store), wanted(ALICE)).tasks == 2 * PAGE + 1
+    assert store.left() == 0
 
 
 @NEARBY
