@@ -311,6 +311,14 @@ def test_a_webhook_that_its_host_holds_says_until_when_and_after_how_many_unansw
     assert waiting["hostPaused"] == {"until": waiting["nextAttemptAt"], "unanswered": len(world.receiver.challenges)}
 
 
+def test_a_webhook_that_its_host_holds_has_a_message_for_its_next_attempt() -> None:
+    world, key = held_world()
+    world.wait(2000)
+    held = cursor(world, key)
+    messages = [at for at, message in world.queue.waiting if message == DeliveryMessage(key, held.config_id)]
+    assert world.now < held.next_at <= max(messages) < held.next_at + 1_000
+
+
 def test_a_webhook_that_is_tried_again_is_not_held_any_more() -> None:
     world, key = held_world()
     world.wait(2000)
