@@ -10,6 +10,7 @@ import pytest
 
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
+from a2a_serverless.domain.times import DAY_MS
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
@@ -50,6 +51,23 @@ def test_unfinished_tasks_are_kept_as_counted(store: Store) -> None:
         store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, tasks))
         assert store.owners.get_unfinished(ALICE) == UnfinishedTasks(NOW, tasks)
     assert store.owners.get_unfinished(BOB) is None
+
+
+@pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)
+def test_what_is_kept_of_an_owner_is_forgotten_thirty_days_after_its_last_change(store: Store) -> None:
+    first, second = SendBucket(5_000, NOW, 1), SendBucket(4_000, NOW + 1, 2)
+    assert store.owners.store_bucket(ALICE, None, first)
+    store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"a"})))
+    store.now.ms = NOW + 20 * DAY_MS
+    assert store.owners.store_bucket(ALICE, first, second)
+    store.now.ms = NOW + 30 * DAY_MS - 1
+    assert store.owners.get_unfinished(ALICE)
+    store.now.ms = NOW + 30 * DAY_MS
+    assert store.owners.get_unfinished(ALICE) is None
+    store.now.ms = NOW + 50 * DAY_MS - 1
+    assert store.owners.get_bucket(ALICE) == second
+    store.now.ms = NOW + 50 * DAY_MS
+    assert store.owners.get_bucket(ALICE) is None
 
 
 def test_as_many_unfinished_tasks_as_a_limit_may_be_fit_into_the_store(store: Store) -> None:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_serverless.domain.challenges import ANSWERED_S, UNANSWERED_S, ChallengeState
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, FORCED_TRY_MS, OPEN_MS, OpenBreaker
+from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.services.circuit_breakers import HOSTS_KEPT, REFRESH_MS, CircuitBreakers, CircuitOpen, HostBusy
+from a2a_serverless.services.circuit_breakers import (
+    ANSWERED_MS,
+    HOSTS_KEPT,
+    REFRESH_MS,
+    ChallengeLimiter,
+    CircuitBreakers,
+    CircuitOpen,
+    HostBusy,
+)
 from a2a_serverless.store.stores import BreakerStore
-from a2a_serverless.testing.memory import MemoryItems, MemoryTable
+from a2a_serverless.testing.memory import MemoryItems, MemoryMetrics, MemoryTable
 
 NOW = 1_790_000_000_000
+KEY = TaskKey("tenant", "owner", "task")
 HOST = "hooks.example.com"
 SILENT = Outcome(error=OutboundError.CONNECT)
 
@@ -75,6 +86,30 @@ def test_a_trip_is_told_once_and_nothing_else_is_written() -> None:
     with pytest.raises(CircuitOpen) as alone, hosts.request_slot(HOST, NOW):
         pass
     assert alone.value.until == NOW + OPEN_MS
+
+
+def test_breakers_that_open_and_close_are_counted() -> None:
+    metrics = MemoryMetrics()
+    hosts = CircuitBreakers(Breakers(), metrics=metrics)
+    for host in ("a.example.com", "b.example.com"):
+        for _ in range(FAILURE_THRESHOLD + 1):
+            hosts.learn(host, SILENT, NOW)
+    hosts.learn("a.example.com", Outcome(status=200), NOW)
+    assert metrics.measured == [
+        ("OpenCircuits", 1, {"host": "a.example.com"}),
+        ("OpenCircuits", 2, {"host": "b.example.com"}),
+        ("OpenCircuits", 1, {"host": "a.example.com"}),
+    ]
+
+
+def test_hosts_that_have_not_answered_the_last_request_are_silent() -> None:
+    hosts = CircuitBreakers(Breakers())
+    visited(hosts, SILENT, NOW, "once.example.com")
+    for _ in range(FAILURE_THRESHOLD):
+        visited(hosts, SILENT, NOW, "open.example.com")
+    visited(hosts, SILENT, NOW, "back.example.com")
+    visited(hosts, Outcome(status=500), NOW, "back.example.com")
+    assert hosts.list_silent() == ["once.example.com", "open.example.com"]
 
 
 def test_another_instance_leaves_the_host_alone_too() -> None:
@@ -152,3 +187,48 @@ def test_the_word_of_a_trip_expires() -> None:
     assert table.get_open_breaker(HOST) == OpenBreaker(NOW + OPEN_MS)
     now[0] += OPEN_MS + 3_600_000
     assert table.get_open_breaker(HOST) is None
+
+
+# ---- Challenges
+
+
+class Challenged(MemoryTable):
+    """Counts how often it is asked what a host has answered."""
+
+    reads = 0
+
+    def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
+        self.reads += 1
+        return super().get_challenge_state(key, host)
+
+
+def test_what_a_host_was_asked_is_forgotten_a_day_after_the_last_challenge_and_its_answer_after_thirty() -> None:
+    now = [NOW]
+    store, limiter = Challenged(lambda: now[0]), ChallengeLimiter()
+    limiter.count_challenge(store, KEY, HOST, NOW)
+    now[0] = NOW + UNANSWERED_S * 1000 - 1
+    assert store.get_challenge_state(KEY, HOST).sent == 1
+    now[0] += 1
+    assert store.get_challenge_state(KEY, HOST) == ChallengeState()
+    limiter.record_answer(store, KEY, HOST, NOW)
+    now[0] = NOW + ANSWERED_S * 1000 - 1
+    assert store.get_challenge_state(KEY, HOST).answered
+    now[0] += 1
+    assert not store.get_challenge_state(KEY, HOST).answered
+
+
+def test_that_a_host_has_answered_is_read_again_after_ten_minutes_or_for_thousands_of_others() -> None:
+    store, limiter = Challenged(lambda: NOW), ChallengeLimiter()
+    limiter.record_answer(store, KEY, HOST, NOW)
+
+    def reads(host: str, now: int) -> int:
+        before = store.reads
+        limiter.count_challenge(store, KEY, host, now)
+        return store.reads - before
+
+    assert [reads(HOST, NOW + wait) for wait in (1, ANSWERED_MS - 1, ANSWERED_MS, ANSWERED_MS + 1)] == [0, 0, 1, 0]
+    for number in range(HOSTS_KEPT - 1):
+        limiter.record_answer(store, KEY, f"{number}.example.com", NOW + ANSWERED_MS)
+    assert reads(HOST, NOW + ANSWERED_MS + 2) == 0
+    limiter.record_answer(store, KEY, "one-more.example.com", NOW + ANSWERED_MS)
+    assert (reads(HOST, NOW + ANSWERED_MS + 3), reads("one-more.example.com", NOW + ANSWERED_MS + 3)) == (1, 0)

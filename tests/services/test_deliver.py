@@ -341,6 +341,42 @@ def test_a_failure_is_written_down_and_enqueued_at_its_next_time() -> None:
     assert scene.delays_ms == [6_000]
 
 
+def test_each_attempt_is_in_the_log_and_measured_with_its_ids(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    scene = Scene()
+    metrics, ids = scene.world.metrics, {"task": scene.key.task, "config": "hook"}
+    metrics.measured.clear()
+    scene.answer(Outcome(status=503, elapsed_ms=12))
+    scene.deliver()
+    ended = scene.world.events(scene.key.task)[-1]
+    scene.world.now = ended.at + 70_000
+    scene.deliver()
+    lines = [line.__dict__ for line in caplog.records if line.getMessage() == "webhook tried"]
+    seen = [(line["event"], line["attempt"], line["status"], line["error"], line["ms"]) for line in lines]
+    assert seen[:3] == [(1, 1, 503, None, 12), (1, 2, 200, None, 0), (3, 1, 200, None, 0)]
+    assert {(line["task"], line["config"], line["kid"], line["trace"]) for line in lines} == {
+        (scene.key.task, "hook", "kid-1", "")
+    }
+    assert metrics.measured[:5] == [
+        ("DeliverySuccess", 0, {**ids, "event": 1}),
+        ("DeliverySuccess", 1, {**ids, "event": 1}),
+        ("DeliveryAttempts", 2, {**ids, "event": 1}),
+        ("QueueAge", scene.world.now - scene.world.events(scene.key.task)[2].at, {"queue": "delivery", **ids}),
+        ("DeliverySuccess", 1, {**ids, "event": 3}),
+    ]
+
+
+def test_a_lease_that_a_notifier_has_left_behind_is_counted() -> None:
+    scene = Scene()
+    scene.world.metrics.counted.clear()
+    scene.world.table.move_cursor(
+        scene.key, scene.cursor, delivery.claim_lease(scene.cursor, "gone", now=scene.world.now)
+    )
+    scene.world.now += delivery.CURSOR_LEASE_MS
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    assert scene.world.metrics.counted == [("LeaseLost", {"of": "notifier", "task": scene.key.task, "config": "hook"})]
+
+
 def test_an_attempt_without_an_answer_is_written_down_with_its_kind_of_error() -> None:
     scene = Scene()
     scene.answer(Outcome(error=OutboundError.TLS, reason="certificate of somebody else"))
