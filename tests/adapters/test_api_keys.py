@@ -40,6 +40,34 @@ def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_seco
     assert keys.looked == {False: 1_500, True: 3 * FRESH}
 
 
+def test_a_second_has_a_thousand_milliseconds() -> None:
+    keys, now = Counting(), [0]
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
+    second = 1_001 * 1_000 * 1_788_000
+    for at, reads in ((0, FRESH), (999, FRESH), (1_000, 2 * FRESH)):
+        now[0] = second + at
+        for number in range(2 * FRESH):
+            remembered.find(f"{at}/{number}")
+        assert keys.looked[True] == reads
+
+
+def test_a_thousand_keys_are_remembered_and_one_that_was_is_again() -> None:
+    keys, now = Counting(), [NOW]
+    remembered = CachedApiKeyStore(keys, lambda: now[0])
+    for number in range(KEPT + 1):
+        keys.add(ApiKey(f"{number:04}", ALICE, "laptop", 0))
+        assert remembered.find(f"{number:04}")
+
+    def looks(number: int) -> int:
+        before = keys.looked.total()
+        assert remembered.find(f"{number:04}")
+        return keys.looked.total() - before
+
+    assert [looks(0), looks(KEPT - 1), looks(KEPT)] == [0, 0, 1]
+    now[0] = NOW + KEPT_MS
+    assert [looks(0), looks(0), looks(KEPT)] == [1, 0, 1]
+
+
 def test_the_same_invented_key_is_looked_for_once_in_a_while() -> None:
     keys, now = Counting(), [0]
     remembered = CachedApiKeyStore(keys, lambda: now[0])
