@@ -368,7 +368,7 @@ def test_an_inline_run_that_is_started_goes_on_in_a_thread_of_its_own() -> None:
         done.set()
 
     world = World([replace(agent_of(for_ever), runs="inline")])
-    assert EngineInlineRunner(world.engine, play).start("echo", ME.key("task"), 1_000)
+    EngineInlineRunner(world.engine, play).start(ME.key("task"), 1_000)
     assert done.wait(DEADLINE_S)
     assert threads[0] is not threading.current_thread()
 
