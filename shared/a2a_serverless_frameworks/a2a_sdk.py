@@ -5,7 +5,8 @@
 Each turn, from a message of the client to the executor's end or question, is one step: a turn that was stored is never
 run again, one that was interrupted runs again from its beginning, with a new executor. Its artifacts then restart with
 ``append=false`` where they differ. The ids that the executor makes up for artifacts differ in each run, so artifacts
-are identified by their names and their order.
+are identified by their names and their order. The SDK's objects are protobuf messages in 1.x (``a2a_sdk_1.py``), and
+pydantic models in 0.3 (``a2a_sdk_0_3.py``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pydantic.alias_generators import to_snake
 from a2a_serverless import Agent, AgentExtension, CancelReason, Skill, Step, TaskFailed, TaskRejected, TypeCodec
 from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.protocol import v0_3, v1
+from a2a_serverless.protocol import v1
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from a2a.server.agent_execution import AgentExecutor
 
     from a2a_serverless import Answer, Artifact, Part, Task, TaskContext
-    from a2a_serverless.protocol.protojson import ProtoModel
 
 IS_0_3: Final = hasattr(types, "MessageSendParams")
+if IS_0_3:
+    from a2a_serverless_frameworks import a2a_sdk_0_3 as sdk
+else:
+    from a2a_serverless_frameworks import a2a_sdk_1 as sdk  # type: ignore[no-redef]
 ENDS: Final = TERMINAL | INTERRUPTED
 UNNAMED: Final = "artifact"
 
@@ -52,7 +56,7 @@ def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fie
     """
     if not callable(executor):
         raise TypeError("pass the executor's class, or a function that makes one: each turn gets a new executor")
-    told = {} if card is None else _fields_of(_members(card))
+    told = {} if card is None else _fields_of(sdk.members_of(card))
     return Agent(**(told | fields), work=partial(_work, executor))
 
 
@@ -89,7 +93,7 @@ async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: Tu
     now, turn = await task.get_task(), Turn(task, before.names if before else {})
     earlier = tuple(one for one in now.artifacts if one.name in turn.earlier)  # without those of an interrupted try
     turn.names |= {one.artifact_id: one.name or "" for one in earlier}
-    current = _sdk_task(now.model_copy(update={"artifacts": earlier}))
+    current = sdk.task_of(now.model_copy(update={"artifacts": earlier}))
     executor, context = make(), await _context(task, current if before else None)
     try:
         await executor.execute(context, LogQueue(turn.take))
@@ -171,7 +175,7 @@ class LogQueue(EventQueue):
 
     async def enqueue_event(self, event: Any) -> None:  # noqa: ANN401 - the SDK's types
         """Handles an event of the executor; it waits until the event is handled."""
-        await self._take(_event_of(event))
+        await self._take(sdk.event_of(event))
 
     async def close(self, *_: object, **__: object) -> None:
         """Closes nothing: some executors do this at their end."""
@@ -208,14 +212,13 @@ async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: 
         configuration=v1.SendMessageConfiguration(accepted_output_modes=asked.accepted_output_modes),
     )
     call = ServerCallContext(user=Owner(task.caller.owner), requested_extensions=set(asked.extensions))
-    if not IS_0_3:
-        call.tenant = task.caller.tenant
+    sdk.set_tenant(call, task.caller.tenant)
     return RequestContext(
-        request=_sdk_request(request),
+        request=sdk.request_of(request),
         task_id=task.id,
         context_id=task.context_id,
         task=current,
-        related_tasks=[_sdk_task(one) for one in await task.get_referenced_tasks(asked.message)],
+        related_tasks=[sdk.task_of(one) for one in await task.get_referenced_tasks(asked.message)],
         call_context=call,
     )
 
@@ -224,46 +227,6 @@ async def _inlined(task: TaskContext, part: Part) -> Part:
     if file_of(part) is None:
         return part
     return part.with_content(raw=base64.b64encode(await task.read_file(part)).decode())
-
-
-# --- the SDK's objects: protobuf messages in 1.x, pydantic models in 0.3 ---------------------------------------------
-
-
-def _members(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types
-    """The members of an object of the SDK, as JSON has them."""
-    if IS_0_3:
-        members: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return members
-    from google.protobuf.json_format import MessageToDict
-
-    return dict(MessageToDict(thing))
-
-
-def _event_of(event: Any) -> Any:  # noqa: ANN401 - one of 1.0's four
-    members = _members(event)
-    if IS_0_3:
-        return v0_3.StreamItem.model_validate(members).to_v1()
-    name = type(event).__name__
-    model: type[v1.StreamContent] = getattr(v1, name)
-    return model.model_validate(members)
-
-
-def _sdk_request(request: v1.SendMessageRequest) -> Any:  # noqa: ANN401 - the SDK's types
-    if IS_0_3:
-        return types.MessageSendParams.model_validate_json(v0_3.REQUESTS.of(request).json_bytes())
-    return _parsed(request, types.SendMessageRequest())
-
-
-def _sdk_task(task: Task) -> Any:  # noqa: ANN401 - the SDK's types
-    if IS_0_3:
-        return types.Task.model_validate_json(v0_3.FAMILY.of(task).json_bytes())
-    return _parsed(task, types.Task())
-
-
-def _parsed(model: ProtoModel, empty: Any) -> Any:  # noqa: ANN401 - a protobuf message
-    from google.protobuf.json_format import Parse
-
-    return Parse(model.json_bytes(), empty)
 
 
 def _fields_of(card: dict[str, Any]) -> dict[str, Any]:

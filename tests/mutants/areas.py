@@ -152,7 +152,12 @@ AREAS: Final = {
             *("handlers/test_table_stream.py", "releases/test_*.py"),
         ),
     ),
-    "a2a-sdk": Area(("a2a_serverless_frameworks/a2a_sdk.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk"),
+    "a2a-sdk": Area(
+        ("a2a_serverless_frameworks/a2a_sdk.py", "a2a_serverless_frameworks/a2a_sdk_1.py"),
+        ("frameworks/test_a2a_sdk*.py",),
+        "a2a-sdk",
+    ),
+    "a2a-sdk-0.3": Area(("a2a_serverless_frameworks/a2a_sdk_0_3.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk-0.3"),
     "langgraph": Area(("a2a_serverless_frameworks/langgraph.py",), ("frameworks/test_langgraph*.py",), "langgraph"),
     "pydantic-ai": Area(
         tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("answers", "history", "pydantic_ai")),
