@@ -153,7 +153,7 @@ AREAS: Final = {
         ),
     ),
     "a2a-sdk": Area(
-        ("a2a_serverless_frameworks/a2a_sdk.py", "a2a_serverless_frameworks/a2a_sdk_1.py"),
+        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("a2a_sdk", "a2a_sdk_1")),
         ("frameworks/test_a2a_sdk*.py",),
         "a2a-sdk",
     ),
