@@ -81,16 +81,20 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	fi
 	@$(RUN)python -m tests.conformance.official
 
+PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 # Suites with commands of their own, because CI has a quarter of an hour: `make journeys` and `make clients`.
 LONG := tests/journeys tests/conformance/test_official_clients.py
 
-.PHONY: test
-test: $(ENVIRONMENTS) ## run the tests, without the long suites: journeys, clients, frameworks
-	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder $(LONG:%=--ignore=%) $(ARGS)
+.PHONY: test integration
+test: $(ENVIRONMENTS) ## run the tests that start no other programs
+	$(PYTEST) --numprocesses=auto -m "not integration" $(LONG:%=--ignore=%) $(ARGS)
+
+integration: $(ENVIRONMENTS) ## run the tests that start the local stack, builds, databases, a browser, the documents' commands
+	$(PYTEST) --numprocesses=3 -m integration $(LONG:%=--ignore=%) $(ARGS)
 
 .PHONY: journeys
 journeys: $(ENVIRONMENTS) ## run the demo, the command line and a project of its own as a user starts them
-	$(RUN)pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder tests/journeys $(ARGS)
+	$(PYTEST) --numprocesses=auto tests/journeys $(ARGS)
 
 .PHONY: coverage
 coverage: $(ENVIRONMENTS) ## run every test with branch coverage: slower, in one process

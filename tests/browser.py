@@ -20,6 +20,7 @@ NODE = shutil.which("node")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 NEEDED = [
+    pytest.mark.integration,
     pytest.mark.enable_socket,
     pytest.mark.skipif(NODE is None, reason="BROWSER TEST NOT RUN: no node"),
     pytest.mark.skipif(CHROMIUM is None, reason="BROWSER TEST NOT RUN: no chromium"),

@@ -18,11 +18,14 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 pytest_plugins = ["tests.stack.local"]
 
 TESTS: Final = Path(__file__).parent
+# Fixtures that start other programs.
+PROGRAMS: Final = {"stack", "dist", "local_client"}
 # The groups that take longest. They start first, in this order, so that no process ends long after the others.
 LONGEST: Final = (
     "stack",
+    "local_client",
+    "emulator_client",
     "usual ports",
-    "contract",
     "journeys/test_own_project",
     "official clients",
     "test_behind_a_gateway",
@@ -33,16 +36,15 @@ LONGEST: Final = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests by file, unless they have a group, so that one process makes what they share, and once.
 
-    All tests of the local stack are one group, and so are those of the contract, which start two databases.
+    All tests of the local stack are one group. Tests with a fixture that starts a program are integration tests.
     """
     for item in items:
-        if "stack" in getattr(item, "fixturenames", ()):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & PROGRAMS:
+            item.add_marker(pytest.mark.integration)
+        if "stack" in fixtures:
             item.add_marker(pytest.mark.xdist_group("stack"))
         elif item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group_of(item.path.relative_to(TESTS))))
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(TESTS).with_suffix("").as_posix()))
     places = {group: place for place, group in enumerate(LONGEST)}
     items.sort(key=lambda item: min(places.get(mark.args[0], len(places)) for mark in item.iter_markers("xdist_group")))
-
-
-def _group_of(file: Path) -> str:
-    return "contract" if file.parts[0] == "contract" else file.with_suffix("").as_posix()

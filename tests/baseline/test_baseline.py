@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -68,7 +68,7 @@ def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 @pytest.mark.enable_socket
-@pytest.mark.stack
+@pytest.mark.integration
 def test_the_functions_logs_outlive_the_emulator(stack: LocalStack) -> None:
     path = keep_logs(stack.paths)
     assert path

@@ -17,7 +17,7 @@ from tests.dev.terminal import PROGRAM, Dev, Project, make_project, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.enable_socket
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 SLOW = """
 await task.report_progress("begun")

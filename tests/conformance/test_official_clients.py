@@ -48,7 +48,7 @@ LAPTOP, DEV, LOOP, DEPLOYED = "laptop", "dev", "streaming loop", "deployed"
 HERE: Final = pytest.mark.xdist_group("official clients")
 PLACES: Final = [
     *[pytest.param(place, marks=HERE) for place in (LAPTOP, DEV, LOOP)],
-    pytest.param(DEPLOYED, marks=[pytest.mark.stack, pytest.mark.xdist_group("stack")]),
+    pytest.param(DEPLOYED, marks=[pytest.mark.integration, pytest.mark.xdist_group("stack")]),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.official import HERE, ROOT
 from tests.stack.local import LocalStack, eventually
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 ENDED = {"completed", "TASK_STATE_COMPLETED"}
 TIMEOUT_S = 120

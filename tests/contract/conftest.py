@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _tables = (f"table-{number}" for number in count())
-REAL = pytest.mark.enable_socket
+REAL = ("emulator_client", "local_client")  # each is a program, so its tests are one group, which starts it once
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +66,10 @@ def hasty_client(moto_client: DynamoDBClient) -> DynamoDBClient:
     params=[
         "memory",
         "hasty_client",
-        pytest.param("emulator_client", marks=REAL),
-        pytest.param("local_client", marks=REAL),
+        *(
+            pytest.param(name, marks=[pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group(name)])
+            for name in REAL
+        ),
     ]
 )
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import HeadSnapshot
     from tests.contract.backends import Store
 
-pytestmark = pytest.mark.enable_socket
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
 
 TASK: Final = "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11"
 KEY: Final = Principal("acme", "auth0|5f7c8ec7c33c6c004bbafe82").key(TASK)

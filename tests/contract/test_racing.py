@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.enable_socket
+@pytest.mark.integration
+@pytest.mark.xdist_group("local_client")
 def test_a_history_of_racing_threads_keeps_every_promise(local_client: DynamoDBClient) -> None:
     history, violations = play(1, clients=3, actions=6, table=partial(DynamoStores, local_client))
     assert violations == [], "\n".join(texts_of(history))

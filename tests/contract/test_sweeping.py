@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.contract.backends import Store
 
-pytestmark = pytest.mark.enable_socket
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "300"))
 LIFE: Final = heads.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)

@@ -20,7 +20,7 @@ from tests.observed import asked, observed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.enable_socket
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 TAILOR = """
 print("tailor was asked for", task.text())

@@ -22,7 +22,7 @@ from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("usual ports")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("usual ports")]
 
 SECONDS = 600
 LAST = "make down"

@@ -12,7 +12,7 @@ from a2a_serverless_tools.stack import sam
 from tests.functions.emulated_runtime import running
 from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 WORD = "c4n4ry"
 LAMBDA = {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": "INFO"}

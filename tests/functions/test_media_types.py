@@ -11,7 +11,7 @@ from tests.handlers.test_buffered_routes import TYPES, check_every_route
 from tests.observed import WHOLE, observed
 from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 MESSAGE = {"messageId": "readable", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
 

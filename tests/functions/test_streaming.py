@@ -15,7 +15,7 @@ from tests.functions.emulated_runtime import Function, running
 from tests.observed import check_proxy_answer, check_streamed_answer
 from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 EVENTS = Path(__file__).parents[2] / "events"
 

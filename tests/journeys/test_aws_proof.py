@@ -14,7 +14,7 @@ from a2a_serverless_tools.stack.paths import CHECKOUT
 from tests.docs.evidence import claims
 from tests.stack.local import paths_for
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_aws_proof")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("test_aws_proof")]
 
 # Nothing streams in the emulator, and nobody waits here for the three minutes after which a new key may sign.
 NOT_THERE = {"check: rotation"}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless_tools.stack.paths import Paths
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_behind_a_gateway")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("test_behind_a_gateway")]
 __all__ = ["shell"]
 
 INSTANCES = 5

@@ -10,7 +10,7 @@ import pytest
 from tests.journeys.shell import Shell, shell
 from tests.stack.local import eventually
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("test_by_hand")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("test_by_hand")]
 __all__ = ["shell"]
 
 

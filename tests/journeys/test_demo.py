@@ -4,7 +4,7 @@ import pytest
 
 from tests.journeys.shell import Shell, shell
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack, pytest.mark.xdist_group("usual ports")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("usual ports")]
 __all__ = ["shell"]
 
 TEXT = "# Ships\n\nA ship sails. It has a mast and a sail.\n\nSome ships have engines. They burn oil."

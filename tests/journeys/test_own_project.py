@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["dist"]
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 SECONDS = 900
 WAITS = 4

@@ -19,6 +19,7 @@ from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.targets import Build, Target
 from tests.stack.projects import ELSEWHERE, FUNCTIONS, HERE, TEMPLATE, make_project, with_agent, write_program
 
+pytestmark = pytest.mark.integration
 ALL = sorted(f"{name.title()}Function" for name in FUNCTIONS)
 SLEEP = "import time\ntime.sleep(600)\n"
 INLINE = ("@agent(", '@agent(\n    runs="inline",')

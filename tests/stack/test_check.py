@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 
 def checked(stack: LocalStack, *arguments: str, **variables: str) -> tuple[int, dict[str, dict[str, Any]]]:

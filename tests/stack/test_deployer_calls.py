@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 NAME: Final = f"{STACK}-recorded"
 ANONYMOUS: Final = {"sts:GetCallerIdentity"}  # needs no permission

@@ -9,7 +9,7 @@ from a2a_serverless_tools.stack import local_stack, sam
 from tests.observed import asked
 from tests.stack.local import LocalStack, eventually
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 
 def invocations(stack: LocalStack, function: str) -> list[str]:

@@ -14,7 +14,7 @@ from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequ
 from tests.observed import observed
 from tests.stack.local import LocalStack, eventually
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 SIZE = 20 * 1024 * 1024
 

@@ -19,7 +19,7 @@ from tests.functions.template import ROOT, template
 from tests.observed import asked
 from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 NAME = "second"
 TIMEOUT_SECONDS = 240

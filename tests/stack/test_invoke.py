@@ -108,7 +108,7 @@ def test_sam_gets_the_zips_and_every_variable_that_the_function_has(tmp_path: Pa
 
 
 @pytest.mark.enable_socket
-@pytest.mark.stack
+@pytest.mark.integration
 def test_the_command_asks_docker_for_the_function_of_the_running_stack(stack: LocalStack) -> None:
     """The real SAM; a stand-in plays Docker. ``A2A_STATE`` names the stack."""
     with docker_daemon(gateway="127.0.0.2") as docker:

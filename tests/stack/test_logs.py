@@ -22,13 +22,13 @@ def test_a_server_that_never_ran_has_said_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.enable_socket
-@pytest.mark.stack
+@pytest.mark.integration
 def test_what_a_function_said_is_read_from_the_emulator(stack: LocalStack) -> None:
     assert any("RequestId" in line for line in logs.read(stack.paths, "rotator"))
 
 
 @pytest.mark.enable_socket
-@pytest.mark.stack
+@pytest.mark.integration
 def test_a_function_s_log_has_all_that_a_line_says_beside_its_message(stack: LocalStack) -> None:
     name = stack.deployment.outputs["WorkerFunctionName"]
     event = {"Records": [{"messageId": "m", "body": "no message of ours"}]}

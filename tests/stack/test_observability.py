@@ -18,7 +18,7 @@ from tests.functions.template import observability, resources
 if TYPE_CHECKING:
     from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 NAME = "observed"
 Deploy = Callable[[str], sam.Deployment]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless_tools.operators.deliveries import Operations
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 
 class Moody(BaseHTTPRequestHandler):

@@ -159,6 +159,7 @@ def test_what_was_compiled_before_is_not_compiled_again(build: Path) -> None:
 
 
 @pytest.mark.enable_socket
+@pytest.mark.integration
 def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files_nor_the_trimming(
     tmp_path: Path,
 ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 KEY = "a2a_alice"
 ALICE = Principal("acme", "alice")

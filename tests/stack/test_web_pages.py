@@ -12,7 +12,7 @@ import pytest
 from a2a_serverless_tools.stack.processes import Process
 from tests.stack.local import LocalStack
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 EVIL = "https://evil.example"
 JSON, TEXT = "application/json", "text/plain"

@@ -13,7 +13,7 @@ from tests.functions.template import ROOT
 from tests.stack.local import LocalStack, paths_for
 from tests.stack.projects import ELSEWHERE
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.stack]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 MEGABYTE = 1_000_000
 DRAW = """
