@@ -3,7 +3,8 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +67,12 @@ def defined(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
+@cache
+def names_in(folder: str) -> Sequence[tuple[Path, set[str]]]:
+    """Returns the names that each module below a folder defines."""
+    return [(path, {*defined(tree), path.stem}) for path, tree in sources(folder)]
+
+
 def words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name)}
 
@@ -74,8 +81,8 @@ def words(name: str) -> set[str]:
 def test_no_identifier_has_a_retired_word_in_it(folder: str) -> None:
     found = {
         f"{path}: {name} ({', '.join(RETIRED[word] for word in sorted(words(name) & RETIRED.keys()))})"
-        for path, tree in sources(folder)
-        for name in {*defined(tree), path.stem}
+        for path, names in names_in(folder)
+        for name in names
         if words(name) & RETIRED.keys() and name not in ALLOWED and not name.startswith("test_")
     }
     assert not found
@@ -91,5 +98,5 @@ def test_no_two_classes_of_the_library_have_one_name() -> None:
 
 
 def test_every_exception_is_still_needed() -> None:
-    names = {name for _, tree in sources(*FOLDERS) for name in defined(tree)}
+    names = {name for folder in FOLDERS for _, names in names_in(folder) for name in names}
     assert ALLOWED.keys() <= names

@@ -67,7 +67,9 @@ def hasty_client(moto_client: DynamoDBClient) -> DynamoDBClient:
         "memory",
         "hasty_client",
         *(
-            pytest.param(name, marks=[pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group(name)])
+            pytest.param(
+                name, marks=[pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group(name)]
+            )
             for name in REAL
         ),
     ]
