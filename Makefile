@@ -86,10 +86,10 @@ PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 LONG := tests/journeys tests/conformance/test_official_clients.py
 
 .PHONY: test integration
-test: $(ENVIRONMENTS) ## run the tests that start no other programs
+test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks
 	$(PYTEST) --numprocesses=auto -m "not integration" $(LONG:%=--ignore=%) $(ARGS)
 
-integration: $(ENVIRONMENTS) ## run the tests that start the local stack, builds, databases, a browser, the documents' commands
+integration: $(ENVIRONMENTS) ## run the tests that start the local stack, builds, databases, a browser or the documents' commands
 	$(PYTEST) --numprocesses=3 -m integration $(LONG:%=--ignore=%) $(ARGS)
 
 .PHONY: journeys

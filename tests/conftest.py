@@ -26,6 +26,8 @@ LONGEST: Final = (
     "local_client",
     "emulator_client",
     "usual ports",
+    "replay/test_replay",
+    "roles",
     "journeys/test_own_project",
     "official clients",
     "test_behind_a_gateway",
