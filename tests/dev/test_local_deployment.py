@@ -45,7 +45,7 @@ def test_closing_while_a_message_is_due_ends_the_dispatcher_without_an_error(num
 
 
 def test_an_observer_that_fails_does_not_end_the_dispatcher() -> None:
-    deployment = LocalDeployment([Writer().agent], BASE)
+    deployment = LocalDeployment([Writer(seconds=0).agent], BASE)
     failed, ended = Event(), Event()
 
     def observe(_: object, event: Any) -> None:

@@ -299,6 +299,7 @@ def emulator(tmp_path: Path) -> Iterator[str]:
         stop(paths, process)
 
 
+@pytest.mark.integration
 def test_the_state_machine_goes_on_by_a_real_delivery_and_reads_the_result(emulator: str) -> None:
     made: list[Emulated] = []
     callers = {CALLER: Principal("default", "workflow")}
