@@ -26,6 +26,8 @@ LONGEST: Final = (
     "local_client",
     "emulator_client",
     "usual ports",
+    "stack/test_build",
+    "console/test_console",
     "replay/test_replay",
     "roles",
     "journeys/test_own_project",

@@ -244,11 +244,8 @@ class LazyRest:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._app: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._app is None:
-            from a2a_serverless.http.rest import make_rest
+        from a2a_serverless.http.rest import API, make_rest
 
-            self._app = make_rest(self._api)
-        await self._app(scope, receive, send)
+        await make_rest()({**scope, API: self._api}, receive, send)

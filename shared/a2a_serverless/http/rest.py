@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Match, Route
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
-from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
+from a2a_serverless.http.api import Api, Endpoint, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operations import Envelope, make_handler
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.responses import Response
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.http.messages import HttpRequest
@@ -109,14 +109,19 @@ NULL: Final = b"null"
 EMPTY: Final = b"{}"
 
 
-def make_rest(api: Api) -> ASGIApp:
-    """The routes. Errors leave them as exceptions, for the middleware of the application."""
+API: Final = "a2a_serverless.api"
+"""The key of the application's ``Api`` in a scope."""
+
+
+@cache
+def make_rest() -> ASGIApp:
+    """The routes, which all applications share. Errors leave them as exceptions, for the application's middleware."""
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
     app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
     def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
         async def answer(request: Request) -> Response:
-            return await respond(api, endpoint, request.scope, request.receive)
+            return await respond(request.scope[API], endpoint, request.scope, request.receive)
 
         app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
 
@@ -135,8 +140,19 @@ def make_rest(api: Api) -> ASGIApp:
         ("/{agent:agent}/{path:path}", _sign_in),
         ("/{path:path}", _know_nothing),
     ):
-        app.router.routes.append(Route(path, Responder(api, partial(_refuse, known, check))))
+        app.router.routes.append(Route(path, Refuser(known, check)))
     return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
+
+
+class Refuser:
+    """An ASGI application for the paths that no route has, or has with other verbs."""
+
+    def __init__(self, known: tuple[BaseRoute, ...], check: Check) -> None:
+        self._endpoint = partial(_refuse, known, check)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await respond(scope[API], self._endpoint, scope, receive)
+        await response(scope, receive, send)
 
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
