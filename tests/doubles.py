@@ -17,7 +17,7 @@ class MemoryOwnerStore(OwnerStore):
     """The limits and counters of owners, in memory."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        super().__init__(MemoryItems(now), now)
+        super().__init__(MemoryItems(now))
 
 
 class MemoryApiKeyStore(ApiKeyStore):

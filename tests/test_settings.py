@@ -22,7 +22,6 @@ LOCAL_SWITCHES = {
 }
 QUOTAS = (
     "sends_per_owner_per_minute",
-    "tasks_per_owner",
     "streams_per_owner",
     "uploaded_mib_per_owner_per_day",
     "streams_per_deployment",
@@ -84,11 +83,10 @@ def test_settings_are_read_from_their_variables() -> None:
 def test_what_owners_may_ask_for_is_read_from_its_variables_and_without_them_there_is_no_limit() -> None:
     names = {
         "SENDS_PER_OWNER_PER_MINUTE": "2",
-        "TASKS_PER_OWNER": "3",
         "STREAMS_PER_OWNER": "4",
         "STREAMS_PER_DEPLOYMENT": "5",
     }
-    assert read(names).quota == Quota(sends=2, tasks=3, streams=4, streams_in_all=5)
+    assert read(names).quota == Quota(sends=2, streams=4, streams_in_all=5)
     assert read({}).quota == Quota()
 
 

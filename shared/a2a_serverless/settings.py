@@ -122,7 +122,6 @@ class Settings(BaseModel):
     webhooks_per_owner_per_day: Annotated[int, _whole(1, 100_000_000)] = 100_000
     cors_origins: Annotated[tuple[str, ...], _ORIGIN] = ()
     sends_per_owner_per_minute: Annotated[int, _whole(0, 1_000_000)] = 0
-    tasks_per_owner: Annotated[int, _whole(0, 10_000)] = 0
     streams_per_owner: Annotated[int, _whole(0, 10_000)] = 0
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
@@ -138,7 +137,6 @@ class Settings(BaseModel):
         """The limits for each owner."""
         return Quota(
             sends=self.sends_per_owner_per_minute,
-            tasks=self.tasks_per_owner,
             streams=self.streams_per_owner,
             uploads=1024 * 1024 * self.uploaded_mib_per_owner_per_day,
             streams_in_all=self.streams_per_deployment,

@@ -478,21 +478,9 @@ def test_what_an_owner_did_on_a_day_is_counted_until_the_day_after_is_over(
     store: Store, client: DynamoDBClient
 ) -> None:
     day = NOW // 86_400_000
-    assert store.owners.count_upload(Principal("tenant", "owner"), day, 100, 1_000)
-    assert store.push.count_webhook(KEY, day, 1_000)
-    found = client.scan(TableName="table")["Items"]
-    assert [item["expires"] for item in found] == [{"N": str((day + 2) * 86_400)}] * 2
-
-
-def test_a_part_of_a_task_says_how_many_bytes_were_read_for_it(store: Store, client: DynamoDBClient) -> None:
-    talked(store.log, with_snapshot=False)
-    found = [item for item in client.scan(TableName="table")["Items"] if item["sk"]["S"].startswith(keys.EVENTS)]
-    texts = sum(len(item["body" if "body" in item else "outline"]["S"]) for item in found)
-    blobs = sum(int(item["size"]["N"]) for item in found if "size" in item)
-    everything, little = store.log.read_part(KEY, None, artifacts=True), store.log.read_part(KEY, 0, artifacts=False)
-    assert everything
-    assert little
-    assert (everything.size, little.size) == (texts + blobs, texts)
+    assert store.owners.count(Principal("tenant", "owner"), keys.UPLOADED, day, 86_400_000, 100, 1_000)
+    (item,) = client.scan(TableName="table")["Items"]
+    assert item["expires"] == {"N": str((day + 2) * 86_400)}
 
 
 def test_every_item_of_a_task_has_the_expiry_of_the_task(store: Store, client: DynamoDBClient) -> None:

@@ -73,7 +73,7 @@ def memory() -> Store:
     def left() -> int:
         return sum(map(len, table.items.partitions.values()))
 
-    blobs, keys, owners = MemoryBlobStore(), ApiKeyStore(items), OwnerStore(items, now)
+    blobs, keys, owners = MemoryBlobStore(), ApiKeyStore(items), OwnerStore(items)
     return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, table, left)
 
 
@@ -144,7 +144,7 @@ def store_on(
         now=now,
         blobs=blobs,
         api_keys=ApiKeyStore(table),
-        owners=OwnerStore(table, now),
+        owners=OwnerStore(table),
         erasure_store=ErasureStore(table),
         values=ValueStore(table, PayloadStore(blobs, limit)),
         left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.push import Cursor
-from a2a_serverless.domain.quota import Quota, SendBucket, take_sends
+from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
+from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import keys
 from a2a_serverless.testing.memory import MemorySealer
 from tests.contract.backends import NOW, dynamo
@@ -180,13 +182,8 @@ def test_a_small_value_is_one_call_of_four_units(metered: tuple[Store, Meter], c
     assert (meter.calls, meter.units) == (["TransactWriteItems"], 4)
 
 
-def test_ten_sends_are_drawn_for_two_calls_and_two_units(metered: tuple[Store, Meter]) -> None:
+def test_ten_sends_are_reserved_for_one_call_and_one_unit(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
-    principal = Principal(KEY.tenant, KEY.owner)
-    first, second = SendBucket(1_200_000, NOW, 10), SendBucket(1_190_000, NOW, 20)
-    store.owners.store_bucket(principal, None, first)
     meter.reset()
-    assert store.owners.get_bucket(principal) == first
-    assert store.owners.store_bucket(principal, first, second)
-    assert (meter.calls, meter.units) == (["GetItem", "UpdateItem"], 2.0)
-    assert take_sends(first, Quota(sends=1200, tasks=1000))[1] == 10
+    RateLimiter(store.owners, SystemClock(), UuidIds(), Quota(sends=1200)).admit_send(Principal(KEY.tenant, KEY.owner))
+    assert (meter.calls, meter.units) == (["UpdateItem"], 1.0)

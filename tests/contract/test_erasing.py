@@ -17,11 +17,12 @@ from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey, path
-from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.records import IdempotencyRecord, StepResult
 from a2a_serverless.domain.step_names import call_name
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
+from a2a_serverless.store.keys import UPLOADED
 from a2a_serverless.testing.harness import Counter
 from a2a_serverless_tools.operators.erasure import (
     ERASE_AFTER_MS,
@@ -111,8 +112,7 @@ def full(store: Store, key: TaskKey = KEY) -> None:
 
 def owned(store: Store, principal: Principal) -> None:
     """What is kept of an owner itself."""
-    store.owners.store_bucket(principal, None, SendBucket(1, NOW))
-    store.owners.store_unfinished(principal, UnfinishedTasks(NOW, frozenset({"a"})))
+    store.owners.count(principal, UPLOADED, NOW // DAY_MS, DAY_MS, 1, 10)
     store.owners.lease_stream(principal, "stream", NOW + 60_000)
     store.push.count_webhook(principal.key("any"), NOW // 86_400_000, 10)
     store.push.store_challenge_state(
@@ -142,14 +142,12 @@ def test_an_owner_is_erased_with_everything_and_nobody_else(store: Store) -> Non
 def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(store: Store) -> None:
     full(store)
     full(store, KEY._replace(task="task-2"))
-    store.owners.store_unfinished(ALICE, UnfinishedTasks(NOW, frozenset({"task-1", "task-2"})))
     done = erase_all(erasure(store), wanted(ALICE, task="task-1"))
     of_tasks = [name for name in store.blobs.content if "/%40" not in name]  # the conversation's values stay
     assert (done.tasks, done.blobs) == (1, len(of_tasks))
     assert store.log.find_idempotency(KEY, "echo", "message of task-1") is None
     assert store.log.find_idempotency(KEY, "echo", "message of task-2") is not None
     assert store.log.read_head(KEY) is None
-    assert store.owners.get_unfinished(ALICE) is None
     assert store.log.find_callback("call-owner-task-1") is None
     assert store.push.list_configs(KEY) == []
     assert seen(store.log, KEY._replace(task="task-2")).last == 3

@@ -25,7 +25,6 @@ from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.contexts import Context
 from tests.doubles import MemoryOwnerStore
@@ -41,11 +40,10 @@ USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
 TEXT: Final = "Write a short document about the sea. " * 13
 TASKS: Final = 10
-QUOTA: Final = Quota(sends=1200, tasks=1000, streams=100)  # the template's defaults
+QUOTA: Final = Quota(sends=1200, streams=100)  # the template's defaults
 WRITES: Final = {
     "count_webhook": 1,
-    "store_unfinished": 1,
-    "store_bucket": 1,
+    "count": 1,
     "move_cursor": 1,
     "record_attempt": 1,
     "update_head": 1,
@@ -68,7 +66,7 @@ class Counted(World):
         super().__init__([agent_of(writes)], faults=self.noted)
         self.lines: list[str] = []
         owners: Any = Frail(MemoryOwnerStore(lambda: self.now), "table", self.noted)
-        self.limiter = RateLimiter(owners, self.table, self.clock, self.ids, QUOTA, LIFE.max_life_ms)
+        self.limiter = RateLimiter(owners, self.clock, self.ids, QUOTA)
         metrics = EmfMetrics("A2AServerless", "a2a-serverless", self.lines.append)
         self.service = self.service._replace(metrics=metrics)
         self.trace = new_trace("a")

@@ -22,7 +22,6 @@ from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
-from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from a2a_serverless_tools.local.edge import in_threads
 from tests.doubles import MemoryOwnerStore
@@ -87,7 +86,7 @@ class Place:
     def instance(self) -> Edge:
         """Another instance of the api."""
         world = self.world
-        limiter = RateLimiter(self.owners, world.table, world.clock, world.ids, self.quota, LIFE.max_life_ms)
+        limiter = RateLimiter(self.owners, world.clock, world.ids, self.quota)
         return Edge(
             world.service, world.table, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter
         )
@@ -160,7 +159,7 @@ def test_a_stream_goes_on_when_its_lease_cannot_be_renewed(caplog: pytest.LogCap
 def test_a_renewal_that_comes_after_the_end_of_its_stream_counts_no_stream() -> None:
     place = Place(streams=1)
     world = place.world
-    limiter = RateLimiter(place.owners, world.table, world.clock, world.ids, place.quota, LIFE.max_life_ms)
+    limiter = RateLimiter(place.owners, world.clock, world.ids, place.quota)
     slot = limiter.open_stream(ME, world.now + 20 * MINUTE_MS)
     assert slot
     assert place.open == (1, 1)
@@ -319,8 +318,8 @@ def test_many_who_come_at_once_are_never_more_than_the_limit(streams: int, in_al
 
     world = World([Asker().agent])
     owners = Together(world.clock.now)
-    quota = Quota(streams=streams, streams_in_all=in_all)
-    limiter = RateLimiter(owners, world.table, world.clock, world.ids, quota, LIFE.max_life_ms)
+    quota = Quota(streams=50, streams_in_all=5)
+    limiter = RateLimiter(owners, world.clock, world.ids, quota)
 
     def opened(number: int) -> bool:
         try:

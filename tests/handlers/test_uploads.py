@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from a2a_serverless.domain.quota import Quota
-from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.rate_limiter import RateLimiter
@@ -71,7 +70,7 @@ class Uploads:
         world = World([Writer().agent])
         self.clock = world.clock
         self.owners = MemoryOwnerStore(world.clock.now)
-        limiter = RateLimiter(self.owners, world.table, world.clock, world.ids, Quota(uploads=most), DAY_MS)
+        limiter = RateLimiter(self.owners, world.clock, world.ids, Quota(uploads=most))
         self.edge = replace(
             Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60),
             limiter=limiter,

@@ -23,9 +23,10 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusE
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
+from a2a_serverless.store.keys import UPLOADED
 from tests.contract.backends import NOW, client_at, dynamo
 
 if TYPE_CHECKING:
@@ -95,8 +96,6 @@ ATTEMPT: Final = Attempt(
 RECEIPT: Final = IdempotencyRecord("document", "m-1", "d" * 64, KEY.task)
 API_KEY: Final = ApiKey("d" * 64, WHO, "a note", NOW)
 DOCUMENT: Final[Json] = {"keys": [{"kty": "EC"}], "text": "海"}
-SHARE: Final = SendBucket(5_000, NOW, 3)
-UNFINISHED: Final = UnfinishedTasks(NOW, frozenset({KEY.task}))
 OPEN_BREAKER: Final = OpenBreaker(NOW + 30_000, 2)
 PUBLIC_KEY: Final[dict[str, Any]] = {"kty": "EC", "crv": "P-256", "x": "x", "y": "y", "kid": "kid-1"}
 RING: Final = KeyRing(
@@ -145,8 +144,6 @@ def write(store: Store) -> None:
     store.publications.publish("jwks", DOCUMENT)
     store.api_keys.add(API_KEY)
     store.owners.lease_stream(WHO, "stream", NOW + 60_000)
-    assert store.owners.store_bucket(WHO, None, SHARE)
-    store.owners.store_unfinished(WHO, UNFINISHED)
     store.log.store_callback(taken.after, "callback", "call/1")
     write_second(store)
 
@@ -166,7 +163,7 @@ def write_second(store: Store) -> None:
     assert store.log.append_chunk(taken, CHUNK_2)
     store.log.store_step(taken, "write/2", STEP_2)
     assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), CHALLENGES_2, EXPIRES)
-    assert store.owners.count_upload(WHO, 20_000, 5, 10)
+    assert store.owners.count(WHO, UPLOADED, 20_000, DAY_MS, 5, 10)
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
@@ -182,8 +179,6 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "trip": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
     "document": (lambda store: store.publications.get_document("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
-    "share": (lambda store: store.owners.get_bucket(WHO), SHARE),
-    "unfinished": (lambda store: store.owners.get_unfinished(WHO), UNFINISHED),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
     "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
     "second head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),

@@ -459,8 +459,8 @@ class Play:
 
     def _open_stream(self) -> None:
         simulation = self.simulation
-        owners = OwnerStore(simulation.items, simulation.clock.now)
-        limits = RateLimiter(owners, simulation.table, simulation.clock, simulation.ids, Quota(streams=2), HOUR_MS)
+        owners = OwnerStore(simulation.items)
+        limits = RateLimiter(owners, simulation.clock, simulation.ids, Quota(streams=2))
         for _ in range(3):
             try:
                 slot = limits.open_stream(ME, simulation.scheduler.now + MINUTE_MS)

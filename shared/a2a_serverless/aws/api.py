@@ -121,9 +121,7 @@ def _webhooks(
 
 def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
     """The rate limiter, which gives each owner its quota."""
-    owners, index = OwnerStore(table, service.clock.now), TaskIndex(table)
-    max_life_ms = settings.task_max_life_days * DAY_MS
-    return RateLimiter(owners, index, service.clock, service.ids, settings.quota, max_life_ms)
+    return RateLimiter(OwnerStore(table), service.clock, service.ids, settings.quota)
 
 
 def _inline_runner(

@@ -8,12 +8,13 @@ once the caller's API key is revoked. It is not stored: it contains its claims, 
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from a2a_serverless.domain.errors import InsufficientScope
 from a2a_serverless.domain.model import Principal
@@ -156,44 +157,32 @@ def sealed_claims(token: str) -> bytes:
     return sealed
 
 
+class _Claims(BaseModel):
+    """What a service token holds. ``parent`` is the digest of the API key, ``ends`` is in ms."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+    v: int
+    tenant: str = Field(min_length=1)
+    owner: str = Field(min_length=1)
+    scopes: list[str]
+    parent: str
+    ends: int
+
+
 def dump_claims(made: ServiceToken) -> str:
     """The claims as JSON, for sealing."""
-    claims = {
-        "v": _VERSION,
-        "tenant": made.principal.tenant,
-        "owner": made.principal.owner,
-        "scopes": sorted(made.scopes),
-        "parent": made.api_key,
-        "ends": made.expires_at,
-    }
-    return json.dumps(claims, ensure_ascii=False, separators=(",", ":"))
+    tenant, owner, scopes = made.principal.tenant, made.principal.owner, sorted(made.scopes)
+    claims = _Claims(v=_VERSION, tenant=tenant, owner=owner, scopes=scopes, parent=made.api_key, ends=made.expires_at)
+    return claims.model_dump_json()
 
 
 def load_claims(claims: str, now: int) -> ServiceToken:
     """Parses the claims; raises InvalidToken if they are malformed, expired or valid for over an hour."""
     try:
-        said = json.loads(claims)
-    except (ValueError, RecursionError):
+        said = _Claims.model_validate_json(claims)
+    except ValidationError:
         raise InvalidToken from None
-    if not isinstance(said, dict) or {name: type(one) for name, one in said.items()} != _CLAIMS:
+    is_in_time = now < said.ends <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
+    if not (said.v == _VERSION and is_in_time and all(own_scopes([scope]) for scope in said.scopes)):
         raise InvalidToken
-    if (
-        said["v"] != _VERSION
-        or not (said["tenant"] and said["owner"])
-        or not all(isinstance(scope, str) and own_scopes([scope]) for scope in said["scopes"])
-        or not now < said["ends"] <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
-    ):
-        raise InvalidToken
-    return ServiceToken(
-        Principal(said["tenant"], said["owner"]), frozenset(said["scopes"]), said["parent"], said["ends"]
-    )
-
-
-_CLAIMS: Final[Mapping[str, Any]] = {
-    "v": int,
-    "tenant": str,
-    "owner": str,
-    "scopes": list,
-    "parent": str,
-    "ends": int,
-}
+    return ServiceToken(Principal(said.tenant, said.owner), frozenset(said.scopes), said.parent, said.ends)

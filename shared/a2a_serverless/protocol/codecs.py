@@ -11,7 +11,7 @@ served to a client that says 1.0, because its meaning is not in doubt.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
 from a2a_serverless.domain.states import TERMINAL
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.protocol import old_codecs
     from a2a_serverless.protocol.protojson import ProtoModel
 
 VERSION_HEADER: Final = "A2A-Version"
@@ -77,29 +78,6 @@ Binding: TypeAlias = Literal["jsonrpc", "rest", "legacy"]
 NOTHING: Final = b"null"
 
 
-class Codec(Protocol):
-    """How one version says requests and answers over one binding.
-
-    With ``whole_tasks`` its streams send the whole task for each change of the status. A subscription ends with a state
-    in ``subscription_ends``: in 0.3 a question is ``final`` too.
-    """
-
-    whole_tasks: bool
-    subscription_ends: frozenset[v1.TaskState]
-
-    def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
-        """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
-        ...
-
-    def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
-        """The JSON of the result of a call that does not stream; what has no result is null."""
-        ...
-
-    def stream_item(self, item: v1.StreamContent) -> bytes:
-        """The JSON of one item of a stream."""
-        ...
-
-
 REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
     Operation.SEND: v1.SendMessageRequest,
     Operation.STREAM: v1.SendMessageRequest,
@@ -116,25 +94,32 @@ REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
 
 
 class V1Codec:
-    """1.0, the same over JSON-RPC and HTTP+JSON."""
+    """1.0, the same over JSON-RPC and HTTP+JSON. The codecs of 0.3 have the same methods.
+
+    With ``whole_tasks`` its streams send the whole task for each change of the status. A subscription ends with a state
+    in ``subscription_ends``: in 0.3 a question is ``final`` too.
+    """
 
     whole_tasks = False
     subscription_ends = TERMINAL
 
     def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
-        """The request."""
+        """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
         return read_model(REQUESTS[operation], params, limits)
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
+        """The JSON of the result of a call that does not stream; what has no result is null."""
         body = NOTHING if answer is None else answer.json_bytes()
         if operation is not Operation.SEND:
             return body
         return b'{"%b":%b}' % (b"task" if isinstance(answer, v1.Task) else b"message", body)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
+        """The JSON of one item of a stream."""
         return v1.stream_response(item).json_bytes()
 
 
+Codec: TypeAlias = "V1Codec | old_codecs.RpcCodec | old_codecs.RestCodec | old_codecs.LegacyCodec"
 V1: Final = V1Codec()
 
 

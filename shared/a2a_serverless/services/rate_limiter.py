@@ -1,9 +1,8 @@
 """The rate limiter: enforces each owner's quota before anything is done for a request.
 
-What makes work is counted for the whole deployment: sends, which an instance takes from the owner's stored bucket a few
-at a time, and unfinished tasks. The number of unfinished tasks is not kept exactly: an upper bound is stored, and only
-when that reaches the limit are the tasks counted again, from what has changed in the index since the last count. Sends
-that instances have taken and not used may exceed the limit.
+Sends and uploads are counted in the store, in windows of a minute and of a day (UTC), for the whole deployment. An
+instance reserves several sends at a time, so that most of them need no store call; those that it does not use by the
+end of the minute are lost. Open streams are counted by their leases.
 """
 
 from __future__ import annotations
@@ -14,26 +13,20 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import quota as shares
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
-from a2a_serverless.domain.quota import COUNT_AGAIN_MS, Quota, SendBucket, UnfinishedTasks
-from a2a_serverless.domain.states import TERMINAL
-from a2a_serverless.domain.times import DAY_MS
-from a2a_serverless.services.task_changes import check_written, retry_on_conflict
+from a2a_serverless.domain.times import DAY_MS, MINUTE_MS
+from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.domain.quota import Quota
     from a2a_serverless.ports.system import Clock, Ids
-    from a2a_serverless.store.stores import OwnerStore, TaskIndex
+    from a2a_serverless.store.stores import OwnerStore
 
 OWNERS_KEPT: Final = 2000
-SENDS_KEPT_MS: Final = 60_000
-LAG_MS: Final = 60_000
-PAGE: Final = 1000
+RESERVED: Final = 10
+RESERVATIONS: Final = 60
 STREAM_WAIT_S: Final = 15
 # A stream sends something every 15 seconds, and a write may take 45 (http/runtime.py): a renewal comes in time.
 STREAM_RENEW_MS: Final = 20_000
@@ -43,15 +36,16 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, repr=False, slots=True)
-class _OwnerState:
-    """The sends that an instance has taken for an owner and not used, valid until ``until`` (ms).
+class _Reservation:
+    """The sends that an instance has reserved for an owner and not used, in one minute.
 
-    ``drawing`` is locked while the owner's stored bucket is read, so only requests of this owner wait for that.
+    ``lock`` is held while the store is called, so only requests of this owner wait for that.
     """
 
-    sends: int = 0
-    until: int = 0
-    drawing: Lock = field(default_factory=Lock)
+    minute: int = 0
+    left: int = 0
+    is_over: bool = False
+    lock: Lock = field(default_factory=Lock)
 
 
 class StreamSlot:
@@ -103,39 +97,39 @@ class StreamSlot:
 
 
 class RateLimiter:
-    """Admits requests within each owner's quota. No unfinished task is older than ``max_life_ms``."""
+    """Admits requests within each owner's quota."""
 
-    def __init__(
-        self, owners: OwnerStore, index: TaskIndex, clock: Clock, ids: Ids, quota: Quota, max_life_ms: int
-    ) -> None:
+    def __init__(self, owners: OwnerStore, clock: Clock, ids: Ids, quota: Quota) -> None:
         self._owners = owners
-        self._index = index
         self._clock = clock
         self._ids = ids
         self._quota = quota
-        self._max_life_ms = max_life_ms
         self._lock = Lock()
-        self._known: OrderedDict[Principal, _OwnerState] = OrderedDict()
+        self._reservations: OrderedDict[Principal, _Reservation] = OrderedDict()
 
     def admit_send(self, principal: Principal) -> None:
-        """Counts one sent message; raises TooManyRequests for too many messages or too many unfinished tasks."""
-        if not (self._quota.sends or self._quota.tasks):
+        """Counts one sent message; raises TooManyRequests."""
+        most = self._quota.sends
+        if not most:
             return
-        with self._lock:
-            local = self._owner_state(principal)
-        with local.drawing:
-            if local.sends == 0 or local.until <= self._clock.now():
-                local.sends = retry_on_conflict(lambda: self._take_sends(principal))
-                local.until = self._clock.now() + SENDS_KEPT_MS
-            local.sends -= 1
+        minute, since = divmod(self._clock.now(), MINUTE_MS)
+        reservation = self._reservation(principal)
+        with reservation.lock:
+            if reservation.minute != minute:
+                reservation.minute, reservation.left, reservation.is_over = minute, 0, False
+            if not (reservation.left or reservation.is_over):
+                several = max(1, min(RESERVED, most // RESERVATIONS))
+                reservation.is_over = not self._owners.count(principal, keys.SENDS, minute, MINUTE_MS, several, most)
+                reservation.left = 0 if reservation.is_over else several
+            if not reservation.left:
+                raise TooManyRequests(f"At most {most} messages a minute. Slow down.", -(-(MINUTE_MS - since) // 1000))
+            reservation.left -= 1
 
     def admit_upload(self, principal: Principal, size: int) -> None:
         """Counts ``size`` bytes of uploads; raises TooManyRequests. A repeated request counts twice."""
         most = self._quota.uploads
-        if not most:
-            return
         day, since = divmod(self._clock.now(), DAY_MS)
-        if not self._owners.count_upload(principal, day, size, most):
+        if most and not self._owners.count(principal, keys.UPLOADED, day, DAY_MS, size, most):
             text = f"At most {most} bytes of uploads a day (UTC), and {size} more would be too many."
             raise TooManyRequests(text, -(-(DAY_MS - since) // 1000))
 
@@ -166,71 +160,10 @@ class RateLimiter:
             text = f"At most {in_all} streams are open in this deployment at a time. Try again, or read the task."
             raise Overloaded(text, STREAM_WAIT_S)
 
-    def _owner_state(self, principal: Principal) -> _OwnerState:
-        local = self._known.setdefault(principal, _OwnerState())
-        self._known.move_to_end(principal)
-        if len(self._known) > OWNERS_KEPT:
-            self._known.popitem(last=False)
-        return local
-
-    def _take_sends(self, principal: Principal) -> int:
-        """Takes some sends from the owner's stored bucket; returns how many, at least one. Raises Conflict."""
-        now, before = self._clock.now(), self._owners.get_bucket(principal)
-        share = shares.refill(before or shares.new_bucket(self._quota, now), self._quota, now)
-        after, count = shares.take_sends(share, self._quota)
-        if count == 0:
-            after, count = shares.take_sends(self._count_unfinished(principal, share), self._quota)
-        check_written(self._owners.store_bucket(principal, before, after))
-        return count
-
-    def _count_unfinished(self, principal: Principal, share: SendBucket) -> SendBucket:
-        """Returns the bucket with a new count of the owner's unfinished tasks; raises TooManyRequests at a limit."""
-        if wait_s := shares.seconds_until_send(share, self._quota):
-            raise TooManyRequests(f"At most {self._quota.sends} messages a minute. Slow down.", wait_s)
-        found = self._unfinished(principal)
-        if found >= self._quota.tasks:
-            text = f"At most {self._quota.tasks} unfinished tasks at a time. Wait for some, or cancel them."
-            raise TooManyRequests(text, COUNT_AGAIN_MS // 1000)
-        return share._replace(made=found)
-
-    def _unfinished(self, principal: Principal) -> int:
-        """Counts the owner's unfinished tasks, up to the limit: those of the last count and what has changed since.
-
-        Stores no more of them than the limit. If those have ended and there were more, counts all of them again.
-        """
-        now, known, most = self._clock.now(), self._owners.get_unfinished(principal), self._quota.tasks
-        if known and now - known.at < COUNT_AGAIN_MS and len(known.tasks) >= most:
-            return len(known.tasks)
-        oldest = now - self._max_life_ms - LAG_MS
-        tasks, more = set[str](), True
-        if known:
-            tasks, more = self._changed(principal, set(known.tasks), max(oldest, known.at - LAG_MS)), known.more
-        if more and len(tasks) < most:
-            tasks, more = self._first(principal, oldest, most)
-        counted = UnfinishedTasks(now, frozenset(sorted(tasks)[:most]), more or len(tasks) > most)
-        self._owners.store_unfinished(principal, counted)
-        return len(counted.tasks)
-
-    def _changed(self, principal: Principal, tasks: set[str], since: int) -> set[str]:
-        """Updates the set of unfinished tasks, as known at ``since``, by what has changed in the index since."""
-        for page, _ in self._pages(principal, since):
-            tasks -= {entry.task for entry in page if entry.state in TERMINAL}
-            tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
-        return tasks
-
-    def _first(self, principal: Principal, since: int, most: int) -> tuple[set[str], bool]:
-        """Unfinished tasks, newest first, and whether there may be more; stops when ``most`` were found."""
-        tasks = set[str]()
-        for page, more in self._pages(principal, since):
-            tasks |= {entry.task for entry in page if entry.state not in TERMINAL}
-            if more and len(tasks) >= most:
-                return tasks, True
-        return tasks, False
-
-    def _pages(self, principal: Principal, since: int) -> Iterator[tuple[list[TaskEntry], bool]]:
-        """Yields the index entries that have changed since ``since``, page by page, and whether more pages follow."""
-        after, more = None, True
-        while more:
-            page, after = self._index.list_page(principal, None, after, since, PAGE)
-            more = after is not None
-            yield page, more
+    def _reservation(self, principal: Principal) -> _Reservation:
+        with self._lock:
+            reservation = self._reservations.setdefault(principal, _Reservation())
+            self._reservations.move_to_end(principal)
+            if len(self._reservations) > OWNERS_KEPT:
+                self._reservations.popitem(last=False)
+            return reservation

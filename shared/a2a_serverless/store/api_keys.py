@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.access import FULL_SCOPE, ApiKey
+from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store import items
 from a2a_serverless.store.table import Delete, Put
@@ -100,6 +100,5 @@ class CachedApiKeyStore:
 def _key_of(item: Item) -> ApiKey:
     known = items.readable(item)
     principal = Principal(known["tenant"]["S"], known["owner"]["S"])
-    # Keys from before there were scopes may do everything.
-    scopes = frozenset(known["scopes"]["S"].split()) if "scopes" in known else frozenset({FULL_SCOPE})
+    scopes = frozenset(known["scopes"]["S"].split())
     return ApiKey(known["sk"]["S"], principal, known["note"]["S"], int(known["made_at"]["N"]), scopes)

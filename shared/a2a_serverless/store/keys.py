@@ -27,8 +27,7 @@ STEPS: Final = "STEP#"
 PUSHES: Final = "PUSH#"
 WEBHOOKS: Final = "WEBHOOKS#"
 UPLOADED: Final = "UPLOADED#"
-SHARE: Final = "SHARE"
-UNFINISHED: Final = "UNFINISHED"
+SENDS: Final = "SENDS#"
 ASKED: Final = "ASKED#"
 STREAMS: Final = "STREAM#"
 VALUES: Final = "VALUE#"
@@ -66,16 +65,6 @@ def owner(key: TaskKey | Principal) -> str:
 def stream(name: str) -> str:
     """The sort key of an open stream."""
     return STREAMS + encode_name(name)
-
-
-def webhooks(day: int) -> str:
-    """The sort key of the number of webhooks that an owner registered on a day (days since the epoch)."""
-    return f"{WEBHOOKS}{day}"
-
-
-def uploads(day: int) -> str:
-    """The sort key of the number of bytes for which an owner asked for upload slots on a day (days since the epoch)."""
-    return f"{UPLOADED}{day}"
 
 
 def asked(host: str) -> str:

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
@@ -87,18 +87,6 @@ def _name(key: TaskKey, digest: str) -> str:
     return f"{path(*key)}/{digest}"
 
 
-class ReplayStart(NamedTuple):
-    """Where a replay of the log starts, and how many bytes of snapshots were read for it."""
-
-    replay: TaskReplay
-    size: int
-
-    @property
-    def n(self) -> int:
-        """The number of the event that it starts after."""
-        return self.replay.n
-
-
 class SnapshotStore:
     """Stores and reads the snapshots of tasks."""
 
@@ -126,18 +114,19 @@ class SnapshotStore:
         history: bool = True,
         artifacts: bool = True,
         admit: Admit | None = None,
-    ) -> ReplayStart:
-        """The replay from which to continue: at the head's snapshot, or at the log's beginning.
+    ) -> tuple[TaskReplay, int]:
+        """The replay from which to continue, and how many bytes of snapshots were read for it.
 
-        It begins with the log when the snapshot lies after event ``most``, is missing or corrupt, or has another
-        format. It has no artifacts, or may lack the messages so far, if these are not asked for.
+        It continues the head's snapshot. It begins with the log when the snapshot lies after event ``most``, is missing
+        or corrupt, or has another format. It has no artifacts, or may lack the messages so far, if these are not asked
+        for.
         """
         wanted = {"artifacts": artifacts, "history": history}
         found = self._find(head, wanted, admit) if 0 < head.snapshot_position <= most else None
         if found is None:
-            return ReplayStart(TaskReplay(head.key.task, head.context_id, artifacts=artifacts), 0)
+            return TaskReplay(head.key.task, head.context_id, artifacts=artifacts), 0
         task, size = found
-        return ReplayStart(TaskReplay.from_task(task, artifacts=artifacts), size)
+        return TaskReplay.from_task(task, artifacts=artifacts), size
 
     def _find(self, head: Head, wanted: Mapping[str, bool], admit: Admit | None) -> tuple[Task, int] | None:
         """The task of the snapshot, and the bytes that were read."""

@@ -98,7 +98,7 @@ class PushStore:
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         """Counts a webhook of the task's owner on ``day`` (days since the epoch). False when ``limit`` is reached."""
-        place = items.make_place(keys.owner(key), keys.webhooks(day))
+        place = items.make_place(keys.owner(key), f"{keys.WEBHOOKS}{day}")
         return self._table.write(Count(place, "used", limit, (day + 2) * DAY_S)) is None
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:

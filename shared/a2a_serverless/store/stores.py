@@ -1,27 +1,22 @@
 """What is stored beside the logs: public documents, lists of tasks, owners' counters, open circuit breakers.
 
-Public documents (the key set, the cards, the base URL) never expire. An owner's limits and counters expire after
-``KEPT_S`` without a change.
+Public documents (the key set, the cards, the base URL) never expire.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import encode_name, path
-from a2a_serverless.domain.quota import SendBucket, UnfinishedTasks
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import dump_json
-from a2a_serverless.store.table import Count, Put, PutNew, Update
+from a2a_serverless.store.table import Count, Put, PutNew
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.domain.records import TaskEntry
-    from a2a_serverless.store.items import Item
     from a2a_serverless.store.table import Table
 
 
@@ -69,45 +64,21 @@ class TaskIndex:
         return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
 
 
-DAY_S: Final = 86_400
-KEPT_S: Final = 30 * DAY_S
-
-
 class OwnerStore:
-    """State per owner for quotas. It may be lost without harm. ``now`` is the clock (ms)."""
+    """What each owner has used of its quota. It may be lost without harm."""
 
-    def __init__(self, table: Table, now: Callable[[], int]) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
-        self._now = now
 
-    def get_bucket(self, principal: Principal) -> SendBucket | None:
-        """The owner's token bucket for sends; None when there is none."""
-        item = self._table.get(keys.owner(principal), keys.SHARE)
-        return _bucket_of(item) if item else None
+    def count(self, principal: Principal, kind: str, window: int, window_ms: int, amount: int, limit: int) -> bool:
+        """Adds to what the owner has used in a window (its number since the epoch), unless that would exceed ``limit``.
 
-    def store_bucket(self, principal: Principal, before: SendBucket | None, after: SendBucket) -> bool:
-        """Replaces the bucket if it equals ``before``; False when it does not, or when that is not known."""
-        item = items.make_item(keys.owner(principal), keys.SHARE, self._expires(), _bucket_item(after))
-        if before is None:
-            return self._table.write(PutNew(item)) is None
-        held = _bucket_item(before)
-        change = {**_bucket_item(after), "expires": item["expires"]}
-        return self._table.write(Update(item, held, change, held)) is None
-
-    def get_unfinished(self, principal: Principal) -> UnfinishedTasks | None:
-        """The owner's unfinished tasks as last counted, or None."""
-        item = self._table.get(keys.owner(principal), keys.UNFINISHED)
-        if item is None:
-            return None
-        known = items.readable(item)
-        return UnfinishedTasks(int(known["at"]["N"]), frozenset(known["tasks"]["S"].split()), "more" in known)
-
-    def store_unfinished(self, principal: Principal, counted: UnfinishedTasks) -> None:
-        """Stores the result of a count."""
-        said: Item = {"at": {"N": str(counted.at)}, "tasks": {"S": " ".join(sorted(counted.tasks))}}
-        if counted.more:
-            said["more"] = {"BOOL": True}
-        self._table.write(Put(items.make_item(keys.owner(principal), keys.UNFINISHED, self._expires(), said)))
+        ``kind`` begins the sort key (``keys.SENDS``). The count expires after the next window.
+        """
+        if amount > limit:
+            return False
+        place = items.make_place(keys.owner(principal), f"{kind}{window}")
+        return self._table.write(Count(place, "used", limit, (window + 2) * window_ms // 1000, by=amount)) is None
 
     def lease_stream(self, principal: Principal, name: str, until: int) -> None:
         """Counts a stream of the owner's as open until ``until`` (ms). A further call replaces that time."""
@@ -122,25 +93,6 @@ class OwnerStore:
         """The number of the owner's open streams, or of all for None; counting stops at ``limit``."""
         found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
-
-    def count_upload(self, principal: Principal, day: int, size: int, limit: int) -> bool:
-        """Counts ``size`` bytes of uploads on ``day`` (days since the epoch), unless the sum would exceed ``limit``."""
-        if size > limit:
-            return False
-        place = items.make_place(keys.owner(principal), keys.uploads(day))
-        return self._table.write(Count(place, "used", limit, (day + 2) * DAY_S, by=size)) is None
-
-    def _expires(self) -> int:
-        return self._now() // 1000 + KEPT_S
-
-
-def _bucket_item(share: SendBucket) -> Item:
-    return {name: {"N": str(getattr(share, name))} for name in ("level", "at", "made")}
-
-
-def _bucket_of(item: Item) -> SendBucket:
-    known = items.readable(item)
-    return SendBucket(int(known["level"]["N"]), int(known["at"]["N"]), int(known["made"]["N"]))
 
 
 class BreakerStore:

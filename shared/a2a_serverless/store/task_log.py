@@ -107,25 +107,26 @@ class TaskLog:
         if top is None or top["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(top)
-        start = self._snapshots.start_replay(head, keys.LAST, history=history is None, artifacts=artifacts)
-        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start.n, found)][::-1]
+        replay, size = self._snapshots.start_replay(head, keys.LAST, history=history is None, artifacts=artifacts)
+        start = replay.n
+        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start, found)][::-1]
         outlines = {keys.event_number(item["sk"]["S"]): item for item in later if "outline" in item}
-        events = self._matching(head, start.n, contiguous(start.n, self._events(later, outlines=True)))
-        if history and start.n and count_messages(events) < history:
+        events = self._matching(head, start, contiguous(start, self._events(later, outlines=True)))
+        if history and start and count_messages(events) < history:
             read = self.read_part(key, None, artifacts=artifacts)
             return read and read._replace(task=read.task.limited(history))
         whole = events_shown(events, history, artifacts=artifacts) & outlines.keys() if outlines else set()
         events = [self._event(outlines[event.n]) if event.n in whole else event for event in events]
-        size = start.size + sum(_size(item, whole=n in whole) for n, item in enumerate(later, start.n + 1))
-        return TaskPart(head, start.replay.after(events).limited(history, artifacts=artifacts), size)
+        size += sum(_size(item, whole=n in whole) for n, item in enumerate(later, start + 1))
+        return TaskPart(head, replay.after(events).limited(history, artifacts=artifacts), size)
 
     def read_task_at(self, head: Head, n: int, admit: Admit | None = None) -> Task:
         """The task as of event ``n``, which must have been read before. ``head`` may be of any moment.
 
         ``admit`` must not return False here.
         """
-        start = self._snapshots.start_replay(head, n, admit=admit)
-        return start.replay.after(self.read(head.key, start.n, n - start.n, admit) if start.n < n else [])
+        replay, _ = self._snapshots.start_replay(head, n, admit=admit)
+        return replay.after(self.read(head.key, replay.n, n - replay.n, admit) if replay.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
         """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""

@@ -38,8 +38,7 @@ class ErasureStore:
         return sum(1 for _ in self._table.list_keys(keys.task(key)))
 
     def erase_related(self, key: TaskKey, records: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
-        """Erases a task's idempotency records, callbacks and its owner's count of unfinished tasks."""
-        self._table.erase([items.make_place(keys.owner(key), keys.UNFINISHED)])
+        """Erases a task's idempotency records and callbacks."""
         beside = [(keys.idempotency(key, agent, message), keys.RECEIPT) for agent, message in records]
         beside += [(keys.callback(name), keys.CALL) for name in callbacks]
         return self._table.erase(items.make_place(pk, sk) for pk, sk in beside)
