@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.contents import StoredFile, UploadSlot
     from a2a_serverless.domain.model import Principal, TaskKey
@@ -57,8 +57,8 @@ class ContentStore(Protocol):
         """A request that uploads the content, valid for a quarter of an hour."""
 
 
-class UrlFetcher(Protocol):
-    """Fetches a file from a URL that a client gave, after the URL checks. Never raises."""
+UrlFetcher: TypeAlias = "Callable[[str], Outcome]"
+"""Fetches a file from a URL that a client gave, by one GET from checked addresses, without redirects. Never raises.
 
-    def __call__(self, url: str) -> Outcome:
-        """One GET, only from checked addresses, without redirects, of at most ``domain.contents.LARGEST`` bytes."""
+The file has at most ``domain.contents.LARGEST`` bytes.
+"""

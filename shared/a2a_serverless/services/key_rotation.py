@@ -122,8 +122,8 @@ def describe(rotation: KeyRotation) -> dict[str, Json]:
 
 def _public_keys(ring: KeyRing) -> list[Json]:
     """Every key that the ring's key set may list."""
-    listed = [ring.current.public, ring.next.public, *(old.public for old in ring.previous)]
-    return [{**public} for public in listed]
+    public = [ring.current.public, ring.next.public, *(old.public for old in ring.previous)]
+    return [{**key} for key in public]
 
 
 def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:

@@ -77,19 +77,16 @@ def _run_push_operation(
 ) -> ProtoModel | None:
     from a2a_serverless.services import webhooks
 
+    _check_push(agent)
     match request:
         case CreateTaskPushNotificationConfigRequest(task_id=task):
-            _check_push(agent)
             return webhooks.show(task, webhooks.add(service, context.key(task), agent.id, request, context.wire))
         case GetTaskPushNotificationConfigRequest(task_id=task):
-            _check_push(agent)
             return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
         case ListTaskPushNotificationConfigsRequest(task_id=task):
-            _check_push(agent)
             found = webhooks.list_configs(service, context.key(task), agent.id)
             return ListTaskPushNotificationConfigsResponse(configs=tuple(webhooks.show(task, one) for one in found))
         case DeleteTaskPushNotificationConfigRequest(task_id=task):
-            _check_push(agent)
             webhooks.delete(service, context.key(task), agent.id, request.id)
             return None
         case _:
