@@ -16,8 +16,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.services.rate_limiter import SENDS_KEPT_MS, RateLimiter
-from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryTable
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
@@ -216,44 +215,6 @@ def test_a_slow_store_holds_up_the_owner_whose_share_is_read_and_nobody_else() -
         finally:
             owners.go.set()
         mine.result(30)
-
-
-def limiter_of(world: World, **quota: int) -> RateLimiter:
-    owners = MemoryOwnerStore(world.clock.now)
-    return RateLimiter(owners, world.table, world.clock, world.ids, Quota(**quota), LIFE.max_life_ms)
-
-
-def test_sends_that_an_instance_has_taken_and_not_used_for_a_minute_are_taken_anew() -> None:
-    place = Place(sends=1200)
-    place.send()
-    place.world.wait(SENDS_KEPT_MS - 1)
-    place.owners.calls = 0
-    place.send()
-    assert place.owners.calls == 0
-    place.world.wait(1)
-    place.send()
-    assert place.owners.calls == 2, "a read and a write"
-
-
-def test_who_is_refused_again_and_again_is_counted_once_in_a_while() -> None:
-    place = Place(tasks=2)
-    assert [refused(place.send()) for _ in range(3)] == [False, False, True]
-    place.owners.calls = 0
-    assert all(refused(place.send()) for _ in range(10))
-    assert place.owners.calls == 2 * 10, "the bucket and the last count are read"
-    place.world.now += COUNT_AGAIN_MS
-    assert refused(place.send())
-    assert place.owners.calls == 2 * 10 + 3, "and the new count is stored"
-
-
-def test_a_task_counts_until_its_life_is_over_and_a_sweep_may_have_ended_it() -> None:
-    place = Place(tasks=2)
-    limiter = limiter_of(place.world, tasks=2)
-    for _ in range(2):
-        place.send()
-    place.world.now += LIFE.max_life_ms + 30_000  # no sweeper has come
-    with pytest.raises(TooManyRequests, match="At most 2 unfinished tasks"):
-        limiter.admit_send(ME)
 
 
 @pytest.mark.parametrize("quota", [{"streams": 1}, {"streams_in_all": 1}])
