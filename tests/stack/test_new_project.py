@@ -80,9 +80,12 @@ def test_the_workflow_takes_short_lived_credentials(project: Path) -> None:
     assert "secrets." not in workflow
 
 
-def test_the_agent_is_the_readme_s() -> None:
-    shown = re.findall(r"^```python\n(.*?)^```$", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[0]
-    assert (EXAMPLE / "my_agents/tailor.py").read_text().endswith(shown)
+def test_the_agent_is_the_tutorial_s() -> None:
+    shown = re.findall(
+        r"^```python\n(.*?)^```$", (CHECKOUT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL
+    )[0]
+    written = (EXAMPLE / "my_agents/tailor.py").read_text()
+    assert re.sub(r"  # .*", "", written).endswith(shown)
 
 
 UNUSABLE = {
