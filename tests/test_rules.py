@@ -100,6 +100,7 @@ PURE: Final = {
     "urllib.parse",
 }
 NEEDED: Final = {
+    ("domain/access.py", "pydantic"),  # reads the claims of a service token
     ("domain/digest.py", "pydantic"),  # tells models from other values
     ("domain/digest.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
