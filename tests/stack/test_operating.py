@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from a2a_serverless.services.delivery_admin import list_statuses
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
@@ -28,6 +30,7 @@ from tests.stack.local import LocalStack, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from a2a_serverless.domain.push import WebhookStatus
     from a2a_serverless_tools.operators.deliveries import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
@@ -56,7 +59,7 @@ class Operator:
     config: str = "moody"
     environment: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def operations(self) -> Operations:
         return make_operations(StackName("a2a-serverless", self.stack.deployment.endpoint))
 
@@ -100,6 +103,15 @@ class Operator:
     def shown(self) -> Any:
         return self.type("push", "show", self.task, self.config)
 
+    def status(self) -> WebhookStatus:
+        """What the program shows, read here: to wait for it, which would start the program again and again."""
+        (only,) = list_statuses(self.operations.admin.log, self.operations.admin.store, key_of_path(self.task))
+        return only
+
+    def is_delivered(self) -> bool:
+        """Whether the task has ended and its webhook has got everything."""
+        return (status := self.status()).cursor.position == status.last > 2
+
     def give_up(self) -> None:
         """The webhook is given up, without the days that this takes."""
         store, key = self.operations.admin.store, key_of_path(self.task)
@@ -135,11 +147,15 @@ def test_webhooks_are_listed_redriven_paused_and_resumed_by_the_program(operator
     operator.answers(HTTPStatus.GONE)
     operator.send()
     eventually(lambda: operator.operations.admin.store.list_attempts(key_of_path(operator.task)))
-    gone = eventually(lambda: (one := operator.shown())["state"] == "gone" and one)
+    eventually(lambda: operator.status().cursor.state is CursorState.GONE)
+    gone = operator.shown()
+    assert gone["state"] == "gone"
     assert [attempt["status"] for attempt in gone["attempts"]] == [HTTPStatus.GONE]
     operator.answers(HTTPStatus.OK)
     operator.type("push", "redrive", operator.task, operator.config)
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
+    eventually(operator.is_delivered)
+    delivered = operator.shown()
+    assert delivered["deliveredUpTo"] == delivered["lastEvent"]
     assert operator.type("push", "pause", operator.task, operator.config)["state"] == "paused"
     assert operator.type("push", "resume", operator.task, operator.config)["state"] == "active"
     assert [one["id"] for one in operator.type("push", "list", operator.task)["deliveries"]] == [operator.config]
@@ -150,13 +166,13 @@ def test_what_was_given_up_is_found_and_redriven_by_host(operator: Operator) -> 
     operator.send()
     host = f"127.0.0.1:{operator.server.server_port}"
     named = {"task": operator.task, "id": operator.config}
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    eventually(operator.is_delivered)
 
     operator.give_up()
     listed = eventually(lambda: operator.type("push", "list", "--host", host)["deliveries"])
     assert [(one["task"], one["state"]) for one in listed] == [(operator.task, "exhausted")]
     assert operator.type("push", "redrive", "--host", host) == {"redriven": [named]}
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"])
+    eventually(operator.is_delivered)
 
 
 def test_what_a_paused_host_holds_is_sent_when_its_receiver_runs_again(stack: LocalStack) -> None:
@@ -168,15 +184,17 @@ def test_what_a_paused_host_holds_is_sent_when_its_receiver_runs_again(stack: Lo
     for one in held:
         one.answers(HTTPStatus.OK)
         one.send()
-    paused = eventually(lambda: [one for one in held if "hostPaused" in one.shown()])
-    assert paused[0].shown()["hostPaused"]["unanswered"] >= FAILURE_THRESHOLD
+    paused = eventually(
+        lambda: [pause for one in held if one.status().cursor.unanswered and (pause := one.shown().get("hostPaused"))]
+    )
+    assert paused[0]["unanswered"] >= FAILURE_THRESHOLD
     server.server_activate()
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
         redriven = redrive_receiver(StackName("a2a-serverless", stack.deployment.endpoint), host)
         assert redriven == len(held)
-        eventually(lambda: all((state := one.shown())["deliveredUpTo"] == state["lastEvent"] for one in held))
+        eventually(lambda: all(one.is_delivered() for one in held))
     finally:
         server.shutdown()
         server.server_close()
@@ -196,7 +214,7 @@ def test_keys_are_shown_and_a_key_is_revoked_by_the_program(operator: Operator) 
 def test_a_task_is_counted_and_erased_by_the_program(operator: Operator) -> None:
     operator.answers(HTTPStatus.OK)
     operator.send()
-    eventually(lambda: (one := operator.shown())["deliveredUpTo"] == one["lastEvent"] and one["lastEvent"] > 2)
+    eventually(operator.is_delivered)
     counted = operator.type("erase", "task", operator.task, "--dry-run")
     assert (counted["tasks"], counted["items"] > 0) == (1, True)
     with operator.typing("erase", "task", operator.task, "--yes") as command:
