@@ -1,4 +1,4 @@
-"""Handles batches of SQS messages (worker, notifier) and of the table's stream (relay), with Powertools' Batch.
+"""Handles batches of SQS messages (worker, notifier), with Powertools' Batch, and of the table's stream (relay).
 
 An invalid message is logged and discarded, because a retry would not make it valid; one of a newer release stays in the
 queue. A message that fails is reported alone, so that SQS delivers it again and in the end moves it to the dead-letter
@@ -37,7 +37,6 @@ from a2a_serverless.domain.queue_messages import (
 if TYPE_CHECKING:
     from enum import Enum
 
-    from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -122,33 +121,24 @@ def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Cal
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
-        events: list[tuple[DynamoDBRecord, TaskKey]] = []
-
-        def collect(record: DynamoDBRecord) -> None:
-            if key := _key(record, task_key):
-                events.append((record, key))
-
-        records = list(event.get("Records", []))
-        with BatchProcessor(EventType.DynamoDBStreams, raise_on_entire_batch_failure=False)(records, collect) as batch:
-            batch.process()
-            try:
-                enqueued = relay([key for _, key in events])
-            except Exception as error:  # noqa: BLE001 - the batch comes again
-                logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
-                for record, _ in events[:1]:
-                    batch.failure_handler(record, (None, None, None))  # it is in the log already
-            else:
-                logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
-        return dict(batch.response())
+        records = event.get("Records", [])
+        events = [(record, key) for record in records if (key := _key(record, task_key))]
+        try:
+            enqueued = relay([key for _, key in events])
+        except Exception as error:  # noqa: BLE001 - the batch comes again
+            logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
+            failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record, _ in events[:1]]
+            return {"batchItemFailures": failed}
+        logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
+        return {"batchItemFailures": []}
 
     return handler
 
 
-def _key(record: DynamoDBRecord, task_key: Callable[[str], TaskKey]) -> TaskKey | None:
+def _key(record: Any, task_key: Callable[[str], TaskKey]) -> TaskKey | None:  # noqa: ANN401 - what the service sent
     try:
-        return task_key(record.dynamodb.keys["pk"])  # type: ignore[union-attr]
+        return task_key(record["dynamodb"]["Keys"]["pk"]["S"])
     except (AttributeError, KeyError, TypeError, ValueError):
-        raw: object = record.raw_event
-        name = raw.get("eventID") if isinstance(raw, Mapping) else None
+        name = record.get("eventID") if isinstance(record, Mapping) else None
         logger.warning("not an event of a task, skipped", extra={"record": name})
         return None
