@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent import AgentCallFailed, Skill
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState
+from tests.echo import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +41,6 @@ class Elsewhere:
     def __init__(self, url: str) -> None:
         self.url = url
         self.card: dict[str, Any] = {}
-        self.catalog: dict[str, Any] = {}
         self.answers: list[Any] = []
         self.asked: list[tuple[str, dict[str, str], Any]] = []
 
@@ -58,8 +59,7 @@ class Elsewhere:
 def elsewhere() -> Iterator[Elsewhere]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            documents = {"/.well-known/agent-card.json": agent.card, "/.well-known/ai-catalog.json": agent.catalog}
-            self._say(documents.get(self.path, {}))
+            self._say(agent.card if self.path == "/.well-known/agent-card.json" else {})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -222,25 +222,18 @@ def test_a_sibling_is_spoken_to_without_asking_for_its_card(elsewhere: Elsewhere
     assert (answer.text(), elsewhere.asked[0][0]) == ("hi", "/near")
 
 
-def test_agents_are_known_by_the_tags_of_their_skills_here_by_the_catalog_and_elsewhere_by_their_cards(
-    elsewhere: Elsewhere,
-) -> None:
+def test_agents_are_known_by_the_tags_of_their_skills_elsewhere_by_their_cards(elsewhere: Elsewhere) -> None:
     elsewhere.speaks("1.0")
     elsewhere.card["skills"] = [{"id": "sew", "name": "Sew", "description": "Sews.", "tags": ["coats"]}]
-    here = f"{elsewhere.url}/near"
-    card = {"type": "application/a2a-agent-card+json", "url": f"{here}/card.json"}
-    near = card | {"identifier": "urn:air:agents.example.com:agents:near", "tags": ["cut"]}
-    elsewhere.catalog = {"specVersion": "1.0", "entries": [{"identifier": 5}, near, None]}
-    siblings = {"near": here, "new": f"{elsewhere.url}/new"}  # not published yet
-    remote_agents = A2ARemoteAgents(siblings, {"far": elsewhere.url, "down": "http://127.0.0.1:9"})
-    assert remote_agents.tags() == {"near": ("cut",), "far": ("sew", "coats")}
-
-
-def test_without_a_catalog_of_its_own_deployment_the_search_fails_and_says_so(elsewhere: Elsewhere) -> None:
-    with pytest.raises(
-        AgentCallFailed, match=r"^The catalog of this deployment could not be read: .* is not an AI Catalog"
-    ):
-        A2ARemoteAgents({"near": f"{elsewhere.url}/near"}).tags()
+    cutter = replace(Writer().agent, skills=(Skill("cut", "Cut", "Cuts.", ("cloth",)),))
+    siblings = {
+        "near": f"{elsewhere.url}/near",
+        "down": f"{elsewhere.url}/down",
+    }
+    remote_agents = A2ARemoteAgents(
+        siblings, {"far": elsewhere.url, "down": "http://127.0.0.1:9"}, agents=dict.fromkeys(siblings, cutter)
+    )
+    assert remote_agents.tags() == {"near": ("cut", "cloth"), "far": ("sew", "coats")}
 
 
 def test_only_a_search_for_agents_imports_what_reads_catalogs() -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.ports.contents import ContentStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -55,13 +56,14 @@ SERVER_ERROR: Final = 500
 class A2ARemoteAgents:
     """``ports.RemoteAgents``. ``siblings`` and ``others`` map agent names to base URLs; ``others`` win on a collision.
 
-    ``siblings`` belong to this deployment: their protocol is known, and ``service_tokens`` returns the headers with
-    which they serve a caller. The protocol of ``others`` comes from their cards; only they receive ``credentials``.
+    ``siblings`` belong to this deployment: their protocol is known, ``agents`` has what they can, and
+    ``service_tokens`` returns the headers with which they serve a caller. The protocol of ``others`` comes from their
+    cards; only they receive ``credentials``.
     Files in ``contents`` are sent to ``others`` as links.
     An agent whose card offers no push notifications, or that refuses them, gets no webhook and has to be asked.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the deployment has and knows
         self,
         siblings: Mapping[str, str],
         others: Mapping[str, str] | None = None,
@@ -69,9 +71,11 @@ class A2ARemoteAgents:
         transport: Transport = over_urllib,
         credentials: AgentCredentials | None = None,
         contents: ContentStore | None = None,
+        agents: Mapping[str, Agent] | None = None,
     ) -> None:
         self._others = dict(others or {})
         self._siblings = {name: url for name, url in siblings.items() if name not in self._others}
+        self._agents = {name: agent for name, agent in (agents or {}).items() if name in self._siblings}
         self._service_tokens = service_tokens
         self._transport = transport
         self._contents = contents
@@ -105,24 +109,11 @@ class A2ARemoteAgents:
     def tags(self) -> dict[str, tuple[str, ...]]:
         from a2a_serverless.protocol.ai_catalog import tags_of  # only agents that look for others need it
 
-        found = self._tags_of_siblings() if self._siblings else {}
+        found = {name: tags_of(agent.skills) for name, agent in self._agents.items()}
         for name in self._others:
             with suppress(AgentCallFailed):  # an agent elsewhere that is down is not found
                 found[name] = tags_of(self.card(name).skills)
         return found
-
-    def _tags_of_siblings(self) -> dict[str, tuple[str, ...]]:
-        """From the catalog of this deployment. Raises AgentCallFailed."""
-        from a2a_serverless.client.catalog import CatalogReader  # only agents that look for others need it
-
-        base_url = next(iter(self._siblings.values())).rpartition("/")[0]
-        try:
-            entries = CatalogReader(base_url, self._transport).read()
-        except (Unreachable, A2AError, HttpError) as error:
-            raise AgentCallFailed(f"The catalog of this deployment could not be read: {error}") from error
-        # By id and not by address: a deployment may call its agents at another address than its clients do.
-        by_id = {entry.identifier.rpartition(":")[2]: entry.tags for entry in entries}
-        return {name: by_id[name] for name in self._siblings if name in by_id}
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig

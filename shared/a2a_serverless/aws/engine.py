@@ -74,7 +74,7 @@ def _agent_registry(
     credentials = _credentials(settings, aws, now)
     files = contents(settings, aws)
     remote_agents = A2ARemoteAgents(
-        siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files
+        siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files, agents=agents
     )
     apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
     return AgentRegistry(remote_agents, UuidIds(), base_url, apart)

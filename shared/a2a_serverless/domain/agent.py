@@ -268,8 +268,7 @@ class TaskContext(Protocol):
         """The names of the other agents that have all of these tags, or skills of these ids.
 
         They are those that ``call`` can call, as they were when this task first asked: the agents of this deployment,
-        by its AI Catalog, and those elsewhere that the configuration names, by their cards. Raises
-        ``AgentCallFailed`` when the catalog cannot be read.
+        and those elsewhere that the configuration names and whose cards can be read.
         """
 
     async def call(

@@ -19,6 +19,7 @@ from a2a_serverless.protocol.protojson import ProtoModel, violation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from a2a_serverless.domain.agent import Skill
     from a2a_serverless.domain.model import Json
     from a2a_serverless.protocol.v1_card import AgentCard, AgentSkill
 
@@ -129,7 +130,7 @@ def read_entry(entry: Json) -> CatalogEntry:
         raise InvalidAgentResponse(f"{where}: {first['msg']}.") from None
 
 
-def tags_of(skills: Sequence[AgentSkill]) -> tuple[str, ...]:
+def tags_of(skills: Sequence[AgentSkill | Skill]) -> tuple[str, ...]:
     """The ids of the skills, then their tags, each once."""
     return tuple(dict.fromkeys([*(skill.id for skill in skills), *(tag for skill in skills for tag in skill.tags)]))
 

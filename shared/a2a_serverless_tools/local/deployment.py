@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.egress import SystemResolver
@@ -207,9 +207,9 @@ class LocalDeployment(InProcessDeployment):
     def _is_newer_than(self, version: int) -> bool:
         return self._version > version
 
-    def _remote_agents(self, agents: Mapping[str, Any]) -> A2ARemoteAgents:
+    def _remote_agents(self, agents: Mapping[str, Agent]) -> A2ARemoteAgents:
         siblings = {name: f"{self.base_url}/{name}" for name in agents}
-        return A2ARemoteAgents(siblings, self._others, self._service_tokens)
+        return A2ARemoteAgents(siblings, self._others, self._service_tokens, agents=agents)
 
     def _make_app(self, api: Api) -> ASGIApp:
         return refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
