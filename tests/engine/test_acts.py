@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.agent import SecretNotRead, StepConflict
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.engine.framework_task import framework_task
@@ -129,6 +129,72 @@ def test_a_change_of_content_or_metadata_after_an_act_changes_nothing() -> None:
     task = world.get(key.task)
     (artifact,) = task.artifacts
     assert (artifact.parts[0].data, artifact.metadata, task.history[-1].metadata) == ({"n": 1}, {"n": 1}, {"n": 1})
+
+
+# ---- Order
+
+
+@pytest.mark.parametrize("act", ["put", "step", "ask", "call"])
+def test_what_an_agent_has_emitted_is_written_before_whatever_it_does_next(act: str) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("a", "x")
+        if act == "put":
+            await task.store.put("key", 1)
+        elif act == "step":
+            await task.step("think", int, "1")
+        elif act == "ask":
+            await task.ask("Which?")
+        else:
+            await task.call("write", "other", "hello")
+
+    count = Count()
+    world = World([agent_of(work), agent_of(for_ever, "other")], count)
+    world.run(ME.key(world.send("hello", push=False).id))
+    writes = ("table.append_chunk", "table.put_value", "table.store_step", "table.store_callback", "table.append")
+    begun = count.calls.index("table.append")
+    assert next(call for call in count.calls[begun + 1 :] if call in writes) == "table.append_chunk"
+
+
+def test_what_an_agent_said_just_before_a_hand_over_is_in_the_log_before_it() -> None:
+    async def work(task: TaskContext) -> None:
+        await asyncio.sleep(4.9)
+        await task.emit("a", "x")
+        await task.report_progress("said")
+        await asyncio.sleep(1_000)
+
+    world, key = world_with_task(work)
+    world.run_ms = MARGIN_MS + 5_000
+    assert world.run(key) is RunOutcome.HANDED_OVER
+    task = world.get(key.task)
+    assert (task.artifacts[0].text(), last_word(task)) == ("x", "said")
+
+
+def test_an_answer_that_comes_while_a_step_runs_beside_the_question_reaches_the_same_run() -> None:
+    answered_at = list[int]()
+
+    async def work(task: TaskContext) -> str:
+        async def ask() -> str:
+            answer = (await task.ask("Which?")).text()
+            answered_at.append(world.now)
+            return answer
+
+        async with asyncio.TaskGroup() as both:
+            asking = both.create_task(ask())
+            both.create_task(task.sleep("first", 5))
+            both.create_task(beside(task))
+        return asking.result()
+
+    async def beside(task: TaskContext) -> None:
+        await task.sleep("before", 10)
+        await task.step("think", asyncio.sleep, 100)
+
+    world = World([agent_of(work)])
+    task, began = world.send("hello", push=False), world.now
+    world.plan(50_000, lambda: world.send("red", push=False, task_id=task.id))
+    world.settle()
+    assert last_word(world.get(task.id)) == "red"
+    assert answered_at
+    assert answered_at[0] - began < 55_000
 
 
 # ---- Turns and times
@@ -257,7 +323,45 @@ def test_a_change_of_a_value_after_a_conflict_is_not_stored() -> None:
     assert "table.put_value" not in count.calls
 
 
+# ---- Runs that reach the time limit
+
+
+@pytest.mark.parametrize("act", ["emit", "progress", "step", "usage", "nothing"])
+def test_runs_that_reach_the_time_limit_go_on_as_long_as_each_stores_something(act: str) -> None:
+    runs = list[int]()
+
+    async def work(task: TaskContext) -> None:
+        runs.append(1)
+        for number in range(len(runs)):
+            name = str(number)
+            if act == "emit":
+                await task.emit(name, "x")
+            elif act == "progress":
+                await task.report_progress(name)
+            elif act == "step":
+                await task.step(name, int, "1")
+            elif act == "usage":
+                await task.record_usage(name, input_tokens=1)
+        await asyncio.sleep(100 if len(runs) < 6 else 0)
+
+    world, key = world_with_task(work)
+    world.run_ms = MARGIN_MS + 5_000
+    world.settle()
+    is_completed = world.get(key.task).status.state is TaskState.COMPLETED
+    assert (is_completed, len(runs)) == ((False, 3) if act == "nothing" else (True, 6))
+
+
 # ---- Secrets
+
+
+def test_a_secret_that_is_not_set_is_an_error_with_its_name() -> None:
+    async def work(task: TaskContext) -> None:
+        with pytest.raises(SecretNotRead, match="The secret 'KEY' is not set"):
+            await task.secret("KEY")
+
+    world, key = world_with_task(work)
+    world.run(key)
+    assert world.get(key.task).status.state is TaskState.COMPLETED
 
 
 SECRET = "hunter2"

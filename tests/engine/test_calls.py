@@ -128,6 +128,18 @@ def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_rea
     assert " ".join(here) == what
 
 
+def test_each_record_of_a_call_has_its_time() -> None:
+    world = world_of(Parent().agent, Writer(seconds=60).agent)
+    task, began = world.send("hello", agent="parent", push=False), world.now
+    world.settle()
+    times = {one.name: one.ended_at for one in world.table.list_step_times(ME.key(task.id), 10)}
+    assert {name: round((at - began) / 60_000) for name, at in times.items()} == {
+        "@call/write": 0,
+        "@call/write/sent": 0,
+        "@call/write/done": 3,
+    }
+
+
 def test_a_child_that_is_quick_is_waited_for_in_the_same_conversation() -> None:
     parent, child = Parent(), Writer(seconds=0.1)
     world = world_of(parent.agent, child.agent)
