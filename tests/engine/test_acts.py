@@ -197,6 +197,28 @@ def test_an_answer_that_comes_while_a_step_runs_beside_the_question_reaches_the_
     assert answered_at[0] - began < 55_000
 
 
+@pytest.mark.parametrize("act", ["emit", "progress", "return"])
+def test_a_run_beside_an_open_question_says_that_it_works_before_the_first_thing_that_the_client_sees(act: str) -> None:
+    async def work(task: TaskContext) -> str:
+        asking = asyncio.create_task(task.ask("Which?"))
+        await task.sleep("a minute", 60)
+        if act == "emit":
+            await task.emit("a", "x")
+        elif act == "progress":
+            await task.report_progress("x")
+        if act != "return":
+            await asking
+        return "done"
+
+    world = World([agent_of(work)])
+    task, began = world.send("hello", push=False), world.now
+    world.wait(120_000)
+    events = [event for event in world.events(task.id) if event.at - began > 30_000]
+    said = [event.state if isinstance(event, StatusEvent) else "chunk" for event in events]
+    seen = {"emit": ["chunk", "input-required"], "progress": ["input-required"], "return": ["completed"]}
+    assert said == ["working", *seen[act]]
+
+
 # ---- Turns and times
 
 

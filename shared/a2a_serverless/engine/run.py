@@ -50,6 +50,7 @@ from a2a_serverless.engine.signals import (
     StepAlreadyStored,
     Suspended,
     TimeLimitReached,
+    cause_of,
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_reader import TaskReader
@@ -152,7 +153,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     except heads.LeaseLost:
         ending = RunOutcome.LEASE_LOST
     except ProcessInterrupted as interrupted:
-        raise interrupted.__cause__ or interrupted from None
+        raise cause_of(interrupted) from None
     if ending is not RunOutcome.ENDED or session.head.children:
         _clean_up(engine, key)
     if engine.tracer.is_on:
@@ -191,9 +192,9 @@ async def _release_task(
     that fails too, or if the failure is permanent, it raises the failure, and the queue message comes again.
     """
     if failed.is_permanent:
-        raise failed.__cause__ or failed from None
+        raise cause_of(failed) from None
     ids = {"task": session.key.task, "fence": session.fence}
-    logger.error("a store has failed", extra=safe_error_fields(failed.__cause__ or failed) | ids)
+    logger.error("a store has failed", extra=safe_error_fields(cause_of(failed)) | ids)
     pause_s = FIRST_PAUSE_S
     while not _retry_failed(engine, session, failed, in_time=remaining_ms() >= MARGIN_MS):
         with suppress(StoreFailed):
@@ -213,7 +214,7 @@ def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, i
             engine.queues.enqueue(WorkMessage(session.key))
     except StoreFailed as still:
         if still.is_permanent or not in_time:
-            raise still.__cause__ or still from None
+            raise cause_of(still) from None
         return False
     return True
 
@@ -249,9 +250,9 @@ async def _take_task(
             return retry_on_conflict(lambda: _start_run(replace(engine, log=log), key, by))
         except StoreFailed as failed:
             if failed.is_permanent or remaining_ms() < MARGIN_MS:
-                raise failed.__cause__ or failed from None
+                raise cause_of(failed) from None
         except ProcessInterrupted as interrupted:
-            raise interrupted.__cause__ or interrupted from None
+            raise cause_of(interrupted) from None
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -19,6 +19,11 @@ class ProcessInterrupted(BaseException):
     """The process ends while the engine calls a store or another agent. The cause is the exception that ends it."""
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """What the error was raised from: the failure of a store, or the end of the process."""
+    return error.__cause__ or error
+
+
 class TimeLimitReached(Exception):
     """The platform's time limit is near: the run hands over."""
 
