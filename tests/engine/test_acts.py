@@ -6,6 +6,7 @@ import asyncio
 import gc
 import math
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -219,6 +220,36 @@ def test_a_run_beside_an_open_question_says_that_it_works_before_the_first_thing
     assert said == ["working", *seen[act]]
 
 
+def test_a_message_after_an_answer_is_not_another_answer() -> None:
+    async def work(task: TaskContext) -> str:
+        answer = await task.ask("Which?")
+        await task.sleep("a minute", 60)
+        return answer.text()
+
+    world, key = world_with_task(work)
+    world.run(key)
+    for text in ("red", "blue"):
+        world.send(text, push=False, task_id=key.task)
+        world.wait(10_000)
+    world.settle()
+    assert last_word(world.get(key.task)) == "red"
+
+
+def test_an_ending_has_a_number_only_if_other_code_could_run_meanwhile() -> None:
+    async def work(task: TaskContext) -> None:
+        async def at_once() -> int:
+            return 1
+
+        await task.step("at once", at_once)
+        await task.step("slow", asyncio.sleep, 1)
+        await task.step("at once again", at_once)
+
+    world, key = world_with_task(work)
+    world.run(key)
+    numbers = {name: one.sequence for name, one in world.table.read_steps(key).items()}
+    assert numbers == {"at once": 0, "slow": 1, "at once again": 0}
+
+
 # ---- Turns and times
 
 
@@ -331,6 +362,31 @@ def test_what_a_step_raises_because_its_run_ends_is_not_its_ending() -> None:
     assert (task.status.state, last_word(task), len(runs)) == (TaskState.COMPLETED, "done", 2)
 
 
+def test_an_agent_whose_calls_are_refused_lets_other_code_go_on() -> None:
+    order = list[str]()
+
+    async def work(task: TaskContext) -> None:
+        async def refused() -> None:
+            for _ in range(3):
+                with suppress(StepConflict):
+                    await task.emit("a", "x")
+                order.append("refused")
+
+        async def other() -> None:
+            for _ in range(3):
+                order.append("other")
+                await asyncio.sleep(0)
+
+        with suppress(StepConflict):
+            for _ in range(2):
+                await task.step("same", asyncio.sleep, 0)
+        await asyncio.gather(refused(), other())
+
+    world, key = world_with_task(work)
+    world.run(key)
+    assert order == ["other", "refused"] * 3
+
+
 def test_a_change_of_a_value_after_a_conflict_is_not_stored() -> None:
     async def work(task: TaskContext) -> None:
         try:
@@ -371,6 +427,46 @@ def test_runs_that_reach_the_time_limit_go_on_as_long_as_each_stores_something(a
     world.settle()
     is_completed = world.get(key.task).status.state is TaskState.COMPLETED
     assert (is_completed, len(runs)) == ((False, 3) if act == "nothing" else (True, 6))
+
+
+def test_a_step_beside_which_others_are_stored_may_take_more_than_three_runs() -> None:
+    runs = list[int]()
+
+    async def work(task: TaskContext) -> str:
+        runs.append(1)
+
+        async def long() -> None:
+            await asyncio.sleep(1_000 if len(runs) < 6 else 1)
+
+        async with asyncio.TaskGroup() as both:
+            both.create_task(task.step("long", long))
+            for number in range(len(runs)):
+                both.create_task(task.step(str(number), asyncio.sleep, 2))
+        return "done"
+
+    world, key = world_with_task(work)
+    world.run_ms = MARGIN_MS + 5_000
+    world.settle()
+    assert (last_word(world.get(key.task)), len(runs)) == ("done", 6)
+
+
+# ---- Usage
+
+
+@pytest.mark.parametrize("act", ["progress", "ask", "return"])
+def test_what_steps_have_used_is_in_each_status_that_follows(act: str) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.record_usage("model", input_tokens=7)
+        if act == "progress":
+            await task.report_progress("x")
+        elif act == "ask":
+            await task.ask("Which?")
+
+    world, key = world_with_task(work)
+    world.run(key)
+    states = {"progress": "working", "ask": "input-required", "return": "completed"}
+    said = [event for event in world.events(key.task)[2:] if event.state == states[act]]
+    assert [event.usage for event in said] == [{"model": {"input_tokens": 7}}]
 
 
 # ---- Secrets
@@ -419,6 +515,18 @@ def test_no_step_stores_a_secret_wherever_it_is_in_its_result_or_error(leak: str
 
 
 # ---- What it costs
+
+
+def test_chunks_of_several_artifacts_are_one_write_each() -> None:
+    async def work(task: TaskContext) -> None:
+        for name in ("a", "b", "c"):
+            await task.emit(name, "x")
+
+    count = Count()
+    world, key = world_with_task(work, faults=count)
+    world.run(key)
+    assert len(world.get(key.task).artifacts) == 3
+    assert count.calls.count("table.append_chunk") == 3
 
 
 def test_the_first_run_of_a_task_reads_no_steps_and_each_later_one_reads_them_once() -> None:

@@ -51,6 +51,18 @@ def test_the_first_run_says_how_long_the_task_was_queued_and_each_run_that_it_ha
     assert "LeaseLost" not in [name for name, _ in world.metrics.counted]
 
 
+def test_each_step_is_measured() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.step("think", asyncio.sleep, 2)
+
+    world, key = world_with_task(work)
+    world.engine = replace(world.engine, metrics=world.metrics)
+    world.run(key)
+    assert [(round(ms / 1_000), what) for name, ms, what in world.metrics.measured if name == "StepTime"] == [
+        (2, {"task": key.task})
+    ]
+
+
 def test_a_run_that_died_is_counted_by_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
     buried = list[WorkMessage]()
@@ -203,6 +215,14 @@ def test_a_call_of_a_store_is_repeated_after_one_second_and_twice_as_many_each_t
 
 class Wrong(ValueError, Broken):
     """What a store raises when the request itself is wrong."""
+
+
+def test_a_run_that_waited_for_a_store_is_followed_by_another_one_at_once() -> None:
+    failing = Failing("table.store_step", 5_000)
+    world, key = world_with_task(Writer(seconds=0).work, faults=failing)
+    failing.world = world
+    assert world.run(key) is RunOutcome.HANDED_OVER
+    assert (world.now, WorkMessage(key)) in world.queue.waiting
 
 
 @pytest.mark.parametrize("call", ["table.append", "table.store_step"])

@@ -86,7 +86,7 @@ AREAS: Final = {
         ),
         (
             *("domain/test_head.py", "engine/test_*.py", "faults/test_recovery.py", "model/test_*.py"),
-            *("releases/test_*.py", "services/test_measured.py"),
+            *("releases/test_*.py", "replay/test_*.py", "services/test_measured.py"),
         ),
     ),
     "calls": Area(
