@@ -87,8 +87,8 @@ def test_an_owner_may_ask_for_so_many_bytes_a_day_and_is_told_how_many() -> None
     assert [place.ask(size).status for size in (600, 400, 1)] == [200, 200, 429]
     refused = place.ask(1)
     assert b"At most 1000 bytes of uploads a day" in refused.body
-    place.clock.sleep((-place.clock.now() % DAY_MS - 60_600) / 1000)
-    assert place.ask(1).headers["retry-after"] == "61", "the day ends in a little more than a minute"
+    place.clock.sleep((-place.clock.now() % DAY_MS - 3_600_600) / 1000)
+    assert place.ask(1).headers["retry-after"] == "3601", "the day ends in a little more than an hour"
     assert place.ask(1_000, "another").status == 200
 
 

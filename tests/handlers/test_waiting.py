@@ -90,6 +90,22 @@ def test_a_blocking_send_waits_for_as_long_as_the_deployment_says_and_no_longer(
     assert 6_500 < answered(place, waiting(binding))[1] < 7_500
 
 
+def test_a_message_with_a_webhook_that_is_refused_is_not_answered_by_an_inline_agent_either() -> None:
+    answered_: list[str] = []
+
+    async def greet(task: TaskContext) -> str:
+        answered_.append(task.text())
+        return "hello"
+
+    place = inline(agent_of(greet))
+    request = BINDINGS["1.0 REST"][Operation.SEND](Names())
+    body = json.loads(request.body)
+    body["configuration"] = {"taskPushNotificationConfig": {"url": "http://127.0.0.1/hook"}}
+    answer = place.edge.answer(request._replace(body=json.dumps(body).encode()))
+    assert (answer.status, answered_) == (400, [])
+    assert b"taskPushNotificationConfig.url" in answer.body
+
+
 def test_an_inline_agent_needs_no_worker() -> None:
     place = inline(Slow(0, 1).agent)
     place.world.busy = True  # no worker is free

@@ -10,6 +10,7 @@ import pytest
 from a2a_serverless.domain.errors import (
     InvalidParams,
     Overloaded,
+    PushNotSupported,
     TaskNotCancelable,
     TaskNotFound,
     UnsupportedOperation,
@@ -17,7 +18,11 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.protocol.v1 import (
+    CreateTaskPushNotificationConfigRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     Message,
     Part,
     Role,
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Change
+    from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.services.tasks import TaskService
 
 
@@ -454,6 +460,23 @@ def test_what_clients_do_to_tasks_is_counted() -> None:
         ("TaskStates", {"state": "submitted", "task": task.id}),
         ("TaskStates", {"state": "canceled", "task": task.id}),
     ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        CreateTaskPushNotificationConfigRequest(task_id="task", url=HOOK),
+        GetTaskPushNotificationConfigRequest(task_id="task", id="hook"),
+        ListTaskPushNotificationConfigsRequest(task_id="task"),
+        DeleteTaskPushNotificationConfigRequest(task_id="task", id="hook"),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_an_agent_without_webhooks_says_so_before_it_looks_for_the_task(request_: ProtoModel) -> None:
+    world = world_of()
+    agent = replace(world.engine.agents["echo"], push=False)
+    with pytest.raises(PushNotSupported):
+        run_operation(world.service, RequestContext(ME, "echo", "1.0"), agent, request_)
 
 
 def test_what_is_no_operation_of_a_client_is_refused() -> None:
