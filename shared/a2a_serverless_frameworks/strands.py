@@ -195,7 +195,8 @@ async def _call_tool(
     try:
         result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
     except _Held as asking:
-        yield asking.args[0]
+        (event,) = asking.args
+        yield event
     else:
         yield ToolResultEvent(result)
 

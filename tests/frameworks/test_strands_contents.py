@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
 pytest.importorskip("strands", reason="Strands is not installed here: make frameworks")
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PlainSerializer
 from strands import Agent, ToolContext, tool
 
 from a2a_serverless import Part, Skill, TaskContext
@@ -81,7 +81,7 @@ class Offer(BaseModel):
     """A thing and a day."""
 
     thing: str
-    until: dt.date
+    until: Annotated[dt.date, PlainSerializer(lambda day: f"{day:%d %b %Y}", when_used="json")]
 
 
 OFFER = {"thing": "coat", "until": "2026-02-01"}
@@ -92,7 +92,14 @@ def test_structured_output_is_the_last_chunk_and_what_was_said_before_it_is_repl
         return talker(["I think.", ("Offer", "c1", OFFER)], structured_output_model=Offer)
 
     harness = AgentTestHarness(agent(make, id="offers", description="Offers."))
-    assert chunks_of(harness, harness.send("go").task.id) == [("I think.", False, False), (OFFER, False, True)]
+    assert chunks_of(harness, harness.send("go").task.id) == [
+        ("I think.", False, False),
+        (
+            {"thing": "coat", "until": "01 Feb 2026"},
+            False,
+            True,
+        ),
+    ]
 
 
 def test_structured_output_of_a_run_is_there_in_a_later_run_of_the_task() -> None:
