@@ -163,16 +163,9 @@ class _Run:
         """Runs the graph to its end, and returns the values of its state."""
         began = await self._saver.load()
         given = None if began else await make_input()
-        try:
-            while pending := await self._advance(given, context):
-                given = Command(resume=await self._resume(pending))
-            await self._saver.store_for_conversation()
-        except BaseException:
-            if self._saver.is_outdated:
-                raise StepAlreadyStored from None
-            raise
-        finally:
-            await self._saver.streams.cancel()
+        while pending := await self._advance(given, context):
+            given = Command(resume=await self._resume(pending))
+        await self._saver.store_for_conversation()
         return (await self._graph.aget_state(self._config)).values
 
     async def _advance(self, given: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
@@ -243,8 +236,7 @@ class _Saver(BaseCheckpointSaver[int]):
     """LangGraph's checkpoints in the task's store, and the writes of nodes as steps.
 
     Of each namespace (the graph, and each running subgraph) only the newest checkpoint is kept, in a numbered slot.
-    When the graph's own checkpoint advances, the slots of its subgraphs are free. ``is_outdated`` is whether another
-    run has stored another result of a node.
+    When the graph's own checkpoint advances, the slots of its subgraphs are free.
     """
 
     def __init__(self, task: FrameworkTask, conversation: str, serde: SerializerProtocol | None) -> None:
@@ -258,7 +250,6 @@ class _Saver(BaseCheckpointSaver[int]):
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._sent: list[Future[object]] = []
-        self.is_outdated = False
         self.streams = _Streams(task, self._next_name)
 
     async def load(self) -> bool:
@@ -325,7 +316,7 @@ class _Saver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Stores a checkpoint in one write, after the writes and the tokens that led to it."""
+        """Stores a checkpoint in one write, after the writes that led to it."""
         del new_versions
         namespace = str(config["configurable"]["checkpoint_ns"])
         point = {
@@ -336,7 +327,6 @@ class _Saver(BaseCheckpointSaver[int]):
         }
         async with self._lock:
             self._check_sent()
-            await self.streams.drain()
             slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
             data = self._dump(point)
             await self._task.store.put(f"{PREFIX}{slot}", data)
@@ -362,19 +352,17 @@ class _Saver(BaseCheckpointSaver[int]):
         }
         text = base64.b64encode(self._dump(record)).decode()
         async with self._lock:
-            self._check_sent()
             name = self._next_name(task_id)
             if await self.streams.finish(task_id, name, text) != text:
-                self.is_outdated = True
                 raise StepAlreadyStored
             self._take_writes(text)
 
     def _next_name(self, task_id: str) -> str:
-        return f"{PREFIX}node/{task_id}/{self._attempts[task_id] + 1}"
+        return f"{PREFIX}node/{task_id}/{self._attempts[task_id]}"
 
     def _take_writes(self, text: str) -> None:
         record = self._load(base64.b64decode(text))
-        self._attempts[record["task"]] += 1
+        self._attempts.update([record["task"]])
         self._writes[record["ns"], record["id"]].append(record)
 
     def _take_point(self, data: bytes, slot: int | None = None) -> None:
@@ -454,11 +442,6 @@ class _Stream:
         """Queues an action; the node's writes are the last thing."""
         self._queue.put_nowait(action)
 
-    async def drain(self) -> None:
-        """Returns when all queued actions are done."""
-        while not (self._queue.empty() or self.step.done()):  # noqa: ASYNC110 - the step takes an action each time
-            await asyncio.sleep(0)
-
     async def _work(self) -> str:
         while not isinstance(action := await self._queue.get(), str):
             await action()
@@ -491,17 +474,6 @@ class _Streams:
 
         with self.task.root():
             return await self.task.step(name, work)
-
-    async def drain(self) -> None:
-        """Returns when everything that was said is emitted."""
-        for stream in [*self._open.values()]:
-            await stream.drain()
-
-    async def cancel(self) -> None:
-        """Ends the streams of nodes that have not ended."""
-        for stream in self._open.values():
-            stream.step.cancel()
-        await asyncio.gather(*(stream.step for stream in self._open.values()), return_exceptions=True)
 
     def _add(self, task_id: str, action: _Action) -> None:
         if task_id not in self._open:
@@ -608,7 +580,7 @@ class _Listener(AsyncCallbackHandler):
         if namespace not in self._labels:
             path = metadata["langgraph_path"]
             place = f"[{path[1]}]" if path[0] == "__pregel_push" else ""
-            outer = self._labels.get(_outer(namespace, self._labels))
+            outer = _label_of(namespace.rpartition("|")[0], self._labels)
             own = f"{metadata['langgraph_node']}@{metadata['langgraph_step']}{place}"
             self._labels[namespace] = f"{outer}/{own}" if outer else own
         return self._labels[namespace]
@@ -630,9 +602,7 @@ class _Listener(AsyncCallbackHandler):
         self._started = asyncio.create_task(action())
 
 
-def _outer(namespace: str, known: Mapping[str, str]) -> str:
-    """The nearest namespace around this one that is known; "" if none is."""
-    outer = namespace.rpartition("|")[0]
-    while outer and outer not in known:
-        outer = outer.rpartition("|")[0]
-    return outer
+def _label_of(graph: str, labels: Mapping[str, str]) -> str | None:
+    """The name of the node that a graph is, or that calls it: with a number from the second graph of a node on."""
+    node, _, number = graph.rpartition("|")
+    return f"{labels[node]}.{int(number) + 1}" if number.isdigit() else labels.get(graph)

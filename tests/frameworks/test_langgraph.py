@@ -122,7 +122,7 @@ class Crew:
         yield f"{what} {tried} " + " ".join(f"word{number}" for number in range(self.chance.randint(1, 5) + tried))
 
     async def call(self, what: str, paid: str | None = None, **calls: Any) -> AIMessage:
-        said = self.say(what, paid or f"node/{own_task()}/1")
+        said = self.say(what, paid or f"node/{own_task()}/0")
         reply = await SlowModel(messages=said, pause_s=self.pause_s).ainvoke("go")
         return AIMessage(reply.text, id=reply.id, **calls)
 

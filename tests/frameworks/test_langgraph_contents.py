@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -28,6 +28,7 @@ from a2a_serverless_frameworks.langgraph import SIZE_LIMIT, agent, answer_of
 from tests.echo import agent_of
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.test_langgraph import model_of
+from tests.world import World
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -214,6 +215,33 @@ def test_artifacts_are_named_after_the_node_the_step_the_send_and_their_number()
         "work@2[0]": "c",
         "work@2[0].2": "d",
         "work@2[0].3": "e",
+    }
+
+
+def test_what_a_model_says_in_a_step_comes_in_chunks() -> None:
+    async def think() -> str:
+        return str((await model_of("one two three", pause_s=5).ainvoke("go")).text)
+
+    async def talk(state: Notes) -> Notes:
+        del state
+        return {"notes": [await current_task().step("think", think)]}
+
+    harness = AgentTestHarness(noting(graph_of(Notes, talk=talk)))
+    assert joined(chunks_of(harness, harness.send("go").task.id, "talk@1/think")) == ("one two three", True)
+
+
+def test_artifacts_of_several_graphs_that_a_node_calls_have_names_of_their_own() -> None:
+    inner = [graph_of(Notes, write=thinking(model_of(word))).compile() for word in ("a", "b", "c")]
+
+    async def call(state: Notes) -> Notes:
+        del state
+        return {"notes": [note for one in inner for note in (await one.ainvoke({"notes": []}))["notes"]]}
+
+    reply = AgentTestHarness(noting(graph_of(Notes, call=call))).send("go")
+    assert {name: artifact.text() for name, artifact in reply.artifacts.items()} == {
+        "call@1/write@1": "a",
+        "call@1.2/write@1": "b",
+        "call@1.3/write@1": "c",
     }
 
 
@@ -439,3 +467,37 @@ def test_a_graph_that_keeps_its_own_state_has_it_in_the_next_task_of_the_convers
     first = harness.send("one")
     assert first.said == "0"
     assert harness.send("two", context_id=first.task.context_id).said == "1"
+
+
+def test_a_node_that_fails_in_a_run_that_was_overtaken_is_no_error() -> None:
+    world: World
+    errors: list[Any] = []
+    tries = iter(["first", "second"])
+    overtaken = asyncio.Event()
+
+    async def talk(state: Notes) -> Notes:
+        del state
+        text = next(tries)
+        if text == "first":
+            world.elsewhere(120_000)
+            overtaken.set()
+        return {"notes": [text]}
+
+    async def fail(state: Notes) -> Notes:
+        del state
+        await asyncio.sleep(1)
+        if overtaken.is_set():
+            raise ZeroDivisionError
+        return {"notes": []}
+
+    graph = StateGraph(Notes)
+    for name, node in {"talk": talk, "fail": fail}.items():
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+    world = World([noting(graph)])
+    world.engine = replace(world.engine, on_error=lambda *error: errors.append(error))
+    task = world.send("go", push=False, agent="notes")
+    world.settle()
+    message = world.get(task.id, "notes").status.message
+    assert message
+    assert (message.text(), errors) == ("second", [])
