@@ -259,7 +259,6 @@ class _Saver(BaseCheckpointSaver[int]):
         for stored in self._task.read_steps(f"{PREFIX}node/").values():
             self._take_writes(str(stored))
         if self._points:
-            self._free_slots()
             return True
         if kept := await self._task.conversation.get(self._conversation):
             for data in self._load(cast("bytes", kept.value)):

@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed here: make frameworks")
 
-from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.language_models import LLM, GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
-from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
@@ -275,6 +275,38 @@ def test_a_silent_model_that_broke_off_takes_no_name() -> None:
     assert said == {"talk@1": "a", "talk@1.2": "b", "talk@1.3": "c"}
 
 
+class Completions(LLM):
+    """A model that is no chat model: it continues a text, or fails."""
+
+    fails: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "completions"
+
+    def _call(self, prompt: str, *_: Any, **__: Any) -> str:
+        if self.fails:
+            raise ConnectionError("broken")
+        return f"{prompt} on"
+
+    async def _astream(self, prompt: str, *_: Any, run_manager: Any = None, **__: Any) -> AsyncIterator[Any]:
+        del run_manager
+        if self.fails:
+            raise ConnectionError("broken")
+        for word in (prompt, " on"):
+            yield GenerationChunk(text=word)
+
+
+def test_a_model_that_is_no_chat_model_says_nothing_to_the_client() -> None:
+    async def talk(state: Notes) -> Notes:
+        del state
+        model = Completions(fails=True).with_fallbacks([Completions()])
+        return {"notes": [await model.ainvoke("go"), "".join([word async for word in Completions().astream("come")])]}
+
+    reply = AgentTestHarness(noting(graph_of(Notes, talk=talk))).send("go")
+    assert (reply.error, reply.said, reply.artifacts) == (None, "go on, come on", {})
+
+
 def test_nothing_runs_while_another_agent_works_also_if_a_model_has_broken_off_before() -> None:
     async def slow(task: TaskContext) -> str:
         await asyncio.sleep(600)
@@ -294,6 +326,7 @@ def test_nothing_runs_while_another_agent_works_also_if_a_model_has_broken_off_b
     harness = AgentTestHarness(noting(graph_of(Notes, talk=talk)), agent_of(slow, "slow"))
     reply = harness.send("go")
     assert (reply.error, reply.said) == (None, "called")
+    assert (reply.text("talk@1"), chunks_of(harness, reply.task.id, "talk@1")[-1].last) == ("I thi", True)
     own = [end - began for task_id, began, end in harness.runs if task_id == reply.task.id]
     assert len(own) == 2
     assert sum(own) < 60_000
