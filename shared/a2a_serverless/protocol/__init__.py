@@ -1,1 +1,1 @@
-"""A2A's objects as pydantic models, one module per version, and what translates between versions."""
+"""A2A's objects as pydantic models, with one module for each version, and the translation between the versions."""

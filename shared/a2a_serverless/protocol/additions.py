@@ -1,6 +1,6 @@
-"""What we add to the protocol, the same for every version: deliveries, uploads, callbacks.
+"""Our additions to the protocol, the same for every version: deliveries, uploads, callbacks.
 
-No secret of a webhook is in what goes out.
+No answer contains a secret of a webhook.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
 class Shown(ProtoModel):
-    """What is made of the attributes of what is stored. An alias names the attribute, if it has another name."""
+    """A model that reads its fields from the attributes of a stored object. An alias is the name of an attribute."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -46,14 +46,14 @@ class DeliveryAttempt(Shown):
 
 
 class HostPause(ProtoModel):
-    """The webhook's host gets no request ``until`` then, because so many requests to it were ``unanswered``."""
+    """A host that gets no request until ``until``, because it did not answer ``unanswered`` requests."""
 
     until: Timestamp
     unanswered: int
 
 
 class Delivery(ProtoModel):
-    """One webhook: what it is, whether its owner is known, how far it is, its newest attempts, oldest first."""
+    """One webhook: its configuration, whether its URL is verified, its progress, its latest attempts, oldest first."""
 
     task: str | None = None
     id: str
@@ -74,7 +74,7 @@ class Delivery(ProtoModel):
 
     @classmethod
     def of(cls, one: WebhookStatus, task: str | None = None) -> Self:
-        """What is stored of a webhook. ``task`` is its task as the operator's commands name it."""
+        """The stored status of a webhook. ``task`` is the task's name in the operator's commands."""
         config, cursor = one.config, one.cursor
         is_active = cursor.state == "active"
         pause = HostPause(until=cursor.next_at, unanswered=cursor.unanswered) if cursor.unanswered else None
@@ -99,7 +99,7 @@ class Delivery(ProtoModel):
 
 
 class Deliveries(ProtoModel):
-    """The webhooks of a task, or those that were given up."""
+    """The webhooks of a task, or all webhooks that were given up."""
 
     deliveries: tuple[Delivery, ...]
 
@@ -120,7 +120,7 @@ class TimelineSpan(Shown):
 class TimelineEvent(ProtoModel):
     """One event of the log: a state, or a chunk of an artifact. ``bytes`` is the approximate size of its parts.
 
-    ``run`` is the number of the run that wrote it; without one it is of the client or of the deployment.
+    ``run`` is the number of the run that wrote the event. The client or the deployment wrote an event without it.
     """
 
     event_number: int
@@ -133,7 +133,7 @@ class TimelineEvent(ProtoModel):
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """What may be shown of an event without its contents."""
+        """The event without its contents."""
         told = {"event_number": event.n, "at": event.at, "run": event.fence or None, "bytes": event_size(event)}
         if isinstance(event, StatusEvent):
             return cls(**told, state=event.state.value)
@@ -141,9 +141,9 @@ class TimelineEvent(ProtoModel):
 
 
 class Timeline(ProtoModel):
-    """What a task spent its time on. A long log is shown from its beginning up to the last of ``events``.
+    """The spans of a task's time. That of a long log covers its beginning, up to the last of ``events``.
 
-    ``usage`` has what models used, by model, as of the last status in ``events``.
+    ``usage`` is the usage of each model, as of the last status in ``events``.
     """
 
     task_id: str
@@ -159,7 +159,7 @@ class Timeline(ProtoModel):
 
     @classmethod
     def of(cls, timeline: TaskTimeline) -> Self:
-        """What was read of a task."""
+        """The timeline as an object of the answer."""
         head = timeline.snapshot.head
         return cls(
             task_id=head.key.task,

@@ -33,7 +33,7 @@ RequiredText = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Host(ProtoModel):
-    """Who runs the deployment."""
+    """The organization that runs the deployment."""
 
     display_name: Text
 
@@ -41,7 +41,7 @@ class Host(ProtoModel):
 class CatalogEntry(ProtoModel):
     """An artifact: at ``url``, or inline as ``data``.
 
-    ``display_name``, ``description`` and ``version`` may be missing: then the artifact says them.
+    An entry need not have ``display_name``, ``description`` and ``version``: then the artifact has them.
     """
 
     identifier: RequiredText
@@ -83,7 +83,7 @@ class Catalog(ProtoModel):
 def catalog_of(base_url: str, cards: Iterable[tuple[str, AgentCard]]) -> Catalog:
     """The catalog of a deployment at ``base_url``, from the ids and the cards of its agents.
 
-    An entry's tags are the ids and the tags of the agent's skills; all else that describes the agent is on its card.
+    An entry's tags are the ids and the tags of the agent's skills; the agent's card has the rest of its description.
     """
     entries = (
         CatalogEntry(
@@ -109,7 +109,7 @@ def identifier_of(base_url: str, agent: str) -> str:
 
 
 def read_entries(document: Json) -> list[Json]:
-    """Returns the entries of a catalog, unread. Raises InvalidAgentResponse for what is no catalog of version 1."""
+    """Returns the entries of a catalog, unread. Raises InvalidAgentResponse if it is no catalog of version 1."""
     if not isinstance(document, dict):
         raise InvalidAgentResponse("It is not an AI Catalog: it must be an object.")
     version, entries = document.get("specVersion"), document.get("entries")
@@ -121,7 +121,7 @@ def read_entries(document: Json) -> list[Json]:
 
 
 def read_entry(entry: Json) -> CatalogEntry:
-    """Returns an entry. Raises InvalidAgentResponse, which says what is wrong with it."""
+    """Returns an entry. Raises InvalidAgentResponse, whose text says how the entry is wrong."""
     try:
         return CatalogEntry.model_validate(entry)
     except ValidationError as error:
@@ -136,5 +136,5 @@ def tags_of(skills: Sequence[AgentSkill | Skill]) -> tuple[str, ...]:
 
 
 def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Whether all that is wanted is among the tags; case does not matter."""
+    """Whether the tags include all ``wanted`` ones; case does not matter."""
     return {one.casefold() for one in wanted} <= {one.casefold() for one in tags}

@@ -1,7 +1,7 @@
 """Signatures of agent cards (specification 8.4) and of AI Catalogs: detached JWS over the canonical form.
 
-The header's ``jku`` is a hint where the key may be found. Whoever writes a document writes its ``jku``, too: a key that
-was fetched from there says nothing, unless that address is known to be the signer's. Nothing here reads it.
+The header's ``jku`` is a hint where the key may be found. A forger can write any ``jku`` into a document, so a key from
+there proves nothing unless the reader knows that the address is the signer's. Nothing here reads that address.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def signature(
 ) -> JsonObject:
     """An AgentCardSignature (8.4.2): a JWS whose payload is the card itself.
 
-    ``sign`` makes an ES256 signature in JWS form (64 bytes, R and S) of what it is given. ``jku`` names the key set.
+    ``sign`` returns the ES256 signature of its argument in JWS form (64 bytes, R and S). ``jku`` is the key set's URL.
     """
     header = {"alg": "ES256", "kid": kid, "typ": "JOSE"} | ({"jku": jku} if jku else {})
     protected = _base64url(dumps(dict(header)))
@@ -42,15 +42,15 @@ def signature(
 
 
 def sign_catalog(catalog: JsonObject, kid: str, sign: Callable[[bytes], bytes], jku: str) -> JsonObject:
-    """The catalog with its signature, which is as a card's, in the compact form without a payload (RFC 7515, F)."""
+    """The catalog with its signature, made like a card's, in the compact form without a payload (RFC 7515, F)."""
     parts = signature(catalog, kid, sign, jku, CATALOGS)
     return catalog | {CATALOGS: f"{parts['protected']}..{parts['signature']}"}
 
 
 def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
-    """Each signature of a card that was received: the key's id, what is signed, and the signature (8.4.3).
+    """Each signature of a received card: the key's id, the signed bytes, and the signature (8.4.3).
 
-    What cannot be read of them is left out, and so is every algorithm but ES256.
+    Unreadable signatures are left out, and so is every algorithm but ES256.
     """
     listed = served.get(CARDS)
     objects = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -58,7 +58,7 @@ def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 def catalog_signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
-    """The signature of an AI Catalog that was received, as ``signed_by`` has those of a card; none if there is none."""
+    """The signature of a received AI Catalog, in the form of ``signed_by``; nothing if the catalog has none."""
     protected, _, signed = str(served.get(CATALOGS)).partition("..")
     return _readable([(protected, signed)], canonical(served, CATALOGS))
 
@@ -77,16 +77,16 @@ def _readable(parts: Iterable[tuple[Json, Json]], content: bytes) -> Iterator[tu
 def signed_forms(card: JsonObject, served: JsonObject) -> list[JsonObject]:
     """Each form in which clients verify the 1.0 card that is ``served``, alone or among members of 0.3.
 
-    Clients that read it as a 1.0 card and know no other members verify ``card``; SDK 1.3.0 besides drops every empty
-    member, required or not (a requirement without scopes is one); the letter (8.4.3) verifies the document as it was
-    received. A client should verify at least one signature.
+    Clients that read it as a 1.0 card and ignore unknown members verify ``card``. SDK 1.3.0 also drops every empty
+    member, required or not (a requirement without scopes is such a member). Clients that follow the letter (8.4.3)
+    verify the document as they received it. A client should verify at least one signature.
     """
     forms = [card, cast("JsonObject", without_empties(card)), served]
     return list({canonical(form): form for form in forms}.values())
 
 
 def without_empties(value: Json) -> Json:
-    """The value without what is empty, or becomes so; None when nothing is left."""
+    """The value without its empty members, and without those that become empty; None when nothing is left."""
     if isinstance(value, dict):
         value = {name: bare for name, inner in value.items() if (bare := without_empties(inner)) is not None}
     elif isinstance(value, list):

@@ -1,11 +1,11 @@
-"""The codecs by binding and version: requests in, answers and stream items out, 1.0's objects inside.
+"""The codecs by binding and version: they read requests and print answers and stream items. Inside are objects of 1.0.
 
-What is written in 0.3 is imported when the first such request comes.
+The codecs of 0.3 are imported when the first request of 0.3 comes.
 
-Here is too which version and which extensions a request asks for (specification 3.6, 3.2.6 and 4.6 of v1.0.1). It says
-its version in ``A2A-Version``, or in a query parameter of that name; saying nothing means 0.3. The name of a JSON-RPC
-method, or the ``/v1`` of a path, tells what it is written in; the two must agree, with one exception: a 0.3 method is
-served to a client that says 1.0, because its meaning is not in doubt.
+This module also reads the version and the extensions that a request asks for (specification 3.6, 3.2.6 and 4.6 of
+v1.0.1). The version is in ``A2A-Version``, or in a query parameter of that name; without both it is 0.3. The name of a
+JSON-RPC method, or the ``/v1`` of a path, tells the version in which the request is written. The two must agree, with
+one exception: a client that asks for 1.0 may call a 0.3 method, because the meaning of the method is not in doubt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def asked_version(header: str | None, query: str | None = None) -> str:
 
 
 def check_version(written_in: ProtocolVersion, version: str) -> None:
-    """Returns when a request written in one version may ask for ``version``; raises VersionNotSupported otherwise."""
+    """Checks that a request written in one version may ask for ``version``. Raises VersionNotSupported."""
     if version in _ACCEPTED[written_in]:
         return
     if written_in == "1.0" and version == "0.3":
@@ -96,8 +96,8 @@ REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
 class V1Codec:
     """1.0, the same over JSON-RPC and HTTP+JSON. The codecs of 0.3 have the same methods.
 
-    With ``whole_tasks`` its streams send the whole task for each change of the status. A subscription ends with a state
-    in ``subscription_ends``: in 0.3 a question is ``final`` too.
+    With ``whole_tasks``, streams send the whole task for each change of its status. A subscription ends when the task
+    comes to a state in ``subscription_ends``: in 0.3 also when it waits for input, which is ``final`` there.
     """
 
     whole_tasks = False
@@ -108,7 +108,7 @@ class V1Codec:
         return read_model(REQUESTS[operation], params, limits)
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
-        """The JSON of the result of a call that does not stream; what has no result is null."""
+        """The JSON of the result of a call that does not stream; null if the call has no result."""
         body = NOTHING if answer is None else answer.json_bytes()
         if operation is not Operation.SEND:
             return body

@@ -8,7 +8,7 @@ from a2a_serverless.protocol.protojson import read_http_date
 
 
 def etag(content: bytes) -> str:
-    """A strong ETag of the bytes that are served."""
+    """A strong ETag of these bytes."""
     return f'"{sha256(content).hexdigest()[:32]}"'
 
 

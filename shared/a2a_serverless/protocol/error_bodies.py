@@ -1,4 +1,4 @@
-"""Error bodies as models: google.rpc's detail objects, and what carries them in each binding and version.
+"""Error bodies as models: google.rpc's detail objects, and the objects around them in each binding and version.
 
 The table of codes is that of ``protocol/errors.py``. 1.0: specification 9.5 and 11.6. 0.3: specification 8.
 """
@@ -24,7 +24,7 @@ class Detail(ProtoModel):
 
 
 class ErrorInfo(Detail):
-    """Which error it is."""
+    """The reason, domain and metadata of an error."""
 
     reason: str
     domain: str
@@ -39,13 +39,13 @@ class BadField(ProtoModel):
 
 
 class BadRequest(Detail):
-    """Which fields were wrong."""
+    """The wrong fields of a request."""
 
     field_violations: tuple[BadField, ...]
 
 
 class RetryInfo(Detail):
-    """When trying again is right."""
+    """The time to wait before the next try."""
 
     retry_delay: str
 
@@ -62,7 +62,7 @@ class JsonRpcError(ProtoModel):
 
 
 class JsonRpcErrorResponse(ProtoModel):
-    """A JSON-RPC response that tells of an error."""
+    """A JSON-RPC response with an error."""
 
     jsonrpc: Literal["2.0"]
     id: str | int | None
@@ -79,13 +79,13 @@ class Status(ProtoModel):
 
 
 class ErrorResponse(ProtoModel):
-    """The body of an HTTP answer of 1.0 that tells of an error."""
+    """The body of an HTTP answer of 1.0 with an error."""
 
     error: Status
 
 
 class OldErrorResponse(ProtoModel):
-    """The same of 0.3, which names no form; its SDKs look for ``message``, or for JSON-RPC's ``code`` (8.2)."""
+    """The same in 0.3, which names no form; its SDKs look for ``message``, or for JSON-RPC's ``code`` (8.2)."""
 
     code: int
     error: str
@@ -94,7 +94,7 @@ class OldErrorResponse(ProtoModel):
 
 
 def details(error: Exception) -> Details:
-    """google.rpc.ErrorInfo, and what else there is to say: BadRequest when fields were wrong, RetryInfo."""
+    """google.rpc.ErrorInfo; also BadRequest if fields were wrong, and RetryInfo if the client may try again later."""
     reason = code_of(error).reason
     match error:
         case errors.InsufficientScope():
@@ -112,7 +112,7 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
 
 
 def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
-    """An error response of JSON-RPC. ``version`` is that of the method."""
+    """An error response of JSON-RPC. ``version`` is the method's."""
     said = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
     return JsonRpcErrorResponse(jsonrpc="2.0", id=call_id, error=said).json_bytes()
 

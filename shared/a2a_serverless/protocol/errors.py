@@ -2,7 +2,8 @@
 
 1.0: specification 5.4 at v1.0.1 (its HTTP statuses, not those of 1.0.0) and 9.5, 11.6. 0.3: specification 8; its REST
 binding names no statuses, so they are those of the official 0.3 SDK. An error that 0.3 has no code for degrades to
--32603 (the text still says what happened). What is not an ``A2AError`` is our fault and shows nothing of itself.
+-32603 (its text still tells the cause). An exception that is no ``A2AError`` is our fault: the caller
+reads none of its text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class BodyTooLarge(InvalidRequest):
 
 
 class HttpMethodNotAllowed(MethodNotFound):
-    """The path exists, but not for this HTTP method (405); ``allowed`` belongs into the ``Allow`` header."""
+    """The path exists, but not for this HTTP method (405); ``allowed`` is the value of the ``Allow`` header."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self.allowed = tuple(sorted(set(allowed)))
@@ -38,7 +39,7 @@ TYPE: Final = "type.googleapis.com/google.rpc."
 class Code(NamedTuple):
     """One error. ``v0_3_rpc`` and ``v0_3_http`` are the JSON-RPC code and the HTTP status that a 0.3 caller gets.
 
-    ``by_http``: HTTP's own status and headers say it in every binding, JSON-RPC and streams included.
+    ``by_http``: every binding answers with HTTP's own status and headers, JSON-RPC and streams too.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Code(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The name as ErrorInfo wants it: without ``Error``, in UPPER_SNAKE."""
+        """The reason in ErrorInfo: the class name without ``Error``, in UPPER_SNAKE."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.name.removesuffix("Error")).upper()
 
     def rpc_for(self, version: ProtocolVersion) -> int:
@@ -89,7 +90,7 @@ CODES: Final[dict[type[A2AError], Code]] = {
         "VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, v0_3_rpc=-32603
     ),
     errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, v0_3_rpc=-32603),
-    # JSON-RPC leaves what is above -32000 to applications; A2A has the rest.
+    # JSON-RPC leaves the codes above -32000 to applications; A2A uses the rest.
     errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
     errors.InsufficientScope: Code(
         "InsufficientScopeError", -31403, 403, "PERMISSION_DENIED", 403, -32603, by_http=True
@@ -107,7 +108,7 @@ def code_of(error: Exception) -> Code:
 
 
 def text_of(error: Exception) -> str:
-    """What the caller may read."""
+    """The text for the caller."""
     return str(error) if isinstance(error, A2AError) else errors.InternalError.default
 
 
@@ -118,7 +119,7 @@ def status_of(error: Exception, otherwise: int) -> int:
 
 
 def headers_of(error: Exception) -> dict[str, str]:
-    """What HTTP says of the error besides: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
+    """The HTTP headers of an error: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
     match error:
         case errors.Unauthenticated():
             return {"www-authenticate": 'Bearer realm="a2a"' + (', error="invalid_token"' if error.given else "")}

@@ -1,4 +1,4 @@
-"""The JSON-RPC 2.0 binding (specification 9): the envelope, and which method is which operation in which version.
+"""The JSON-RPC 2.0 binding (specification 9): the envelope, and the operation of each method in each version.
 
 A batch is refused (-32600), as A2A names none. There are no notifications either: every A2A operation has an answer
 that its caller needs, so a request without an id is answered with the id null. An id is a string, an integer or null.
@@ -50,14 +50,14 @@ _NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
 
 
 class RpcRefusal(NamedTuple):
-    """What is wrong with an envelope, and the id to answer it with as far as it could be read."""
+    """The error of a refused envelope, and the id for the answer as far as it could be read."""
 
     id: RpcId
     error: A2AError
 
 
 class RpcRequest(ProtoModel):
-    """A request with a sound envelope."""
+    """A request with a valid envelope."""
 
     id: Annotated[StrictStr, Field(max_length=LIMITS.name)] | StrictInt | None = None
     jsonrpc: Literal["2.0"]
@@ -66,7 +66,7 @@ class RpcRequest(ProtoModel):
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
-    """The call that a body makes; its method is one of ``METHODS``."""
+    """The request in a body; its method is in ``METHODS``."""
     try:
         document = loads(body, limits)
     except A2AError as error:
@@ -81,17 +81,17 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
 
 
 def name_of(operation: Operation, version: ProtocolVersion) -> str:
-    """What a version calls an operation. Raises KeyError for one that it does not have."""
+    """The method name of an operation in a version. Raises KeyError if the version has no such operation."""
     return _NAMES[operation, version]
 
 
 def success(call_id: RpcId, result: bytes) -> bytes:
-    """A response with a result, which is JSON; null is a result too."""
+    """A response with a result. ``result`` is JSON; null is a result too."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(call_id), result)
 
 
 def _refusal(document: dict[str, Any], field: str) -> RpcRefusal:
-    """What is refused for the first field that is wrong."""
+    """The refusal for the first wrong field."""
     return RpcRefusal(None if field == "id" else document.get("id"), _REFUSED[field]())
 
 

@@ -1,8 +1,8 @@
 """The codecs of 0.3, and of the older HTTP API (``/tasks/send``) that is served under ``/legacy/{agent}``.
 
-The older shapes know tasks only, six states, parts that name their ``type``. A state that they lack becomes the nearest
-one, a direct message becomes a task that has completed with it, and artifacts come whole in a task (``index`` counts
-them). A stream tells the whole task after each change of its status. What comes in is read as 0.3 is.
+The older shapes have tasks only, six states, and parts with a ``type``. A state that they lack becomes the nearest
+state that they have. A direct message becomes a completed task that holds it. A task contains whole artifacts, which
+``index`` counts. A stream sends the whole task after each change of its status. Requests are read as those of 0.3.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Artifact(v0_3.Artifact):
 
 
 class TaskStatus(v0_3.TaskStatus):
-    """Where a task stands."""
+    """The status of a task."""
 
     state: TaskState
     message: Message | None = None
@@ -93,7 +93,7 @@ class Task(v0_3.Task):
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """With its artifacts and its history, even none, and its artifacts counted."""
+        """The task with its artifacts, counted, and its history, even if both are empty."""
         artifacts = [one.model_copy(update={"index": n}) for n, one in enumerate(members.pop("artifacts") or ())]
         history, context = members.pop("history") or (), members.pop("context_id", "")
         return cls(**members, artifacts=tuple(artifacts), history=history, context_id=context)
@@ -124,13 +124,13 @@ _FAMILY: Final = v0_3.Family(part_of, Message, Artifact, TaskStatus, Task)
 
 
 def task_of(answer: v1.Task | v1.Message, at: int) -> Task:
-    """The answer to every request; ``at`` (ms) is the time of a task that is made of a message."""
+    """The answer to every request; ``at`` (ms) is the time of a task that is made from a message."""
     task: Task = _FAMILY.of(answer if isinstance(answer, v1.Task) else _around(answer, at))
     return task
 
 
 def update_of(item: v1.Task | v1.Message | v1.TaskArtifactUpdateEvent, at: int) -> TaskUpdate | ArtifactUpdate:
-    """One line of a stream, which has the whole task in place of a change of its status."""
+    """One line of a stream: the whole task in place of a status event."""
     if not isinstance(item, v1.TaskArtifactUpdateEvent):
         return TaskUpdate(task=task_of(item, at))
     chunk = _FAMILY.of(item.artifact).model_copy(update={"append": item.append, "last_chunk": item.last_chunk})
@@ -168,7 +168,7 @@ _LEGACY: Final[Mapping[Operation, Any]] = {
 
 
 class _OldCodec:
-    """Reads by a table. There is no ListTasks in 0.3."""
+    """Reads requests by a table. There is no ListTasks in 0.3."""
 
     requests: Mapping[Operation, Any] = _RPC
     whole_tasks = False
@@ -182,7 +182,7 @@ class _OldCodec:
 
 
 class RpcCodec(_OldCodec):
-    """0.3 over JSON-RPC: bare objects, ``kind`` tells which."""
+    """0.3 over JSON-RPC: bare objects with a ``kind``."""
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         del operation
@@ -242,7 +242,7 @@ class LegacyCodec(_OldCodec):
         return task_of(answer, self._at).json_bytes()
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
-        """One ``data`` line; a status is told by the whole task."""
+        """One ``data`` line; the whole task in place of a status event."""
         if isinstance(item, v1.TaskStatusUpdateEvent):
             raise TypeError("the older shapes tell the whole task after each change of its status")
         return update_of(item, self._at).json_bytes()

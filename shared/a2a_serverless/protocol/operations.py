@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Operation(StrEnum):
-    """An operation, whatever the binding and the version call it."""
+    """An operation, with one name for all bindings and versions."""
 
     SEND = "SendMessage"
     STREAM = "SendStreamingMessage"

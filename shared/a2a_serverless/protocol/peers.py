@@ -1,8 +1,8 @@
-"""What a client sends to another agent and reads from it, in the version that the agent speaks, and the agent's card.
+"""Requests to another agent and its answers, in the version that the agent speaks, and the agent's card.
 
-Of a card, of either version, the members that we look at are read, as leniently as every peer's answer.
-``supportedInterfaces`` go before what 0.3 says. Interfaces of versions that we do not speak are left out, and so is its
-security.
+Of a card of either version, this module reads the members that we use, as leniently as every answer of a peer.
+``supportedInterfaces`` go before the members of 0.3. Interfaces of other versions are left out, and so is the security
+of the card.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSIONS: Final = ("1.0", "0.3")
 
 
 def _is_spoken(interface: object) -> bool:
-    """Whether the interface is of a version of ours; what is no interface is for the reader to refuse."""
+    """Whether the interface has a version of ours. True for a value that is no interface: the reader refuses that."""
     if not isinstance(interface, dict):
         return True
     said = interface.get("protocolVersion", interface.get("protocol_version"))
@@ -73,7 +73,7 @@ class PeerSkill(ProtoModel):
 
 
 class PeerCapabilities(ProtoModel):
-    """What it can do besides."""
+    """The optional features of the agent."""
 
     streaming: Flag = False
     push_notifications: Flag = False
@@ -149,7 +149,7 @@ class TaskPage(ProtoModel):
 
 
 def print_params(version: ProtocolVersion, request: ProtoModel) -> bytes:
-    """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON does not have (NaN)."""
+    """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON cannot express (NaN)."""
     if version != "1.0":
         from a2a_serverless.protocol.v0_3 import REQUESTS
 

@@ -1,12 +1,12 @@
 """ProtoJSON as pydantic types: how the objects of every version are read, bounded, refused and printed.
 
-Lenient on input, as readers made of the proto are: lowerCamelCase or snake_case names, null and the empty string for
-"absent", enums by name or number, integers and booleans as strings, base64 in both alphabets, timestamps with any
+Lenient on input, like readers generated from the proto: lowerCamelCase or snake_case names, null and the empty string
+for "absent", enums by name or number, integers and booleans as strings, base64 in both alphabets, timestamps with any
 offset. Unknown members are ignored (specification 5.7). Exact on output: camelCase, enum names, and no member that is
 at its default. Times are whole milliseconds since the epoch inside, ISO 8601 in UTC on the wire (5.6.1).
 
-The bounds come from the ``Limits`` that a model is validated with; without them only the form is checked. A refusal
-names everything that is wrong with a request, from what pydantic found.
+A model is validated with ``Limits``, which bound its contents. Without them only the form is checked. A refusal names
+every mistake of a request, from pydantic's errors.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_timestamp(text: str) -> int:
 
 
 def read_http_date(text: str) -> int:
-    """Milliseconds of a date as HTTP headers have it (RFC 9110, 5.6.7), in its preferred form. Raises ValueError."""
+    """Milliseconds of a date in an HTTP header (RFC 9110, 5.6.7), in its preferred form. Raises ValueError."""
     return (datetime.strptime(text, _HTTP_DATE) - _EPOCH) // timedelta(milliseconds=1)  # noqa: DTZ007 - as _EPOCH
 
 
@@ -99,12 +99,12 @@ class ProtoModel(BaseModel):
 
 
 def as_json(model: ProtoModel) -> dict[str, Any]:
-    """What ``json_bytes`` prints, as JSON values."""
+    """The message as JSON values, as ``json_bytes`` prints them."""
     return model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def printed(model: ProtoModel) -> bytes:
-    """``json_bytes``. Raises ValueError for what JSON in UTF-8 cannot hold: NaN, a lone surrogate, other objects."""
+    """``json_bytes``. Raises ValueError for NaN, a lone surrogate or another object: JSON in UTF-8 cannot hold them."""
     content = finite(model.json_bytes())
     if _REPLACEMENT in content:  # pydantic prints it for a lone surrogate in a name
         json.dumps(model.model_dump(by_alias=True, exclude_defaults=True), ensure_ascii=False).encode()
@@ -112,9 +112,9 @@ def printed(model: ProtoModel) -> bytes:
 
 
 def finite(content: bytes) -> bytes:
-    """JSON that pydantic has printed of what an agent has made. Raises ValueError when a number in it is none in JSON.
+    """Returns JSON that pydantic printed of an agent's values. Raises ValueError for a number that JSON does not have.
 
-    What is stored has passed here, so that reading it back needs no such check.
+    Everything that is stored has passed this check, so that a reader need not repeat it.
     """
     if b"NaN" in content or b"Infinity" in content:
         json.loads(content, parse_constant=_refuse_constant)
@@ -126,7 +126,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def violation(description: str) -> PydanticCustomError:
-    """What a validator raises. The description says what would be valid, and never repeats what was sent."""
+    """The error that a validator raises. The description tells the valid values, and never repeats the sent one."""
     return PydanticCustomError("violation", "{description}", {"description": description})
 
 
@@ -166,19 +166,19 @@ def choice(table: Mapping[str, T], numbered: Sequence[T] = ()) -> PlainValidator
 
 
 def proto_enum(table: Mapping[str, T]) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
-    """An enum of the proto without its zero, "unspecified": read by name or number (from 1), printed by name."""
+    """An enum of the proto without "unspecified", its zero: read by name or number (from 1), printed by name."""
     names = {member: name for name, member in table.items()}
     schema = WithJsonSchema({"type": "string", "enum": [*table]})
     return choice(table, [*names]), PlainSerializer(names.__getitem__, return_type=str), schema
 
 
 def always(value: str) -> PlainValidator:
-    """A member that says the same whatever the peer says: the ``kind`` of an object whose kind is known."""
+    """A member with the same value whatever the peer sends: the ``kind`` of an object whose kind is known."""
     return PlainValidator(lambda _: value, json_schema_input_type=Literal[value])
 
 
 def text(limit: str, *, required: bool = False, empty: str | None = None) -> PlainValidator:
-    """A string of at most as many characters as that limit says; an empty one is ``empty``."""
+    """A string with at most as many characters as the limit of that name; an empty string becomes ``empty``."""
 
     def read(value: object, info: ValidationInfo) -> str | None:
         if value is None or value == "":
@@ -193,12 +193,12 @@ def text(limit: str, *, required: bool = False, empty: str | None = None) -> Pla
 
 
 def items(limit: str, *, if_empty: str = "") -> WrapValidator:
-    """A list of at most as many items as that limit says; null is the empty list.
+    """A list with at most as many items as the limit of that name; null is the empty list.
 
-    With ``if_empty``, an empty list that a peer sends is refused in these words.
+    ``if_empty`` is the text of the error with which an empty list from a peer is refused; "" accepts an empty list.
 
-    A long one is read in slices and refused with the first that is wrong: a peer may send millions of wrong items, and
-    pydantic keeps what it finds.
+    A long list is read in slices, and refused at the first slice with a wrong item: a peer may send millions of wrong
+    items, and pydantic stores an error for each.
     """
 
     def read(value: object, read_all: Callable[[object], tuple[T, ...]], info: ValidationInfo) -> tuple[T, ...]:
@@ -230,7 +230,7 @@ def _absent(value: object, empty: str | None, *, required: bool) -> str | None:
 
 
 def _ident(empty: str | None = None, *, required: bool = False) -> PlainValidator:
-    """A string that may be part of a key; what is absent or empty is ``empty``."""
+    """A string that may be part of a key; ``empty`` if it is absent or empty."""
 
     def read(value: object, info: ValidationInfo) -> str | None:
         if value is None or value == "":
@@ -282,7 +282,7 @@ def _moment(value: object, info: ValidationInfo) -> int | None:
 
 
 def _base64(value: object, info: ValidationInfo) -> str | None:
-    """Base64 in the standard alphabet with padding, whichever alphabet it came in."""
+    """Base64 in the standard alphabet with padding, from either alphabet."""
     if value is None or (isinstance(value, str) and info.context is None):
         return value
     try:
@@ -367,7 +367,7 @@ _NEEDS_PARTS: Final = frozenset({"parts", "content"})
 
 
 def read_model(model: type[M], value: object, limits: Limits = LIMITS) -> M:
-    """The object that a JSON value is. Raises InvalidParams with every violation."""
+    """Reads a JSON value as the model. Raises InvalidParams with every violation."""
     if not isinstance(value, dict):
         raise InvalidParams("The parameters must be an object.")
     try:
@@ -377,7 +377,7 @@ def read_model(model: type[M], value: object, limits: Limits = LIMITS) -> M:
 
 
 def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> M:
-    """The same of another agent's answer. Raises InvalidAgentResponse: its fault, not our caller's."""
+    """Reads another agent's answer as the model. Raises InvalidAgentResponse: the fault is the agent's."""
     try:
         return read_model(model, value, limits)
     except InvalidParams as error:
@@ -385,7 +385,7 @@ def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> 
 
 
 def violations(error: ValidationError, limits: Limits = LIMITS) -> tuple[FieldViolation, ...]:
-    """The violations, each under its path as the client wrote it, as many as the limits name."""
+    """The violations, each with its path as the client wrote it, as many as the limits allow."""
     found = error.errors(include_url=False)[: limits.violations]
     return tuple(FieldViolation(path_of(one["loc"]) + _below_path(one), describe(one)) for one in found)
 
@@ -403,7 +403,7 @@ def _names_in(loc: tuple[int | str, ...]) -> list[int | str]:
 
 
 def describe(one: ErrorDetails) -> str:
-    """What would be valid."""
+    """The text of a violation: which values would be valid."""
     kind, value, name = one["type"], one["input"], _names_in(one["loc"])[-1]
     if kind == "missing" and name in _NEEDS_PARTS:
         return "must hold at least one part"

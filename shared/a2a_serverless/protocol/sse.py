@@ -14,11 +14,11 @@ def frame(data: bytes, n: int | None = None) -> bytes:
 
 
 def failure(data: bytes) -> bytes:
-    """The event that ends a stream in which something went wrong, by the name that the official SDK gives it."""
+    """The event that ends a failed stream, with the name that the official SDK gives it."""
     return b"event: error\n" + frame(data)
 
 
 def last_event_id(header: str | None) -> int | None:
-    """The event number that ``Last-Event-ID`` names; None for none, and for what cannot be one of ours."""
+    """The event number in ``Last-Event-ID``. None if it is missing, or cannot be the number of an event."""
     text = (header or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None  # noqa: PLR2004 - a log's length

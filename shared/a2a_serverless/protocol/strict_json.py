@@ -1,8 +1,8 @@
 """Strict JSON and its limits: I-JSON (RFC 7493) of bounded size and depth comes in, compact UTF-8 goes out.
 
-``Limits`` has everything that the codecs bound, so that it can be documented. Refused although Python's reader takes
-it: NaN and infinities (also as ``1e999``), a name twice in one object (two readers of the same bytes would see two
-requests), lone surrogates (no UTF-8 can say them), deep nesting.
+``Limits`` has every bound of the codecs, so that the bounds can be documented. This module refuses some values that
+Python's reader accepts: NaN and infinities (also as ``1e999``), a name twice in one object (two readers of the same
+bytes would see two requests), lone surrogates (UTF-8 cannot encode them), deep nesting.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class Limits(NamedTuple):
     """Lengths are characters; those of ``ident`` (part of a key), ``body`` and ``metadata`` (as JSON) are UTF-8 bytes.
 
-    A model that is validated with limits as its context was sent by somebody else. Without a context it is our own:
-    what an agent makes and what is read from the store is checked for its form and is not bounded.
+    A model that is validated with limits as its context comes from another party. Without a context it is our own:
+    an agent's values and stored values are checked for their form and are not bounded.
     """
 
-    body: int = 5_800_000  # 4 MiB in base64 and what is around it; Lambda takes 6 MB
+    body: int = 5_800_000  # 4 MiB in base64 and the members around it; Lambda accepts 6 MB
     values: int = 100_000  # of a whole body; each takes up to 200 bytes of memory when it is read
     depth: int = 64
     parts: int = 256
@@ -62,10 +62,10 @@ def loads(body: bytes, limits: Limits = LIMITS) -> Json:
         raise ParseError(f"The body is not valid JSON: {_reason(error)}.") from None
     except RecursionError:
         raise _too_deep(limits) from None
-    # A body with few brackets cannot be deep: only the others are walked.
+    # A body with few brackets cannot be deep: only other bodies are walked.
     if body.count(b"{") + body.count(b"[") > limits.depth and _deeper(value, limits.depth):
         raise _too_deep(limits)
-    # Only an escape can bring a lone surrogate, and only the body's own bytes can bring an escape.
+    # A lone surrogate can come from an escape only. An escape can come from the bytes of the body only.
     if b"\\ud" in body or b"\\uD" in body:
         _check_surrogates(value)
     return value
@@ -77,7 +77,7 @@ def dumps(value: Json) -> bytes:
 
 
 def given(members: JsonObject) -> JsonObject:
-    """The members that have a value: None is not printed."""
+    """The members that have a value; members with None are left out."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -85,7 +85,7 @@ def _holds_more(body: bytes, limit: int) -> bool:
     """Whether a body that is JSON has more than ``limit`` values.
 
     Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name,
-    and no value brings more than one of each.
+    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name,
     """
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if unescaped.count(b'"') > 4 * limit:
@@ -128,7 +128,7 @@ def _reason(error: ValueError) -> str:
 
 
 class _BadJson(ValueError):
-    """Grammatical, but not what we take for JSON."""
+    """Valid grammar, but refused here."""
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> JsonObject:

@@ -1,11 +1,11 @@
-"""A2A 0.3.0 over JSON-RPC, and what it is in 1.0.
+"""A2A 0.3.0 over JSON-RPC, and its translation to and from 1.0.
 
 Lenient on input, because 0.3 was written down three times (types, proto, prose) and clients follow any of them: parts
 with or without ``kind``, ``bytes`` or ``fileWithBytes``, ``uri`` or ``url``, ``mimeType`` or ``mediaType``, ``parts``
 or ``content``, ``user`` or ``ROLE_USER``, data that is a list. Exact on output: the published JSON schema.
 
-A member that both versions have has one field name in both, so that ``to_v1`` (what came in) and ``Family.of`` (what
-goes out) copy the fields and translate what is inside. What 0.3 cannot say: media type and filename of text and data
+A member that both versions have has the same field name in both. So ``to_v1`` (for requests) and ``Family.of`` (for
+answers) copy the fields and translate their values. 0.3 cannot express: media type and filename of text and data
 parts, data that is not an object (wrapped in ``value`` and marked), more than one authentication scheme of a webhook.
 ``historyLength: 0`` means "all" here. ``final`` is true where 0.3 clients expect the stream to end: at the end of the
 task and when it waits for input. A stream closes there.
@@ -95,7 +95,7 @@ class Model(ProtoModel):
 
 
 class Root(RootModel[Any]):
-    """What may be one of several objects."""
+    """One of several objects."""
 
     model_config = ConfigDict(defer_build=True, hide_input_in_errors=True)
 
@@ -107,14 +107,14 @@ def _to_v1(value: object) -> object:
 
 
 class Family:
-    """The classes of one form of 0.3, which 1.0's objects are translated to."""
+    """The classes of one form of 0.3, to which 1.0's objects are translated."""
 
     def __init__(self, part_of: Callable[[v1.Part], Model], *models: type[Model]) -> None:
         self._makers: dict[type, Callable[[Any], Any]] = {v1.Part: part_of, tuple: self._all_of}
         self._makers |= {model.V1: partial(self._made, model) for model in models}
 
     def of(self, value: Any) -> Any:  # noqa: ANN401 - whatever 1.0's objects hold
-        """The value with 0.3's objects in it. Empty lists are left out."""
+        """The value with 0.3's objects in place of 1.0's. Empty lists are left out."""
         make = self._makers.get(value.__class__)
         return make(value) if make else value
 
@@ -175,7 +175,7 @@ def _data(value: object) -> dict[str, Any] | list[Any]:
 
 
 class DataPart(Model):
-    """Data (6.5.3). 0.3 knows objects only, so that anything else is wrapped and marked."""
+    """Data (6.5.3). In 0.3 data is an object, so any other value is wrapped and marked."""
 
     kind: Annotated[Literal["data"], always("data")] = "data"
     data: Annotated[dict[str, Any] | list[Any], PlainValidator(_data), WithJsonSchema({"type": "object"})]
@@ -191,7 +191,7 @@ class DataPart(Model):
 
     @classmethod
     def of(cls, part: v1.Part) -> Self:
-        """A data part of 1.0 as 0.3 says it."""
+        """A data part of 1.0 in 0.3's form."""
         if isinstance(part.data, dict):
             return cls(data=part.data, metadata=part.metadata)
         return cls(data={"value": part.data}, metadata=(part.metadata or {}) | {WRAPPED: True})
@@ -201,7 +201,7 @@ KINDS: Final = ("text", "file", "data")
 
 
 def kind_of(value: object) -> str | None:
-    """The tag of a part. Without ``kind``, what it is tells the member that is there."""
+    """The tag of a part. A part without ``kind`` gets its tag from the name of its content member."""
     if not isinstance(value, dict):
         return f"@{getattr(value, 'kind', 'text')}"
     kind = value.get("kind") or value.get("type") or next((name for name in KINDS if name in value), None)
@@ -215,7 +215,7 @@ Part: TypeAlias = Annotated[
 
 
 def part_of(part: v1.Part) -> TextPart | FilePart | DataPart:
-    """A part of 1.0 as 0.3 says it."""
+    """A part of 1.0 in 0.3's form."""
     match part.kind:
         case "text":
             return TextPart(text=part.text or "", metadata=part.metadata)
@@ -256,7 +256,7 @@ class Artifact(Model):
 
 
 class TaskStatus(Model):
-    """Where a task stands (6.2)."""
+    """The status of a task (6.2)."""
 
     V1 = v1.TaskStatus
     state: TaskState
@@ -278,19 +278,19 @@ class Task(Model):
 
 
 class TaskStatusUpdateEvent(Model):
-    """A task has come to a status (7.2.2)."""
+    """A change of the status of a task (7.2.2)."""
 
     V1 = v1.TaskStatusUpdateEvent
     kind: Annotated[Literal["status-update"], always("status-update")] = "status-update"
     task_id: Ident
     context_id: Ident
     status: TaskStatus
-    final: Any = None  # a peer's is not looked at: its stream ends when it ends
+    final: Any = None  # not read in a peer's event: a stream ends when its connection ends
     metadata: Metadata = None
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """With its ``final``, which 0.3 requires."""
+        """The event with its ``final``, which 0.3 requires."""
         return cls(**members, final=members["status"].state in FINAL)
 
 
@@ -308,7 +308,7 @@ class TaskArtifactUpdateEvent(Model):
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """Says how the artifact goes on only when it does."""
+        """The event, with ``append`` and ``lastChunk`` only where they are true."""
         return cls(**{name: value for name, value in members.items() if value is not False})
 
 
@@ -321,7 +321,7 @@ ITEMS: Final = ("task", "message", "status-update", "artifact-update")
 
 
 class StreamItem(Root):
-    """What a stream tells, and what a send is answered with: bare objects, ``kind`` tells which."""
+    """An item of a stream, or the answer to a send: bare objects with a ``kind``."""
 
     root: Annotated[
         Annotated[Task, Tag("@task")]
@@ -349,20 +349,20 @@ class PushNotificationAuthenticationInfo(Model):
     credentials: Secret = Field(None, repr=False)
 
     def to_v1(self) -> v1.AuthenticationInfo | None:
-        """One of the schemes: the first that goes with what the client gave. Without credentials that is Bearer."""
+        """The first scheme that fits the credentials: without credentials Bearer if it is listed, else the first."""
         bearer = [scheme for scheme in self.schemes if scheme.lower() == "bearer" and self.credentials is None]
         scheme = next(iter(bearer or self.schemes), "")
         return v1.AuthenticationInfo(scheme=scheme, credentials=self.credentials)
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """As a client sends it, with its secret."""
+        """The authentication as a client sends it, with its secret."""
         scheme = members["scheme"]
         return cls(schemes=(scheme,) if scheme else (), credentials=members.get("credentials"))
 
 
 class PushNotificationConfig(Model):
-    """A webhook (6.8). Who names none has one, which the next ``set`` replaces."""
+    """A webhook (6.8). One without an id gets the default id, so the next ``set`` without an id replaces it."""
 
     V1 = v1.TaskPushNotificationConfig
     id: OptionalIdent = None
@@ -375,7 +375,7 @@ class PushNotificationConfig(Model):
         return v1.TaskPushNotificationConfig(**self._members()).at(path)
 
     def creation(self, path: str, task_id: str, named: str | None = None) -> v1.CreateTaskPushNotificationConfigRequest:
-        """The request to create it, in 1.0. ``named`` is the id that the request gives it besides."""
+        """The request to create it, in 1.0. ``named`` is the request's id for a webhook without an id."""
         members = self._members() | {"id": self.id or named or DEFAULT_CONFIG}
         return v1.CreateTaskPushNotificationConfigRequest(task_id=task_id, **members).at(path)
 
@@ -421,7 +421,7 @@ class TaskPushNotificationConfigs(Root):
 
 
 class GetTaskPushNotificationConfigParams(Model):
-    """tasks/pushNotificationConfig/get (7.6); without the id of one it is the first."""
+    """tasks/pushNotificationConfig/get (7.6); without an id it returns the first webhook."""
 
     id: Ident
     push_notification_config_id: OptionalIdent = None
@@ -454,10 +454,10 @@ class DeleteTaskPushNotificationConfigParams(Model):
 
 
 class MessageSendConfiguration(Model):
-    """How a send is to be answered (7.1.2)."""
+    """The configuration of a send (7.1.2)."""
 
     V1 = v1.SendMessageConfiguration
-    BLOCKS: ClassVar[bool] = True  # what a configuration means that does not say it
+    BLOCKS: ClassVar[bool] = True  # the value of ``blocking`` in a configuration without it
     accepted_output_modes: Names | None = None
     history_length: Count = None
     push_notification_config: PushNotificationConfig | None = None
@@ -476,7 +476,7 @@ class MessageSendConfiguration(Model):
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """With 0.3's names for the webhook and for waiting."""
+        """The configuration with 0.3's names for the webhook and for waiting."""
         webhook, blocking = members.pop("task_push_notification_config", None), not members["return_immediately"]
         return cls(**members, push_notification_config=webhook, blocking=blocking)
 

@@ -15,14 +15,14 @@ _TYPES: Final = {"api_key_security_scheme": "apiKey", "open_id_connect_security_
 
 
 class AgentInterface(ProtoModel):
-    """Where and how the agent is spoken to (5.5.5)."""
+    """The address and the transport of an interface (5.5.5)."""
 
     url: str
     transport: str
 
 
 class SecurityScheme(ProtoModel):
-    """A scheme as OpenAPI has it (5.5.3); ``type`` tells which members it has."""
+    """A scheme in OpenAPI's form (5.5.3); ``type`` tells its members."""
 
     type: Literal["apiKey", "openIdConnect"]
     location: str = Field("", alias="in")
@@ -32,13 +32,13 @@ class SecurityScheme(ProtoModel):
 
     @classmethod
     def of(cls, scheme: v1_card.SecurityScheme) -> Self:
-        """A scheme of 1.0 as 0.3 says it."""
+        """A scheme of 1.0 in 0.3's form."""
         ((name, inner),) = [(name, inner) for name, inner in scheme.__dict__.items() if inner is not None]
         return cls(type=_TYPES[name], **inner.__dict__)
 
 
 class AgentCard(ProtoModel):
-    """What an agent says about itself (5.5)."""
+    """The card of an agent (5.5)."""
 
     name: str
     description: str
@@ -60,7 +60,7 @@ class AgentCard(ProtoModel):
 
     @classmethod
     def of(cls, card: v1_card.AgentCard) -> Self:
-        """A card of 1.0 as 0.3 says it. Raises ValueError when the agent has no interface of that version."""
+        """A card of 1.0 in 0.3's form. Raises ValueError when the agent has no interface of that version."""
         old = [one for one in card.supported_interfaces if one.protocol_version == "0.3"]
         if not old:
             raise ValueError("the agent has no 0.3 interface")
@@ -94,7 +94,7 @@ def old_card(card: v1_card.AgentCard) -> dict[str, Any]:
 def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
     """One document for clients of both versions; without a 0.3 interface it is the card of 1.0.
 
-    Where the two differ in a member that both have, it is that of 1.0; a security scheme has the members of both.
+    A member that both versions have has the value of 1.0. A security scheme has the members of both.
     """
     new: dict[str, Any] = as_json(card)
     if not any(one.protocol_version == "0.3" for one in card.supported_interfaces):
@@ -117,7 +117,7 @@ def _merged(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values
 
 
 class LegacySkill(ProtoModel):
-    """A skill that says everything itself: there were no defaults for all skills yet."""
+    """A skill with all of its members: there were no defaults for all skills yet."""
 
     id: str
     name: str
@@ -146,7 +146,7 @@ class LegacyCard(ProtoModel):
 
     @classmethod
     def of(cls, card: v1_card.AgentCard, url: str) -> Self:
-        """A card of 1.0; ``url`` is where those clients are served."""
+        """A card of 1.0 in the older form; ``url`` is the address for those clients."""
         schemes = ["apiKey" if one.api_key_security_scheme else "http" for one in card.security_schemes.values()]
         return cls(
             name=card.name,

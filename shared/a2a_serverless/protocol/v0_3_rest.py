@@ -1,8 +1,8 @@
-"""A2A 0.3.0 over HTTP+JSON: what differs from its JSON-RPC form, which is nearly every spelling.
+"""A2A 0.3.0 over HTTP+JSON, where it differs from the JSON-RPC form, which is nearly every spelling.
 
-The prose of 0.3 calls the two "structurally equivalent"; what its SDKs speak is ProtoJSON of its gRPC definition, so
-that is what we print. On input either form will do. ProtoJSON does not print ``false``, so that a configuration without
-``blocking`` is how SDKs say "do not block".
+The prose of 0.3 calls the two "structurally equivalent". Its SDKs speak ProtoJSON of its gRPC definition, so we print
+that. On input either form is accepted. ProtoJSON does not print ``false``, so SDKs say "do not block" by a
+configuration without ``blocking``.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ Role: TypeAlias = Annotated[
 ]
 
 
-# --- what comes in ---------------------------------------------------------------------------------------------------
+# --- requests --------------------------------------------------------------------------------------------------------
 
 
 def _is_nested(value: object) -> bool:
-    """Whether this is data as the proto nests it: ``{"data": {"data": {...}}}``."""
+    """Whether this is data in the proto's nesting: ``{"data": {"data": {...}}}``."""
     data = value.get("data") if isinstance(value, dict) and "kind" not in value else None
     return isinstance(data, dict) and isinstance(data.get("data"), dict)
 
@@ -74,13 +74,13 @@ SentPart: TypeAlias = Annotated[
 
 
 class SentMessage(v0_3.Message):
-    """A message of a client's."""
+    """A message from a client."""
 
     parts: Annotated[tuple[SentPart, ...], v1.PARTS] = Field(validation_alias=AliasChoices("content", "parts"))
 
 
 class SendMessageConfiguration(v0_3.MessageSendConfiguration):
-    """How a send is to be answered."""
+    """The configuration of a send."""
 
     BLOCKS = False
 
@@ -93,13 +93,13 @@ class SendMessageRequest(v0_3.MessageSendParams):
 
 
 class NestedConfig(Model):
-    """What holds the configuration of a webhook."""
+    """An object that holds the configuration of a webhook."""
 
     push_notification_config: v0_3.PushNotificationConfig
 
 
 def _shape_of(value: object) -> str:
-    """The tag of what a client nests a configuration in, if it does."""
+    """The tag of the object in which a client nests a configuration, or of the configuration itself."""
     if isinstance(value, dict):
         for tag, names in _SHAPES.items():
             if any(value.get(name) is not None for name in names):
@@ -122,7 +122,7 @@ Config: TypeAlias = Annotated[
 
 
 class ProtoRequest(Model):
-    """The request as the proto has it."""
+    """The request in the proto's form."""
 
     task_id: Ident
     config_id: OptionalIdent = None
@@ -130,7 +130,7 @@ class ProtoRequest(Model):
 
 
 class NestedRequest(NestedConfig):
-    """What the proto calls the body."""
+    """The object that the proto defines as the body."""
 
     task_id: Ident
     config_id: OptionalIdent = None
@@ -162,7 +162,7 @@ class CreatePushNotificationConfigRequest(v0_3.Root):
         return holder.creation(".".join(path), request.task_id, request.config_id)
 
 
-# --- what goes out ---------------------------------------------------------------------------------------------------
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 class FilePartContent(Model):
@@ -181,9 +181,9 @@ class DataPartContent(Model):
 
 
 class Part(Model):
-    """A part: the member's name is the kind. Without metadata, which 0.3.0's proto has no place for.
+    """A part: the name of its member is its kind. It has no metadata, because 0.3.0's proto has no field for them.
 
-    Readers that are made of the proto, such as the official Java client, refuse an answer over a member unknown to it.
+    Readers generated from the proto, such as the official Java client, refuse an answer with a member unknown to it.
     """
 
     text: str | None = None
@@ -192,7 +192,7 @@ class Part(Model):
 
     @classmethod
     def of(cls, part: v1.Part) -> Self:
-        """A part of 1.0 as the proto of 0.3 says it."""
+        """A part of 1.0 in the form of 0.3's proto."""
         match part.kind:
             case "text":
                 return cls(text=part.text)
@@ -219,7 +219,7 @@ class Message(Model):
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
-        """With its parts under the proto's name."""
+        """The message with its parts under the proto's name."""
         return cls(content=members.pop("parts"), **members)
 
 
@@ -230,7 +230,7 @@ class Artifact(v0_3.Artifact):
 
 
 class TaskStatus(v0_3.TaskStatus):
-    """Where a task stands."""
+    """The status of a task."""
 
     state: TaskState
     message: Message | None = None  # type: ignore[assignment]
@@ -246,7 +246,7 @@ class Task(v0_3.Task):
 
 
 class TaskStatusUpdateEvent(v0_3.TaskStatusUpdateEvent):
-    """A task has come to a status."""
+    """A change of the status of a task."""
 
     kind: None = None  # type: ignore[assignment]
     status: TaskStatus
@@ -260,7 +260,7 @@ class TaskArtifactUpdateEvent(v0_3.TaskArtifactUpdateEvent):
 
 
 class StreamResponse(Model):
-    """One item of a stream, and with its first two members the answer to a send."""
+    """One item of a stream. With one of its first two members it is also the answer to a send."""
 
     V1 = v1.StreamResponse
     task: Task | None = None
@@ -270,7 +270,7 @@ class StreamResponse(Model):
 
 
 class SendMessageResponse(Model):
-    """The answer to a send: one of the two."""
+    """The answer to a send: a task or a message."""
 
     V1 = v1.SendMessageResponse
     task: Task | None = None
@@ -278,7 +278,7 @@ class SendMessageResponse(Model):
 
 
 class TaskPushNotificationConfig(Model):
-    """A webhook without its secrets. Its name is its path, and as encoded."""
+    """A webhook without its secrets. Its name is its path, percent-encoded."""
 
     name: str
     push_notification_config: v0_3.PushNotificationConfig

@@ -1,8 +1,8 @@
 """A2A 1.0 (specification v1.0.1, ``a2a.proto``): the objects that this library works with, requests and answers.
 
-They are the model inside: what other versions say is translated to and from them in ``protocol/``. Timestamps are whole
-milliseconds since the epoch inside. Bytes (``raw``) stay base64 in the standard alphabet. ``MISSING`` is a ``data``
-that is not there: null is data too.
+They are the model inside: ``protocol/`` translates other versions to and from them. Timestamps are whole milliseconds
+since the epoch inside. Bytes (``raw``) stay base64 in the standard alphabet. ``MISSING`` stands for an absent ``data``,
+because null is data too.
 
 A webhook's configuration is printed without its secrets: the schema has no place to say "it is set", so that its
 ``authentication`` names the scheme only.
@@ -79,7 +79,7 @@ RoleName: TypeAlias = Annotated[Role, *proto_enum(ROLES)]
 
 
 class Part(ProtoModel, defer_build=False):
-    """One piece of content (4.1.6). The member that is there tells what it is: ``"text": ""`` is a text."""
+    """One piece of content (4.1.6). The name of its content member tells its kind: ``"text": ""`` is a text."""
 
     KINDS: ClassVar[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
 
@@ -102,14 +102,14 @@ class Part(ProtoModel, defer_build=False):
 
     @property
     def kind(self) -> PartKind:
-        """Which member it has."""
+        """The name of the content member."""
         if self.text is not None:
             return "text"
         return "raw" if self.raw is not None else "url" if self.url is not None else "data"
 
     @property
     def value(self) -> "Json":
-        """What that member holds."""
+        """The value of the content member."""
         content: Json = getattr(self, self.kind)
         return content
 
@@ -203,11 +203,11 @@ class Task(ProtoModel):
 
     @property
     def n(self) -> int:
-        """The number of the last event that it tells of; 0 for a peer's, whose numbers are not ours."""
+        """The number of the last event in the task; 0 for a peer's task, whose numbers are not ours."""
         return self._n
 
     def as_of(self, n: int) -> Self:
-        """The same, with that number."""
+        """The task with that number."""
         self._n = n
         return self
 
@@ -224,7 +224,7 @@ class Task(ProtoModel):
 
 
 class TaskStatusUpdateEvent(ProtoModel):
-    """A task has come to a status (4.2.1)."""
+    """A change of the status of a task (4.2.1)."""
 
     task_id: Ident
     context_id: Ident
@@ -247,7 +247,7 @@ StreamContent: TypeAlias = Task | Message | TaskStatusUpdateEvent | TaskArtifact
 
 
 class StreamResponse(ProtoModel):
-    """One item of a stream, the body of a webhook (3.2.3), and with its first two members the answer to a send."""
+    """An item of a stream, the body of a webhook (3.2.3), or with its first two members the answer to a send."""
 
     task: Task | None = None
     message: Message | None = None
@@ -256,7 +256,7 @@ class StreamResponse(ProtoModel):
 
     @property
     def content(self) -> StreamContent:
-        """What it holds."""
+        """The content of the item."""
         found = self.task or self.message or self.status_update or self.artifact_update
         if found is None:
             raise ValueError("must have one of task, message, statusUpdate, artifactUpdate")
@@ -270,7 +270,7 @@ class StreamResponse(ProtoModel):
 
 
 class SendMessageResponse(ProtoModel):
-    """The answer to a send (3.2.2): one of the two."""
+    """The answer to a send (3.2.2): a task or a message."""
 
     task: Task | None = None
     message: Message | None = None
@@ -305,7 +305,7 @@ class AuthenticationInfo(ProtoModel):
 
 
 class TaskPushNotificationConfig(ProtoModel):
-    """A webhook of a task (4.3.1). Whether its address and its scheme will do is for the policy to say."""
+    """A webhook of a task (4.3.1). The URL policy decides whether its address and its scheme are allowed."""
 
     id: OptionalIdent = None
     task_id: OptionalIdent = None
@@ -316,11 +316,11 @@ class TaskPushNotificationConfig(ProtoModel):
 
     @property
     def path(self) -> str:
-        """Where it stood in the request ("" at the top), so that a refusal names the field as the client wrote it."""
+        """Its place in the request ("" at the top), so that an error names the field as the client wrote it."""
         return self._path
 
     def at(self, path: str) -> Self:
-        """The same, with its place in the request."""
+        """The webhook with its place in the request."""
         self._path = path
         return self
 
@@ -333,7 +333,7 @@ class CreateTaskPushNotificationConfigRequest(TaskPushNotificationConfig):
 
 
 class GetTaskPushNotificationConfigRequest(ProtoModel):
-    """GetTaskPushNotificationConfig (3.1.8). An empty ``id`` is "the first that there is"; only 0.3 can ask that."""
+    """GetTaskPushNotificationConfig (3.1.8). An empty ``id`` asks for the first webhook; only 0.3 can ask that."""
 
     tenant: OptionalIdent = None
     task_id: Ident
@@ -341,7 +341,7 @@ class GetTaskPushNotificationConfigRequest(ProtoModel):
 
 
 class ListTaskPushNotificationConfigsRequest(ProtoModel):
-    """ListTaskPushNotificationConfigs (3.1.9). Without a page size it is all."""
+    """ListTaskPushNotificationConfigs (3.1.9). Without a page size the answer lists all."""
 
     tenant: OptionalIdent = None
     task_id: Ident
@@ -368,7 +368,7 @@ class ListTaskPushNotificationConfigsResponse(ProtoModel):
 
 
 class SendMessageConfiguration(ProtoModel):
-    """How a send is to be answered (3.2.2). Without a history length it is all of it."""
+    """The configuration of a send (3.2.2). Without a history length the answer has the whole history."""
 
     accepted_output_modes: Names = ()
     task_push_notification_config: TaskPushNotificationConfig | None = None
@@ -401,13 +401,13 @@ class GetTaskRequest(ProtoModel):
 
 
 def _set_state(value: object) -> object:
-    """None for the default of the proto's enum, which clients print that print every member."""
+    """None for the enum's default: clients that print every member print it."""
     unset = value in ("TASK_STATE_UNSPECIFIED", "") or (type(value) is int and value == 0)
     return None if unset else value
 
 
 class ListTasksRequest(ProtoModel):
-    """ListTasks (3.1.4). The epoch is the default that ProtoJSON may print for "since always"."""
+    """ListTasks (3.1.4). ProtoJSON may print the epoch, the default, for "since always"."""
 
     tenant: OptionalIdent = None
     context_id: OptionalIdent = None
@@ -441,7 +441,7 @@ class GetExtendedAgentCardRequest(ProtoModel):
 
 
 class ListedTask(Task):
-    """A task in a list whose client asked for artifacts: even none are printed."""
+    """A task in a list with artifacts: it is printed with its artifacts, even if there are none."""
 
     artifacts: tuple[Artifact, ...]
 

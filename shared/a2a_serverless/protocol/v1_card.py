@@ -1,10 +1,10 @@
 """The agent card of A2A 1.0 (4.4, 4.5 and 8).
 
-Cards are printed by the presence rules that canonicalization (8.4.1) wants: REQUIRED members and set ``optional`` ones
-stay, everything else at its default goes. So the canonical form of a card is the JCS of what is served, without its
-signatures. Nothing required may be empty: readers disagree on whether an empty member counts.
+Cards are printed by the presence rules of canonicalization (8.4.1): REQUIRED members and set ``optional`` members
+stay, every other member at its default is left out. So the canonical form of a card is the JCS of the served document
+without its signatures. No required member may be empty: readers disagree on whether an empty member counts.
 
-Only the security schemes that a deployment of ours can have are here: API keys, and tokens of an OpenID Connect issuer.
+Here are only the security schemes that a deployment of ours can have: API keys, and tokens of an OpenID Connect issuer.
 ``card_signatures`` signs the printed card.
 """
 
@@ -20,7 +20,7 @@ Texts = tuple[str, ...]
 
 
 class AgentInterface(ProtoModel):
-    """Where and how the agent is spoken to (4.4.6). The version is Major.Minor; ``tenant`` goes into every request."""
+    """An address of the agent and its binding (4.4.6). The version is Major.Minor; every request repeats ``tenant``."""
 
     url: str
     protocol_binding: str
@@ -29,7 +29,7 @@ class AgentInterface(ProtoModel):
 
 
 class AgentProvider(ProtoModel):
-    """Who runs the agent (4.4.2)."""
+    """The organization that runs the agent (4.4.2)."""
 
     organization: str
     url: str
@@ -45,7 +45,7 @@ class AgentExtension(ProtoModel):
 
 
 class AgentCapabilities(ProtoModel):
-    """What the agent can do besides (4.4.3)."""
+    """The optional features of the agent (4.4.3)."""
 
     streaming: bool | None = None
     push_notifications: bool | None = None
@@ -93,7 +93,7 @@ class OpenIdConnectSecurityScheme(ProtoModel):
 
 
 class SecurityScheme(ProtoModel):
-    """One of the two (4.5.1)."""
+    """An API key or OpenID Connect (4.5.1)."""
 
     api_key_security_scheme: ApiKeySecurityScheme | None = None
     open_id_connect_security_scheme: OpenIdConnectSecurityScheme | None = None
@@ -106,7 +106,7 @@ class SecurityScheme(ProtoModel):
 
 
 class AgentCard(ProtoModel):
-    """What an agent says about itself (4.4.1). The first interface is the preferred one.
+    """The card of an agent (4.4.1). The first interface is the preferred one.
 
     ``security_requirements`` holds alternatives.
     """

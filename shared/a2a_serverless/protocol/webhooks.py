@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NotificationBody:
-    """What is POSTed; ``version`` belongs into the ``A2A-Version`` header."""
+    """The body of a notification; ``version`` is the value of the ``A2A-Version`` header."""
 
     content_type: str
     version: ProtocolVersion
@@ -43,7 +43,7 @@ def notification(version: ProtocolVersion, item: v1.StreamContent) -> Notificati
 
 @dataclass(frozen=True, slots=True)
 class NotifiedTask:
-    """What a webhook that came in says of the task it is about: None where that cannot be read."""
+    """The task of a received webhook, as far as it can be read: None for an unreadable field."""
 
     task_id: str | None = None
     state: v1.TaskState | None = None
@@ -52,9 +52,9 @@ class NotifiedTask:
 def read_notification(content: bytes) -> NotifiedTask:
     """Reads the body of a webhook of either version: bare objects with their ``kind`` are 0.3's. Never raises.
 
-    A task has the state that it names, and one that tells of an artifact is working.
+    A task event has the state of the task. An event of an artifact has the state "working".
     """
-    from a2a_serverless.protocol.peers import read_item  # the notifier reads none
+    from a2a_serverless.protocol.peers import read_item  # the notifier reads no webhook
 
     try:
         body = loads(content)
