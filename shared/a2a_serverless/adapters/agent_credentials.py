@@ -1,4 +1,4 @@
-"""Credentials for remote agents: headers by origin, kept in one secret that the operator writes.
+"""Credentials for remote agents: headers by origin, in one secret that the operator writes.
 
 They are added to a request by the origin of its URL, so no card, redirect or agent name can send them to another
 origin. The secret is read with the first call, and again after ``MAX_AGE_MS``.
@@ -51,7 +51,7 @@ class AgentCredentials:
         return send
 
     def redact(self, text: str) -> str:
-        """The text without the secrets that it may repeat; for texts that another party wrote."""
+        """The text without the secrets that it may repeat; for texts of another party."""
         values = (value for headers in self._known().values() for value in headers.values())
         secrets = {one for value in values for one in (value, *value.split()) if len(one) >= SHORTEST}
         for secret in sorted(secrets, key=len, reverse=True):

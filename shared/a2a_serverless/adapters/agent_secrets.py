@@ -37,7 +37,7 @@ def secrets_in_aws(listed: str) -> Callable[[str], str]:
 
 
 def secret_at(place: str, aws: Aws) -> str:
-    """The secret at a place, read anew. Raises the SDK's error when AWS refuses."""
+    """The secret at a place, read from AWS each time. Raises the SDK's error when AWS refuses."""
     if place.startswith(PARAMETER):
         name = place.removeprefix(PARAMETER)
         return str(aws.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
@@ -56,5 +56,5 @@ def secrets_in_environment(environment: Mapping[str, str]) -> Callable[[str], st
 
 
 def variable_of(name: str) -> str:
-    """The environment variable that has a secret on a developer's machine."""
+    """The environment variable with a secret on a developer's machine."""
     return f"A2A_SECRET_{name.upper().replace('-', '_')}"

@@ -26,7 +26,7 @@ CONNECT_S: Final = 2
 READ_S: Final = 10
 TRIES: Final = 4
 CONNECTIONS: Final = 50
-EMULATED: Final = "test"  # the access key that is account 000000000000
+EMULATED: Final = "test"  # the access key of the emulator's account 000000000000
 EMULATED_REGION: Final = "us-east-1"
 
 

@@ -2,9 +2,9 @@
 
 This is the one module that uses ``a2a_webhook_receiver``, which knows nothing of this library. It is imported with the
 first callback, so that no other request pays for it. Agents of this deployment always sign, so an unsigned callback
-from one is refused. A remote agent need not sign: when its callback has a signature in our form, it is checked with the
-keys published beside the agent's address; otherwise the token of the call must do, as A2A intends. Either way a
-callback only triggers a resume: the task's state is then read from the agent.
+from such an agent is refused. A remote agent need not sign. A signature in our form on its callback is checked with the
+keys published beside the agent's address. Without such a signature the token of the call is enough, as A2A intends.
+Either way a callback only triggers a resume: the task's state is then read from the agent.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SignedCallbackVerifier:
 
 
 def _envelope(incoming: CallbackRequest) -> Envelope | None:
-    """The signature in the headers; None when there is none in our form."""
+    """The signature in the headers; None when there is no signature in our form."""
     from a2a_webhook_receiver.errors import Refused as Unbelieved
     from a2a_webhook_receiver.verifier import read_envelope
 

@@ -1,4 +1,4 @@
-"""Connects to URLs that clients supplied: one bounded DNS lookup, all addresses checked, a connection to one of them.
+"""Connects to URLs of clients: one bounded DNS lookup, a check of all addresses, a connection to one of them.
 
 A library that takes a URL would look the name up again when it connects, after our check. Nothing here reads the
 environment: no proxy, no netrc, no ``SSL_CERT_FILE``, no ``SSLKEYLOGFILE``. Trusted CAs are certifi's list: the same
@@ -44,7 +44,7 @@ class SystemResolver:
 def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> tuple[str, ...]:
     """The checked addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
     literal = target.host.strip("[]")
-    if is_loopback(literal):  # only the local allow list lets a literal address get here
+    if is_loopback(literal):  # only the local allow list permits a literal address
         return (literal,)
     try:
         return check_addresses(look_up(target.host, target.port, resolver, seconds), target)

@@ -165,6 +165,6 @@ def load_key_ring(text: str) -> KeyRing | None:
     if body.get("v") != 1:
         raise ValueError("the secret holds no key ring of this release's form")
     try:
-        return TypeAdapter(KeyRing).validate_python(body)  # members of a newer release are left out
+        return TypeAdapter(KeyRing).validate_python(body)  # members that a newer release added are ignored
     except ValidationError:
-        raise ValueError("the secret holds no key ring of this release's form") from None  # theirs would quote it
+        raise ValueError("the secret holds no key ring of this release's form") from None  # pydantic's would quote it

@@ -4,8 +4,7 @@ Client secrets: AES-256-GCM with a data key. The data key, wrapped by KMS, is pa
 used for many secrets (a limited number, for a limited time), so sealing calls KMS once an hour, not once a webhook.
 Each secret is bound to its own context by GCM's additional data; KMS only sees the purpose.
 
-Service tokens: KMS itself encrypts the claims, under a context of their own with which only the worker's role may
-encrypt.
+Service tokens: KMS itself encrypts the claims, under another context, with which only the worker's role may encrypt.
 """
 
 from __future__ import annotations

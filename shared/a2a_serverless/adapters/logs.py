@@ -1,6 +1,6 @@
 """Logs with Powertools' Logger: one JSON object per line, with our ids and numbers and never a client's content.
 
-The library logs to ``logging.getLogger(__name__)``. Powertools' logger has the package's name, so all of them inherit
+The library logs to ``logging.getLogger(__name__)``. Powertools' logger has the package's name, so all loggers inherit
 its handler, and it keeps their lines away from the handler that Lambda's runtime puts on the root logger.
 """
 

@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 class EmfMetrics:
     """``ports.Metrics``. The dimension ``service`` is the stack, as in the template's alarms.
 
-    A metric with a dimension of its own is also recorded for the whole stack. Unless ``every`` is set, only faults
-    become metrics; the others become ordinary log lines, which cost only their bytes.
+    A metric with a dimension is also recorded for the whole stack. Unless ``every`` is set, only faults become metrics;
+    the others become ordinary log lines, which cost only their bytes.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class EmfMetrics:
             logger.info("measured", extra={**what, **values})
 
     def _emf(self, values: Mapping[str, float], what: Mapping[str, str | int]) -> str:
-        """One EMF line. Each uses its own metrics object, because threads share a process and dimensions differ."""
+        """One EMF line. It uses its own metrics object, because threads share a process and dimensions differ."""
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
         metrics.set_default_dimensions(service=self._service)
         (by,) = {METRICS[name].dimension for name in values}

@@ -84,7 +84,7 @@ class OidcTokenVerifier:
         return Caller(principal, scopes, trust.scope_prefix)
 
     def _claims(self, token: str) -> dict[str, Any]:
-        """The claims of a token that is intact, from the issuer, for our audience and valid now."""
+        """The claims of a token that is intact, comes from the issuer, is for our audience and is valid now."""
         import jwt
 
         if len(token) > TOKEN_LIMIT:
@@ -156,7 +156,7 @@ class OidcTokenVerifier:
         try:
             self._keys_url = self._keys_url or self._discover_keys_url()
             keys = self._keys_of(self._fetch(self._keys_url)) if self._keys_url else {}
-            if not keys:  # the issuer may have moved them
+            if not keys:  # the issuer may have moved its keys
                 self._keys_url = self._trust.jwks_url
             if keys and now >= self._read_at:
                 self._keys, self._read_at = keys, now

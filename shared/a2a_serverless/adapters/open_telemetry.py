@@ -1,7 +1,7 @@
 """Exports spans to an OpenTelemetry collector by OTLP over HTTP, at the end of each invocation.
 
-A collector that is down or slow costs spans, and the function ``FLUSH_S`` once in ``PAUSE_S`` at most: an export runs
-in a thread of its own, and after one that failed or took too long there is a pause.
+A collector that is down or slow costs spans. It costs a function at most ``FLUSH_S`` in each ``PAUSE_S``: an export
+runs in a thread of its own, and there is a pause after an export that failed or took too long.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KEPT: Final = 2048
 ERROR: Final = "error.type"
 NS_PER_MS: Final = 1_000_000
 SCOPE: Final = InstrumentationScope("a2a_serverless")
-# The last words of the attributes whose texts are names and ids. Other texts may be what a client or a model said.
+# The last words of the attributes whose texts are names and ids. Other texts may be words of a client or a model.
 NAMES: Final = re.compile(
     r"(?:^|[._])(?:address|host|id|kind|method|model|name|namespace|operation|protocol|provider|region|scheme|service"
     r"|system|type|version)$"
@@ -57,8 +57,8 @@ logger = logging.getLogger(__name__)
 class OpenTelemetryTracer:
     """``ports.Tracer``. ``endpoint`` is a collector's base URL; ``share`` (0 to 1) of new traces are sampled.
 
-    ``headers`` returns what the collector wants to see; it is called at the first export, and again after it raised.
-    ``provider`` is for libraries: their spans are exported, too, with numbers and names only unless ``content``.
+    ``headers`` returns the collector's headers; it is called at the first export, and again after it raised.
+    ``provider`` is for libraries: their spans are exported too, with numbers and names only unless ``content``.
     """
 
     is_on: ClassVar[bool] = True
@@ -85,7 +85,7 @@ class OpenTelemetryTracer:
         self._paused_until = 0.0
         self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
         self.provider.add_span_processor(SimpleSpanProcessor(_Kept(self._ended, content=content)))  # type: ignore[arg-type, unused-ignore]
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what a collector says may be in its lines
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # its lines may quote the collector
 
     def sample(self, trace: str) -> str:
         return with_sampling(trace, self._share)
@@ -175,7 +175,7 @@ class OpenTelemetryTracer:
 
 
 class _Kept:
-    """A ``SpanExporter`` that keeps the spans of libraries until the next flush."""
+    """A ``SpanExporter`` that stores the spans of libraries until the next flush."""
 
     def __init__(self, ended: deque[Any], *, content: bool) -> None:
         self._ended, self._content = ended, content
@@ -194,7 +194,7 @@ class _Kept:
 
 
 def _without_content(span: ReadableSpan) -> ReadableSpan:
-    """The span with its numbers and names: without other texts, events, and the text of an error."""
+    """The span with its numbers and names, without other texts, without events, and without the text of an error."""
     return ReadableSpan(
         span.name,
         context=span.context,

@@ -1,8 +1,8 @@
 """Calls other agents over A2A (1.0 or 0.3) on JSON-RPC, by names that the operator's configuration maps to base URLs.
 
 These URLs come from configuration, so the checks for clients' URLs do not apply to them; but an agent card may not
-point to another host than the configured one. They are asked in the name of the deployment, so each owner's contexts
-have names there that no other owner can choose.
+point to another host than the configured one. All calls use the deployment's credentials. So the name of an owner's
+context at another agent is one that no other owner can choose.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
 LATER: Final = frozenset({408, 409, 425, 429})
-"""The refusals (4xx) after which the same request may succeed. All of 5xx are such."""
+"""The refusals (4xx) after which the same request may succeed. So may it after every 5xx."""
 SERVER_ERROR: Final = 500
 
 
@@ -60,7 +60,7 @@ class A2ARemoteAgents:
     ``service_tokens`` returns the headers with which they serve a caller. The protocol of ``others`` comes from their
     cards; only they receive ``credentials``.
     Files in ``contents`` are sent to ``others`` as links.
-    An agent whose card offers no push notifications, or that refuses them, gets no webhook and has to be asked.
+    An agent whose card offers no push notifications, or that refuses them, gets no webhook: its task is read instead.
     """
 
     def __init__(  # noqa: PLR0913 - what the deployment has and knows
@@ -111,7 +111,7 @@ class A2ARemoteAgents:
 
         found = {name: tags_of(agent.skills) for name, agent in self._agents.items()}
         for name in self._others:
-            with suppress(AgentCallFailed):  # an agent elsewhere that is down is not found
+            with suppress(AgentCallFailed):  # an unreachable agent elsewhere is left out
                 found[name] = tags_of(self.card(name).skills)
         return found
 
@@ -123,15 +123,15 @@ class A2ARemoteAgents:
             if self.has_push(agent):
                 try:
                     return client.send(_request(message, callback))
-                except PushNotSupported:  # although its card offers it; nothing was stored
+                except PushNotSupported:  # although its card offers them; nothing was stored
                     self._without_push.add(agent)
             return client.send(_request(message, None, at_once=agent in self._others))
 
     def _for_elsewhere(self, caller: Caller, message: Message) -> Message:
-        """The message with links to stored files, and with a context of the caller's own.
+        """The message with links to stored files, and with a context id that only this caller has.
 
-        An answer to a task keeps the context that its agent gave it. All owners share the credentials for an agent
-        elsewhere, and a client may choose any name for its context.
+        An answer to a task has the context id that the other agent gave it. All owners share the credentials for an
+        agent elsewhere, and a client may choose any name for its context.
         """
         from a2a_serverless.services.contents import resolve_contents  # only agents that call others need it
 
@@ -155,7 +155,7 @@ class A2ARemoteAgents:
                 return
             except HttpError as refused:
                 if agent not in self._siblings or refused.status not in NOT_ADMITTED:
-                    raise  # a sibling that no longer admits the caller never will again, so its task is left alone
+                    raise  # a sibling that refuses the caller will always refuse it, so its task is not canceled
 
     @contextmanager
     def _client(self, caller: Caller, agent: str, *, reads: bool = False) -> Iterator[Client]:
@@ -186,10 +186,10 @@ class A2ARemoteAgents:
 
 
 def _is_temporary(error: A2AError | HttpError, *, repeats: bool) -> bool:
-    """Whether a later try may succeed. After an internal error (-32603) or -32000 only what ``repeats`` is tried again.
+    """Whether a later try may succeed. After an internal error (-32603) or -32000 it may only if it ``repeats``.
 
-    A task can be read again, and the agents of this deployment know a message that comes again. Another agent has
-    refused it.
+    A task can be read again, and the agents of this deployment recognise a repeated message. Another agent has refused
+    the message.
     """
     if isinstance(error, HttpError):
         return error.status in LATER or error.status >= SERVER_ERROR

@@ -1,4 +1,4 @@
-"""Issues and checks service tokens, with which an agent calls another one of this deployment for its own caller.
+"""Issues and checks service tokens, with which an agent calls another agent of this deployment for its own caller.
 
 So the tasks that it makes there belong to that caller too. A token is valid for an hour, permits what the caller may
 do, and stops working when the API key that the caller used is revoked. It exists in clear only in the memory of the

@@ -34,9 +34,9 @@ class CorrectedClock(SystemClock):
 
 
 class Cached(Generic[T]):
-    """What ``read`` has returned, until it is ``max_age_ms`` old; None is not cached. Thread-safe.
+    """The last value of ``read``, until it is ``max_age_ms`` old; None is not cached. Thread-safe.
 
-    It never returns anything older, not even while ``read`` raises.
+    It never returns an older value, not even while ``read`` raises.
     """
 
     def __init__(self, read: Callable[[], T], now: Callable[[], int], max_age_ms: int) -> None:

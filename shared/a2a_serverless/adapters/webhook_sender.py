@@ -3,7 +3,7 @@
 The parser of answers is h11: strict, maintained and without I/O, so one deadline and one byte limit apply to every
 read. Requests have one form and are written here. There are no redirects, cookies, ambient credentials or compression.
 A request is sent at most once per call, on a reused connection too: ``services/deliver.py`` decides about a retry,
-which is signed again and recorded as an attempt.
+which it signs again and records as an attempt.
 """
 
 from __future__ import annotations
@@ -189,10 +189,10 @@ def _close(entries: list[_Idle]) -> None:
 
 
 class HeaderRefused(Exception):
-    """A header cannot be sent: it has line breaks, control or non-ASCII characters, or only we may set it."""
+    """A header cannot be sent: it has line breaks, control or non-ASCII characters, or the sender itself sets it."""
 
 
-# The first matching class decides.
+# The first class that matches decides.
 _ERRORS: Final[tuple[tuple[type[Exception], OutboundError], ...]] = (
     (UrlNotAllowed, OutboundError.REFUSED),
     (HeaderRefused, OutboundError.REFUSED),
@@ -258,7 +258,7 @@ class WebhookSender:
         return self._run(_Request("POST", url, headers, body, MAX_ANSWER), deadline_ms)
 
     def get(self, url: str, headers: Mapping[str, str], deadline_ms: int, limit: int) -> Outcome:
-        """GETs once; a body over ``limit`` bytes is cut there, with the error ``too_large``."""
+        """GETs once; cuts a body over ``limit`` bytes there, with the error ``too_large``."""
         return self._run(_Request("GET", url, headers, b"", limit, MAX_LINK), deadline_ms)
 
     def close(self) -> None:

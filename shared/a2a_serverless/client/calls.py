@@ -61,7 +61,7 @@ BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
 class HttpError(Exception):
     """The request was refused with an HTTP status and without an A2A error. ``status`` is that status.
 
-    ``retry_after_s`` is what the answer's ``Retry-After`` says, or None.
+    ``retry_after_s`` is the value of the answer's ``Retry-After`` in seconds, or None.
     """
 
     def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
@@ -194,7 +194,7 @@ def text_message(
 
 
 def _result_in(answer: ClientResponse, body: bytes) -> Json:
-    """Returns the ``result`` of a response. Raises its ``error``, or HttpError when the status says more than that."""
+    """Returns the ``result`` of a response. Raises its ``error``, or HttpError if the status says more than that."""
     status = answer.status
     try:
         document = loads(body, ANSWER_LIMITS)
@@ -214,7 +214,7 @@ def _result_in(answer: ClientResponse, body: bytes) -> Json:
 
 
 def _is_unknown(problem: Json) -> bool:
-    """Whether a JSON-RPC error says no more than that the agent has failed."""
+    """Whether a JSON-RPC error says only that the agent has failed."""
     code = problem.get("code") if isinstance(problem, dict) else None
     return not isinstance(code, int) or _BY_CODE.get(code) in {None, InternalError}
 
@@ -227,7 +227,7 @@ def retry_after_s(headers: Mapping[str, str]) -> int | None:
     try:
         at, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
         return max(0, int((at - now).total_seconds()))
-    except (TypeError, ValueError):  # no date; one of the two without a zone
+    except (TypeError, ValueError):  # no date; or only one of the two has a zone
         return None
 
 
@@ -281,7 +281,7 @@ class ServerEvent:
 def read_events(body: ResponseBody, limit: int) -> Iterator[ServerEvent]:
     """Yields each server-sent event (WHATWG HTML, 9.2) of a body once it is complete.
 
-    Raises InvalidAgentResponse for one over ``limit`` bytes.
+    Raises InvalidAgentResponse for an event over ``limit`` bytes.
     An event that is incomplete when the connection breaks is dropped: the next stream repeats it.
     """
     data: list[bytes] = []

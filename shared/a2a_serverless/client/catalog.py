@@ -1,7 +1,7 @@
 """Finds agents in an AI Catalog: by words, skills and tags, in nested catalogs too.
 
-What cannot be read is skipped with a reason and hides nothing else. Signatures are not verified: a key set that a
-catalog or a card names (``jku``) proves nothing about who wrote it.
+Unreadable entries and documents are skipped with a reason and hide nothing else. Signatures are not verified: a key set
+that a catalog or a card names (``jku``) does not prove its author.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ UNREAD: Final = (Unreachable, HttpError, InvalidAgentResponse, ValueError)  # Va
 class CatalogReader:
     """Reads the catalog at ``url`` (a deployment's base URL, or the URL of a catalog), once.
 
-    Documents of other hosts are read by https only, and none of this machine. ``on_skipped`` gets what was not read, a
-    URL or an identifier, and why. Credentials are sent to the host of ``url`` only. Raises CredentialsKept for
-    credentials without https.
+    Documents of other hosts are read by https only, and none of this machine. ``on_skipped`` gets the URL or the
+    identifier of each skipped part, and the reason. Credentials are sent to the host of ``url`` only. Raises
+    CredentialsKept for credentials without https.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CatalogReader:
         self._seen = {self._address}
 
     def read(self) -> list[CatalogEntry]:
-        """The entries of A2A agents, as they are listed, with whole URLs.
+        """The entries of A2A agents, in the order of the lists, with whole URLs.
 
         Nested catalogs are read as well, each once, 20 documents at most and four levels deep. Raises Unreachable,
         HttpError, and InvalidAgentResponse if the document is no catalog.
@@ -72,7 +72,7 @@ class CatalogReader:
     ) -> list[CatalogEntry]:
         """The entries with all of these tags (or ids of skills) and all of these words in name, description or tags.
 
-        What an entry does not say is read from its card, and is in the entry that is returned; 50 cards at most.
+        Members that an entry lacks are read from its card and added to the result; 50 cards at most.
         """
         candidates = (self._with_card(one) for one in entries if not one.tags or has_tags(one.tags, tags))
         return [one for one in candidates if has_tags(one.tags, tags) and _has_words(one, words)]
@@ -122,7 +122,7 @@ class CatalogReader:
         return fetch(url, self._transport, {})
 
     def _with_card(self, entry: CatalogEntry) -> CatalogEntry:
-        """The entry, with what it leaves to its card."""
+        """The entry, with the missing members from its card."""
         from a2a_serverless.protocol.peers import read_card
 
         if entry.display_name and entry.description:

@@ -34,7 +34,7 @@ class CredentialsKept(A2AError):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredAgent:
-    """A client for an agent, its parsed card, and the card's JSON as it was served (``document``)."""
+    """A client for an agent, its parsed card, and the card's JSON as the agent served it (``document``)."""
 
     client: Client
     card: AgentCard
@@ -64,7 +64,7 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
 
 
 def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
-    """Makes the client for an interface that ``interface_of`` has chosen."""
+    """Makes the client for an interface from ``interface_of``."""
     version: ProtocolVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
     return Client(interface.url, transport, headers, interface.tenant or None, version)
 
@@ -107,7 +107,7 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:
 
 
 def address_of(url: str, path: str, headers: Mapping[str, str]) -> str:
-    """Returns the address of a document: ``url``, if that ends with .json, or else ``path`` below it.
+    """Returns the address of a document: ``url`` if it ends with .json, else ``path`` below it.
 
     Raises CredentialsKept for credentials among the headers, unless the URL is https or of this machine.
     """

@@ -1,1 +1,1 @@
-"""The one ASGI application: every route and binding, and how Lambda and uvicorn serve it."""
+"""The one ASGI application: its routes and bindings, and the adapters that serve it on Lambda and by uvicorn."""

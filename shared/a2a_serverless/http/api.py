@@ -1,4 +1,4 @@
-"""The dependencies of the endpoints; authentication and lookup of the agent of every request."""
+"""The dependencies of the endpoints; authentication of the caller and lookup of the agent for every request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Authenticator(Protocol):
-    """Determines who calls."""
+    """Determines the caller."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Returns the caller; raises Unauthenticated."""
@@ -47,7 +47,7 @@ class Authenticator(Protocol):
 
 
 class AllowAnonymous:
-    """Every caller is the same principal, in any tenant that it names. For local runs only."""
+    """Every caller is the same principal, in any tenant that the request names. For local runs only."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         key, _ = _credentials(headers)
@@ -62,7 +62,7 @@ class OidcOrApiKey:
     """Accepts API keys (``X-API-Key``, or as a bearer token), service tokens, and an issuer's bearer tokens if set.
 
     ``service_tokens`` opens the tokens with which agents of this deployment call each other; only a worker can seal
-    one.
+    such a token.
     """
 
     keys: Callable[[str], ApiKey | None]
@@ -70,7 +70,7 @@ class OidcOrApiKey:
     service_tokens: Callable[[str], ServiceToken | None] = lambda _: None
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """Returns the caller; raises Unauthenticated, which is the same for every reason."""
+        """Returns the caller; raises Unauthenticated, with the same text for every reason."""
         key, bearer = _credentials(headers)
         found = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
         caller = found.caller if found else None if key else self._token(bearer)
@@ -85,7 +85,7 @@ class OidcOrApiKey:
         return principal
 
     def _key(self, key: str) -> ApiKey | None:
-        """Returns the stored key. What cannot be one of our keys is not looked up."""
+        """Returns the stored key; None, without a lookup, for a text that is not in the form of our keys."""
         return self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
 
     def _pass(self, token: str) -> ServiceToken | None:
@@ -109,7 +109,7 @@ class OidcOrApiKey:
 
 
 def _credentials(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Returns the API key (or service token) and the bearer token of a request, "" for none."""
+    """Returns the API key (or service token) and the bearer token of a request, "" for a missing one."""
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
     bearer = credentials.strip() if scheme.lower() == "bearer" else ""
     return headers.get(API_KEY_HEADER, "") or (bearer if bearer.startswith(PREFIX) else ""), bearer
@@ -123,7 +123,7 @@ ANYBODY: Final = Principal("local", "anybody")
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 
 
-# Makes a response in a thread. Lambda serves one request at a time, so there it is made at once, without this.
+# Makes a response in a thread. Lambda serves one request at a time, so the api function makes it without a thread.
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
 
 
@@ -148,7 +148,7 @@ class Api:
     console: bool = False
 
     def agent(self, request: HttpRequest) -> Agent:
-        """The agent that the path names."""
+        """The agent in the path."""
         agent = self.agents.get(request.params["agent"])
         if agent is None:
             raise no_such_path()
@@ -172,13 +172,13 @@ Endpoint = Callable[[Api, "HttpRequest"], Response]
 
 
 async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
-    """The answer of an endpoint, which may block: a server that has an event loop gives it a thread (``Api.run``)."""
+    """The answer of an endpoint, which may block: a server with an event loop runs it in a thread (``Api.run``)."""
     request = read_request(scope, await read_body(receive, api.limits.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
 
 
 class Responder:
-    """An endpoint as an ASGI application: it answers all verbs, or says which it takes."""
+    """An endpoint as an ASGI application: it answers its verbs, and refuses others with a list of its verbs."""
 
     def __init__(self, api: Api, endpoint: Endpoint) -> None:
         self._api, self._endpoint = api, endpoint

@@ -1,7 +1,7 @@
 """The api as one ASGI application, for API Gateway, uvicorn and tests.
 
-JSON-RPC, public documents and callbacks are here and need Starlette only. All other routes are FastAPI's, which is
-imported when the first such request comes: a cold start that serves JSON-RPC does not pay for it.
+This module has JSON-RPC, public documents and callbacks, and needs Starlette only. All other routes are FastAPI's. It
+is imported when the first request for them comes: a cold start that serves JSON-RPC does not pay for it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ UNAVAILABLE: Final = 503
 
 
 def answer_call(api: Api, request: HttpRequest) -> Response:
-    """The answer to a call. What is wrong with a call is said in the body, with status 200."""
+    """The answer to a call. The body tells the error of a call that fails; its status is 200."""
     agent = api.agent(request)
     if api.console and request.verb in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", ""):
         return Response(status_code=303, headers={"location": f"./?agent={agent.id}", "vary": "accept"} | UNCACHED)
@@ -85,12 +85,12 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
 
 
 def _call_refusal(call_id: RpcId, error: Exception, version: ProtocolVersion = "1.0", status: int = 200) -> Response:
-    """The answer to a call whose operation is not known. HTTP's own status goes before ``status``."""
+    """The answer to a call whose operation is not known. An error with its own HTTP status overrides ``status``."""
     return error_answer(error, _rpc_failure(call_id, version, status))
 
 
 def _rpc_failure(call_id: RpcId, version: ProtocolVersion, status: int = 200) -> Failure:
-    """Makes the answers to a call that fails, with that status."""
+    """Returns a function that makes the answer to a failed call, with that status."""
 
     def failure(error: Exception) -> tuple[int, bytes]:
         from a2a_serverless.protocol.error_bodies import json_rpc_failure
@@ -104,7 +104,7 @@ CARD: Final = ".well-known/agent-card.json"
 OLD_CARD: Final = ".well-known/agent.json"
 MAX_AGE_S: Final = 300
 
-# The name of each path's document, of the agent's if it has one. Clients from before 0.3 read ``agent.json``.
+# The name of the document at each path, or of the agent's document. Clients from before 0.3 read ``agent.json``.
 DOCUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "/agents": lambda _: AGENTS,
     "/.well-known/jwks.json": lambda _: JWKS,
@@ -118,7 +118,7 @@ DOCUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest) -> Response:
-    """A document with cache headers (specification 8.6), or 304 if the client has the current one.
+    """A document with cache headers (specification 8.6), or 304 if the client has the current version.
 
     The card at the root is the first agent's.
     """
@@ -169,7 +169,7 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
 
 
 def show_console(api: Api, request: HttpRequest) -> Response:
-    """The console: its page, or one of the files of that. Raises MethodNotFound where there is none."""
+    """The console: its page, or a file of the page. Raises MethodNotFound if the console is off or has no such file."""
     if not api.console:
         raise no_such_path()
     if request.verb not in {"GET", "HEAD"}:
@@ -180,7 +180,7 @@ def show_console(api: Api, request: HttpRequest) -> Response:
 
 
 def make_asgi_app(api: Api) -> ASGIApp:
-    """The application."""
+    """The application with its routes and middleware."""
     rest = LazyRest(api)
     routes = [
         Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
@@ -203,7 +203,7 @@ def make_asgi_app(api: Api) -> ASGIApp:
 class ErrorMiddleware:
     """Middleware: every request gets an answer. A server error is logged; its text does not leave the application.
 
-    The routes below see the path as in the request line: percent-encoded, so that a name may have a slash in it.
+    The routes below get the path as in the request line: percent-encoded, so that a name may have a slash in it.
     """
 
     def __init__(self, app: ASGIApp, api: Api) -> None:
@@ -231,7 +231,7 @@ class ErrorMiddleware:
 
 
 def _refusal(scope: Scope, error: Exception) -> Response:
-    """The answer for an error, in HTTP+JSON and in the version that the path belongs to."""
+    """The answer for an error, in HTTP+JSON and in the version of the path."""
     from a2a_serverless.protocol.error_bodies import http_failure
 
     words = scope["path"].strip("/").split("/")
@@ -240,7 +240,7 @@ def _refusal(scope: Scope, error: Exception) -> Response:
 
 
 class LazyRest:
-    """The routes that FastAPI serves, made when the first request for one comes."""
+    """The routes that FastAPI serves, made at the first request for one of them."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

@@ -1,7 +1,7 @@
-"""The console: a page at ``/`` to look at agents and to talk to them, and the files that it needs.
+"""The console: a page at ``/`` that shows the agents and lets its user talk to them, and the files of the page.
 
-The page holds only what ``/agents`` tells everybody. All else it fetches like any client, with the credentials that its
-user enters; it has none of its own. Its policy allows no script but its own, and no request to another host.
+The page itself holds only the public answer of ``/agents``. It fetches everything else like any client, with the
+credentials that its user enters. Its policy allows no script but its own, and no request to another host.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOLDER: Final = resources.files("a2a_serverless.http").joinpath("pages")
 
 
 def show_page(agents: Mapping[str, Agent]) -> Response:
-    """The page, with the agents that there are."""
+    """The page with the agents of the deployment."""
     nonce = secrets.token_urlsafe(16)
     page = _read("page.html").decode().replace("{{nonce}}", nonce)
     page = page.replace("{{agents}}", "\n".join(map(_entry, agents.values())))
@@ -48,7 +48,7 @@ def show_page(agents: Mapping[str, Agent]) -> Response:
 
 
 def serve_file(name: str) -> Response:
-    """A style or a module of the page. Raises MethodNotFound."""
+    """A stylesheet or a module of the page. Raises MethodNotFound."""
     media_type = TYPES.get(name[name.rfind(".") :])
     if media_type is None or name not in _names():
         raise no_such_path()

@@ -1,8 +1,8 @@
 """CORS (the Fetch standard): lets browser pages of the configured origins call us; off by default.
 
 Callers authenticate by a header and never by a cookie, so credentials are not allowed. CORS holds for agents' paths and
-public documents, not for the callbacks. Starlette's middleware does not do: it answers 400 to
-preflights of other origins, and to those that ask for other headers.
+public documents, not for the callbacks. Starlette's middleware is not used: it answers 400 to preflights of other
+origins, and to preflights that ask for other headers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Cors:
         await (Response(status_code=204, headers=PREFLIGHT) if asked and origin else self._app)(scope, receive, marked)
 
     def _allowed(self, origin: str) -> str:
-        """The allowed origin: the request's own, ``*`` if all are allowed, "" if it is not."""
+        """The allowed origin: the request's own, ``*`` if all are allowed, "" if it is not allowed."""
         if not origin:
             return ""
         return ANY if ANY in self._origins else origin if origin in self._origins else ""

@@ -1,11 +1,11 @@
 """The handler of the api function for API Gateway's REST proxy events, by Mangum's classes.
 
-An exchange runs the application as far as its next message whenever that is asked for, by the methods of coroutines
-(``send``, ``throw``: Python's language reference, 3.4). An event loop is needed only while an answer streams: until
-then nothing in the application waits, because on Lambda its endpoints block.
+An exchange runs the application as far as its next message when its reader wants that message, by the methods of
+coroutines (``send``, ``throw``: Python's language reference, 3.4). An event loop is needed only while an answer
+streams: until then nothing in the application waits, because on Lambda its endpoints block.
 
-Mangum runs the application in an event loop, in which an inline agent could not run a loop of its own: asyncio allows
-one for each thread (docs/adr/0012-one-asgi-application.md).
+Mangum runs the application in an event loop. An inline agent could not run its own loop in there: asyncio allows
+one running loop for each thread (docs/adr/0012-one-asgi-application.md).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.invocations import Event, Handler
 
 EVENTS: Final = (b"content-type", sse.CONTENT_TYPE.encode())
-# From ASGI 2.4 on, sending to a client that has gone raises. So Starlette starts no task that waits for its disconnect.
+# From ASGI 2.4 on, sending to a disconnected client raises. So Starlette starts no task that waits for a disconnect.
 SERVER: Final = {"asgi": {"version": "3.0", "spec_version": "2.4"}, "extensions": {EXCHANGE: {}}}
 
-SENT: Final = object()  # what the application waits for after a message: that the next one is asked for
+SENT: Final = object()  # after each message the application waits for this value: the reader wants the next one
 
 
 class Exchange:
-    """A request and its answer. Status and headers are there at once.
+    """A request and its answer. Status and headers are set when the exchange is made.
 
-    ``read`` the body, or iterate over it if it ``streams``; close what has not been read to its end.
+    ``read`` the body, or iterate over it if it ``streams``; close an exchange whose body was not read to its end.
     """
 
     def __init__(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
@@ -71,7 +71,7 @@ class Exchange:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Lets the application end, as when the client has gone. Idempotent."""
+        """Ends the application, as after the client's disconnect. Idempotent."""
         self._is_closed = True
         with suppress(ClientDisconnect):
             while not self._is_over:
@@ -89,7 +89,7 @@ class Exchange:
 
     @coroutine
     def _next(self) -> Generator[Any, Any, Any]:
-        """Runs the application until it sends a message, which is returned; None at its end."""
+        """Runs the application until it sends a message, and returns the message; None at the application's end."""
         if self._is_over:
             return None
         try:
@@ -133,7 +133,7 @@ class NotHttp(ValueError):
 
 
 def make_gateway_handler(app: ASGIApp) -> Handler:
-    """Returns a Lambda handler for proxy integrations. A stream is collected first."""
+    """Returns a Lambda handler for proxy integrations. It collects a stream before it answers."""
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         left = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
@@ -148,13 +148,13 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
 def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:
     """The ASGI scope of a proxy event. Several headers of one name are joined by a comma (RFC 9110, 5.3)."""
     scope = APIGateway(dict(event), cast("Any", context), CONFIG).scope
-    # API Gateway leaves the path as it was sent. Mangum decodes it, and a name may have an encoded slash in it.
+    # API Gateway passes the path as the client sent it. Mangum decodes it, and a name may have an encoded slash in it.
     raw_path = quote(event["path"], safe="/:@!$&'()*+,;=%").encode()
     return {**scope, "raw_path": raw_path, TIME_LEFT: time_left_ms}
 
 
 def proxy_event(event: object) -> Event:
-    """Returns the event; raises NotHttp if it is not what API Gateway sends."""
+    """Returns the event; raises NotHttp if it is no event of API Gateway."""
     if not (isinstance(event, Mapping) and APIGateway.infer(cast("Any", event), cast("Any", None), CONFIG)):
         raise NotHttp
     return event
@@ -168,7 +168,7 @@ async def _collected(exchange: Exchange) -> bytes:
 
 
 def proxy_body(event: Event) -> bytes:
-    """The body of a proxy event; what is no base64 is no body."""
+    """The body of a proxy event; empty if its base64 is invalid."""
     body = event.get("body") or ""
     if not event.get("isBase64Encoded"):
         return str(body).encode("utf-8", "surrogatepass")

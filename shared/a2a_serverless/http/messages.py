@@ -1,6 +1,6 @@
-"""HTTP requests as the endpoints read them, and what leaves the application: JSON, streams of events, errors.
+"""HTTP requests for the endpoints, and the answers of the application: JSON, streams of events, errors.
 
-A request that ASGI describes comes from uvicorn, API Gateway or a test. Errors are in the form of the binding.
+An ASGI scope comes from uvicorn, API Gateway or a test. Errors are in the form of the binding.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
 TIME_LEFT: Final = "a2a.time_left_ms"
 EXCHANGE: Final = "a2a.exchange"
-"""The ASGI extension of a server that asks for each message, and whose ``send`` raises ClientDisconnect."""
+"""The ASGI extension of a server that fetches each message, and whose ``send`` raises ClientDisconnect."""
 
 
 class HttpRequest(NamedTuple):
     """A request. ``path`` is percent-encoded and without the query; header names are in lower case.
 
     ``params`` are the path's parameters, decoded. ``time_left_ms`` is how long the platform waits for the answer; None
-    is without a limit.
+    means without a limit.
     """
 
     verb: str
@@ -55,7 +55,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def answer_type(self) -> str:
-        """The media type of the answer: what is accepted by name, else what was sent, else ``application/json``."""
+        """The media type of the answer: the accepted one by name, else the body's, else ``application/json``."""
         wanted = [one for one in _accepted(self) if one in {JSON, A2A_JSON}]
         sent = _essence(self.headers.get("content-type", ""))
         return wanted[0] if wanted else sent if sent == A2A_JSON else JSON
@@ -67,7 +67,7 @@ class HttpRequest(NamedTuple):
         return sse.CONTENT_TYPE in wanted and wanted.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
 
     def check_content_type(self) -> None:
-        """Raises ContentTypeNotSupported if the body is said to be anything but JSON."""
+        """Raises ContentTypeNotSupported if the request has a content type that is not JSON."""
         sent = self.headers.get("content-type")
         if sent is not None and _essence(sent) not in {JSON, A2A_JSON}:
             raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")
@@ -95,14 +95,14 @@ def read_request(scope: Scope, body: bytes = b"") -> HttpRequest:
 
 
 def encoded_path(scope: Scope) -> str:
-    """The path as in the request line, without slashes at its end. Where there is only the decoded one, encodes it."""
+    """The path as in the request line, without slashes at its end; encoded if the scope has only the decoded path."""
     raw = scope.get("raw_path")
     path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe="/:@!$&'()*+,;=")
     return "/" + path.strip("/")
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
-    """Reads a body, and stops when it exceeds the limit: whoever parses it then refuses it as too large."""
+    """Reads a body, and stops when it exceeds the limit: the parser then refuses it as too large."""
     body, more = bytearray(), True
     while more and len(body) <= limit:
         message = await receive()
@@ -118,12 +118,12 @@ STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-b
 
 
 def json_answer(body: bytes, headers: Mapping[str, str] = UNCACHED, content_type: str = JSON) -> Response:
-    """An answer that holds JSON."""
+    """An answer with a JSON body."""
     return Response(body, headers={"content-type": content_type, **headers})
 
 
 class EventStream(StreamingResponse):
-    """A stream of events. Whatever happens, ``close`` is awaited in the end, also if nothing of it was read."""
+    """A stream of events. At its end ``close`` is awaited, also after an error and if nothing was read."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class EventStream(StreamingResponse):
             else:
                 await super().__call__(scope, receive, send)
         finally:
-            if not isinstance(sys.exception(), GeneratorExit):  # dropped: nothing can be awaited any more
+            if not isinstance(sys.exception(), GeneratorExit):  # the generator was dropped: it cannot await any more
                 with CancelScope(shield=True):
                     await self._end()
 

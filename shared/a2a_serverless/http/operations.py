@@ -59,7 +59,7 @@ MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, a
 
 
 class Envelope(NamedTuple):
-    """How a binding wraps results and errors. With ``streams_errors`` it is refused within a stream.
+    """The form of results and errors in a binding. With ``streams_errors`` a refused stream is a stream with the error.
 
     With ``resumes`` a stream continues after ``Last-Event-ID``; streams of the legacy form always begin with the task.
     """
@@ -80,16 +80,16 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     version: ProtocolVersion,
     envelope: Envelope,
 ) -> OperationHandler:
-    """The handler of a request, in the time that is left for it."""
+    """The handler of a request, with the time that is left for it."""
     left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     headers, service, seed = request.headers, api.service, api.service.ids.new()
-    # The caller's trace; else the one that X-Ray began at API Gateway; else a new one.
+    # The caller's trace; else the trace that X-Ray began at API Gateway; else a new one.
     theirs = trace.parse_traceparent(headers.get(trace.HEADER))
     traced = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
-    if service.tracer.is_on:  # a span for the request; the caller's decision whether to sample is kept
+    if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
         traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
     extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
-    # An agent names the task whose question it answers: two of its calls in a context must not answer each other's.
+    # An agent names the task whose question it answers: its other calls in a context must not answer it.
     by_context = agent.answers_by_context and not caller.is_agent
     context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left, by_context)
     now = service.clock.now()
@@ -101,7 +101,7 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
 class OperationHandler(NamedTuple):
     """Handles one request to an agent in one version and one binding.
 
-    ``since`` is when it began (ms), and the parent of its span.
+    ``since`` is the time (ms) at which the request began; ``parent`` is the parent of its span.
     """
 
     api: Api
@@ -114,7 +114,7 @@ class OperationHandler(NamedTuple):
     since: tuple[int, str] = (0, "")
 
     def handle(self, operation: Operation, params: Json) -> Response:
-        """Returns the answer. Never raises. The caller's scopes are checked before anything that it names is read."""
+        """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
@@ -142,7 +142,7 @@ class OperationHandler(NamedTuple):
     def _stream(
         self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
     ) -> Response:
-        """Opens the stream, and takes its slot in the quota."""
+        """Opens the stream, and takes a slot of the owner's quota of streams."""
         after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
         service, limiter, left = self.api.service, self.api.limiter, context.time_left_ms
         until = service.clock.now() + (self.api.stream_ms if left is None else min(self.api.stream_ms, left))
@@ -158,7 +158,7 @@ class OperationHandler(NamedTuple):
         return EventStream(self._frames(context.principal, opened, slot), headers, close)
 
     def _extended_card(self) -> Json:
-        """The card for authenticated callers, as the rotator has published it for this version."""
+        """The card for authenticated callers, as the rotator published it for this version."""
         if not self.agent.extended_skills:
             raise UnsupportedOperation("This agent has no extended card.")
         document = self.api.public.get_document(extended_card_name(self.agent.id))
@@ -204,7 +204,7 @@ class OperationHandler(NamedTuple):
             self._record_span(operation, task, outcome)
 
     def _record_span(self, operation: Operation, task: str | None, outcome: str) -> None:
-        """Records the request's span. That of a stream ends when the stream is open."""
+        """Records the request's span. A stream's span ends when the stream is open."""
         from a2a_serverless.domain.spans import request_span
 
         (began, parent), service = self.since, self.api.service
@@ -214,7 +214,7 @@ class OperationHandler(NamedTuple):
 
 
 class _StreamContents:
-    """What clients get for the items of a stream. With ``whole_tasks`` a status event becomes the task as of it."""
+    """The contents of a stream's items. With ``whole_tasks`` the task as of a status event replaces the event."""
 
     def __init__(self, opened: OpenStream, *, whole_tasks: bool) -> None:
         self._opened = opened

@@ -1,12 +1,13 @@
-"""HTTP+JSON (specification 11), and what we add to it: uploads and delivery logs, by FastAPI.
+"""HTTP+JSON (specification 11), and our additions: uploads and delivery logs, by FastAPI.
 
-FastAPI routes and describes. Bodies are read by the codecs, as over JSON-RPC, so that both refuse the same in the same
-words. A path without ``/v1`` is 1.0, and may begin with a tenant; what the path says goes before what the body or the
-query says. Who has not signed in learns nothing of paths: the last routes sign in, then answer 404 or 405.
+FastAPI routes and describes. The codecs read the bodies, as over JSON-RPC, so that both bindings refuse the same
+requests in the same words. A path without ``/v1`` is 1.0, and may begin with a tenant. A value in the path overrides
+the body's and the query's. A caller without valid credentials learns nothing about paths: the last routes authenticate,
+then answer 404 or 405.
 
-``POST /{agent}/uploads`` with ``{"sha256": <hex>, "size": <bytes>}`` is for a file that is too big for a message. It
-gets the URL to PUT exactly that content to, the headers for that, and the ``url`` of the part that names the file.
-That ``url`` holds no owner: for other callers it names nothing.
+``POST /{agent}/uploads`` with ``{"sha256": <hex>, "size": <bytes>}`` is for a file that is too big for a message. The
+answer has the URL to which the client PUTs exactly that content, the headers for that, and the ``url`` of the part that
+names the file. That ``url`` holds no owner: for other callers it names nothing.
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ def show_deliveries(api: Api, request: HttpRequest) -> Response:
 
 
 def show_timeline(api: Api, request: HttpRequest) -> Response:
-    """What the caller's task spent its time on. Raises TaskNotFound, InsufficientScope."""
+    """The timeline of the caller's task. Raises TaskNotFound, InsufficientScope."""
     found = read_timeline(*_own_task(api, request))
     return json_answer(Timeline.of(found).json_bytes())
 
 
 def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskKey, str]:
-    """Where the task of the path is, if it is the caller's, and whose it is. Raises InsufficientScope."""
+    """The stores, the key and the agent of the task in the path, if it is the caller's. Raises InsufficientScope."""
     agent, caller = api.agent(request), api.sign_in(request)
     caller.check(agent.id, "read")
     key = api.principal(caller, dict(request.query).get("tenant")).key(request.params["taskId"])
@@ -115,7 +116,7 @@ API: Final = "a2a_serverless.api"
 
 @cache
 def make_rest() -> ASGIApp:
-    """The routes, which all applications share. Errors leave them as exceptions, for the application's middleware."""
+    """The routes, which all applications share. They raise errors; the application's middleware answers them."""
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
     app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
@@ -145,7 +146,7 @@ def make_rest() -> ASGIApp:
 
 
 class Refuser:
-    """An ASGI application for the paths that no route has, or has with other verbs."""
+    """An ASGI application for requests that no route takes: unknown paths, and known paths with other verbs."""
 
     def __init__(self, known: tuple[BaseRoute, ...], check: Check) -> None:
         self._endpoint = partial(_refuse, known, check)
@@ -197,7 +198,7 @@ def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
 
 
 def _from_body(body: bytes, limits: Limits) -> JsonObject:
-    """The body's object. ``null`` is no body: it is what the official Go client sends where there is nothing to say."""
+    """The body's object. ``null`` is an empty body: the official Go client sends it for a request without members."""
     given = loads(body, limits) if body.strip() else None
     if given is None:
         return {}
@@ -207,7 +208,7 @@ def _from_body(body: bytes, limits: Limits) -> JsonObject:
 
 
 def _refuse(known: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
-    """Refuses a path that no route has, or has with other verbs, after the check of who asks."""
+    """Refuses an unknown path, or a known path with another verb, after ``check`` has authenticated the caller."""
     check(api, request)
     scope = {"type": "http", "path": request.path, "method": request.verb}
     found = [route for route in known if route.matches(scope)[0] is not Match.NONE]
@@ -221,4 +222,4 @@ def _sign_in(api: Api, request: HttpRequest) -> None:
 
 
 def _know_nothing(api: Api, request: HttpRequest) -> None:
-    """Anybody may know that there is no such path."""
+    """Reveals to every caller that there is no such path."""

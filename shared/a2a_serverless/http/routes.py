@@ -1,4 +1,4 @@
-"""The paths of HTTP+JSON (specification 11), and the OpenAPI document of them and of what we add to the protocol.
+"""The paths of HTTP+JSON (specification 11), and the OpenAPI document of them and of our additions to the protocol.
 
 Starlette matches the paths as they stand in the request line, encoded. A path without ``/v1`` is 1.0, and may begin
 with a tenant. The document has every route with the models of its version.
@@ -48,19 +48,19 @@ class NameConvertor(Convertor[str]):
 
 
 class TaskConvertor(NameConvertor):
-    """The id of a task: it ends at a colon, because a verb may follow it."""
+    """The id of a task: it ends at a colon, because a custom verb may follow it."""
 
     regex = "[^/:]+"
 
 
 class TenantConvertor(NameConvertor):
-    """A tenant: it is not called like the first word of a path."""
+    """A tenant: it is not the first word of another path."""
 
     regex = r"(?!(?:v1|tasks|message:send|message:stream|extendedAgentCard|\.well-known)(?:/|$))[^/]+"
 
 
 class AgentConvertor(NameConvertor):
-    """An agent, as it stands in the path."""
+    """An agent, percent-encoded as in the path."""
 
     regex = "(?!legacy/)[^/]+"
 
@@ -79,7 +79,7 @@ for name, kind in {
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an operation answers and reads, for the OpenAPI document. Without a version it is an addition of ours."""
+    """The models of an operation's answer and request, for OpenAPI. Without a version it is an addition of ours."""
 
     answer: type[ProtoModel] | None = None
     body: type[ProtoModel] | None = None
@@ -104,7 +104,7 @@ class OperationRoute:
         return f"{self.operation} {self.version} {self.verb}"
 
     def path(self, *, typed: bool = False) -> str:
-        """The path. One place has one name in all paths, as OpenAPI requires; ``typed`` is with convertors."""
+        """The path. A parameter has the same name in all paths, as OpenAPI requires; ``typed`` adds the convertors."""
         path = self.template.replace("/tasks/{id}/", "/tasks/{taskId}/")
         if typed:
             path = re.sub(r"(?<=/tasks/)\{(\w+)\}", r"{\1:task}", path).replace("{tenant}", "{tenant:tenant}")
@@ -112,7 +112,7 @@ class OperationRoute:
         return path
 
     def fields(self, request: HttpRequest) -> JsonObject:
-        """What the path says."""
+        """The values in the path."""
         fields: JsonObject = {name: value for name, value in request.params.items() if name != "agent"}
         return {"id": fields.pop("taskId"), **fields} if "/tasks/{id}/" in self.template else fields
 
@@ -123,7 +123,7 @@ V1: Final = (
     OperationRoute("POST", "/message:send", Operation.SEND, "1.0"),
     OperationRoute("POST", "/message:stream", Operation.STREAM, "1.0"),
     OperationRoute("POST", "/tasks/{id}:cancel", Operation.CANCEL, "1.0"),
-    # The specification says POST, its proto says GET: both.
+    # The specification says POST, its proto says GET: both are routes.
     OperationRoute("POST", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
     OperationRoute("GET", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
     OperationRoute("GET", "/tasks/{id}", Operation.GET, "1.0"),

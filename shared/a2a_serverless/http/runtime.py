@@ -3,8 +3,8 @@
 Lambda's own Python runtime cannot stream, so the api function starts this loop instead: ``AWS_LAMBDA_EXEC_WRAPPER``
 names ``functions/api/stream``, which starts the ordinary runtime under ``sam local``. A streamed answer is a chunked
 POST: a JSON prelude with status and headers, eight NUL bytes, then the body as it comes. API Gateway accepts that form
-only on a route with a streaming integration, and there no other, so the route decides. A test compares ``STREAMED``
-with the template.
+only on a route with a streaming integration, and accepts no other form there, so the route decides. A test compares
+``STREAMED`` with the template.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STREAM_HEADERS: Final = {
     "Transfer-Encoding": "chunked",
     "Trailer": f"{ERROR_TYPE}, {ERROR_BODY}",
 }
-# Errors that may break off a stream; a cancellation that a stream raises concerns this stream only.
+# Errors that may break off a stream; a cancellation raised by a stream concerns that stream only.
 BROKEN: Final = (Exception, asyncio.CancelledError)
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class RuntimeApi:
         self._post(invocation, "response", body, {})
 
     def stream(self, invocation: Invocation, chunks: Iterator[bytes]) -> None:
-        """Sends an answer chunk by chunk, each as soon as it is there, then closes the connection.
+        """Sends an answer chunk by chunk, each without a delay, then closes the connection.
 
         If ``chunks`` raises, the answer ends with trailers that name the error's class.
         """
@@ -124,7 +124,7 @@ class RuntimeApi:
         self.close()
 
     def _send(self, chunk: bytes) -> None:
-        if chunk:  # an empty one would end the answer
+        if chunk:  # an empty chunk would end the answer
             self._connection.sock.settimeout(self._stall_s)
             self._connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self._connection.sock.settimeout(None)
@@ -181,7 +181,7 @@ def serve(
     forever: Callable[[], bool] = lambda: True,
     after: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answers one event after another, while ``forever()`` is true. Calls ``after`` when an answer was sent."""
+    """Answers one event after another while ``forever()`` is true. Calls ``after`` after each answer."""
     with asyncio.Runner() as runner:
         while forever():
             _serve_one(api, handler, runner.get_loop())
@@ -240,7 +240,7 @@ def _trailers(kind: str) -> bytes:
 
 
 def _chunks(answer: Exchange, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """The prelude, and the body as it comes. Its length is left to the chunks."""
+    """The prelude, and the body as it comes, without a content length: the body is chunked."""
     headers = {name.decode(): value.decode() for name, value in (*answer.headers, SECURE) if name != b"content-length"}
     yield json.dumps({"statusCode": answer.status, "headers": headers}).encode() + SEPARATOR
     if not answer.streams:

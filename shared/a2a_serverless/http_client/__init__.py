@@ -1,1 +1,1 @@
-"""The one HTTP client, for everything but webhooks: a deadline over the whole exchange, no redirects."""
+"""The one HTTP client, for all requests but webhooks: a deadline over the whole exchange, no redirects."""

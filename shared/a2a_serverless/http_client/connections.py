@@ -44,8 +44,8 @@ class BoundedHandler(HTTPHandler, HTTPSHandler):
 class _Connection(HTTPConnection):
     """Connects by ``_connected``.
 
-    ``http.client`` has no public name for that. An own ``connect`` would have to repeat the tunnel through a proxy,
-    whose names are private, too. ``tests/http_client`` fails if a version of Python has other names.
+    ``http.client`` has no public name for that. A ``connect`` of our own would have to repeat the tunnel through a
+    proxy, whose names are private, too. ``tests/http_client`` fails if a version of Python has other names.
     """
 
     def __init__(self, host: str, *, left: Left, resolver: ResolveHost, **keywords: Any) -> None:  # noqa: ANN401
@@ -73,13 +73,13 @@ class _Response(HTTPResponse):
 
 
 class _BoundedSocket:
-    """What ``HTTPResponse`` wants of a socket: a file to read from."""
+    """The part of a socket that ``HTTPResponse`` uses: a file to read from."""
 
     def __init__(self, sock: socket.socket, left: Left) -> None:
         self._sock, self._left = sock, left
 
     def makefile(self, mode: str) -> BufferedReader:
-        """The file of the socket, which sets the remaining time before each read."""
+        """The file of the socket; before each read it limits the socket to the remaining time."""
         del mode
         return BufferedReader(_SocketReader(self._sock, self._left))
 

@@ -81,7 +81,7 @@ class _Lookup:
 
 
 def look_up(host: str, port: int, resolver: ResolveHost, seconds: float) -> list[str]:
-    """Shares one lookup of a name between all who ask for it; fails at once when that lookup hangs."""
+    """Shares one lookup of a name between all callers that wait for it; fails at once when that lookup hangs."""
     key = (id(resolver), host, port)
     with _LOCK:
         lookup = _LOOKUPS.get(key)
