@@ -1,8 +1,8 @@
 """Run agents on AWS Lambda and talk A2A to them.
 
 These names are the public API for agent authors, together with ``a2a_serverless.testing.AgentTestHarness``. All other
-modules are private: they may change in any release. A name is imported on first use, so that a function which needs no
-models does not load them.
+modules are private: they may change in any release. A name is imported on first use, so that a function without models
+does not load them.
 """
 
 from importlib import import_module

@@ -46,7 +46,7 @@ class ImportedWork(NamedTuple):
 
     @property
     def __wrapped__(self) -> Callable[[TaskContext], Awaitable[Answer]]:
-        """The agent's function, which is imported for it."""
+        """The agent's function, imported for this call."""
         return next(agent for agent in import_agents(self.path) if agent.id == self.agent_id).work
 
 
@@ -126,5 +126,5 @@ def _agent(path: str, described: Mapping[str, Any]) -> Agent:
 
 
 def _with_tuples(described: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with tuples instead of lists, as the dataclasses need."""
+    """The description with tuples instead of lists, as the dataclasses need."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}

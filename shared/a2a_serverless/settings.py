@@ -1,8 +1,8 @@
 """Settings from environment variables, as one frozen model that is checked once at the start.
 
-Each function gets only the variables that it needs. Reading a required one that is not set raises an error with its
-name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten variable
-cannot open a real deployment. Annotations are not postponed, as in ``protocol/v1.py``.
+Each function gets only the variables that it needs. Reading a required variable that is not set raises an error with
+its name. Switches for local runs are refused unless ``AWS_ENDPOINT_URL`` is on this machine, so that a forgotten
+variable cannot open a real deployment. Annotations are not postponed, as in ``protocol/v1.py``.
 """
 
 import re
@@ -31,11 +31,11 @@ _CLAIMS: Final = {
 
 
 class SettingsError(ValueError):
-    """Variables are wrong or missing. The text names each, and what is allowed."""
+    """Variables are wrong or missing. The text names each, and the allowed values."""
 
 
 def _read(parse: Callable[[str], object]) -> BeforeValidator:
-    """Parses the text of a variable. A value that is no text is the parsed one."""
+    """Parses the text of a variable. A value that is no text is parsed already."""
     return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
 
 
@@ -190,7 +190,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        """Checks what several variables say together, and the switches that only local runs may have."""
+        """Checks variables that depend on each other, and the switches that only local runs may have."""
         switches = {
             "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
             "ANONYMOUS_ACCESS": self.anonymous_access,

@@ -1,1 +1,1 @@
-"""The parts of the Lambda functions: clients and stores by settings, batches of events, the start of a process."""
+"""The parts that Lambda functions share: clients and stores by settings, batches of events, the start of a process."""

@@ -1,4 +1,4 @@
-"""What the api works with."""
+"""The dependencies of the api function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics = NULL_METRICS) -> Api:
-    """What the application works with: the real adapters."""
+    """The dependencies of the application, with the real adapters."""
     settings = read(environment)
     table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
     public = Publications(resources.public_table(settings, aws))
@@ -127,7 +127,7 @@ def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> Rat
 def _inline_runner(
     settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer, agents: Mapping[str, Agent]
 ) -> Callable[[str], InlineRunner | None]:
-    """What runs an inline agent, by its id; the engine is imported and made at the first request to one."""
+    """Returns the runner of an agent, by its id; makes the engine at the first request to an inline agent."""
 
     @cache
     def runner() -> InlineRunner:
@@ -152,7 +152,7 @@ def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, .
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:
-    """Admits everybody with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
+    """Admits every caller with anonymous access (local runs); else API keys, service tokens and the issuer's tokens."""
     from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
 
     if settings.anonymous_access:

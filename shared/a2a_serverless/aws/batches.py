@@ -1,8 +1,8 @@
 """Handles batches of SQS messages (worker, notifier), with Powertools' Batch, and of the table's stream (relay).
 
-An invalid message is logged and discarded, because a retry would not make it valid; one of a newer release stays in the
-queue. A message that fails is reported alone, so that SQS delivers it again and in the end moves it to the dead-letter
-queue; the rest of its batch is done. Logs carry ids, never content.
+An invalid message is logged and discarded, because a retry would not make it valid; a message of a newer release stays
+in the queue. Only the messages that fail are reported, so that SQS delivers them again and in the end moves them to the
+dead-letter queue; the rest of the batch is done. Logs carry ids, never content.
 
 Records of the stream that are not task events are skipped. The tasks of a batch are collected first and relayed
 together, so a webhook gets one queue message for a batch, however many events of its task are in it.

@@ -26,7 +26,7 @@ PHYSICAL_ID: Final = "key-ring"
 
 
 class UnknownCommand(ValueError):
-    """The rotator has no such command; the text lists those that it has."""
+    """The rotator has no such command; the text lists its commands."""
 
 
 def make_rotator_handler(

@@ -1,4 +1,4 @@
-"""What every function does when its process starts: garbage collection, logging, metrics, traces."""
+"""The start of every function's process: garbage collection, logging, metrics, traces."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disables the garbage collector for the block, then freezes what was imported and built in it.
+    """Disables the garbage collector for the block, then freezes the modules and objects of the block.
 
-    Those modules and objects live as long as the process, so the collector need not scan them.
+    They live as long as the process, so the collector need not scan them.
     """
     gc.disable()
     try:
@@ -63,7 +63,7 @@ def make_metrics(environment: Mapping[str, str]) -> Metrics:
 
 
 def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Tracer:
-    """The tracer, if ``OPEN_TELEMETRY`` is on. What is wrong with its variables is logged and costs the spans only.
+    """The tracer, if ``OPEN_TELEMETRY`` is on. Wrong values of its variables are logged and cost the spans only.
 
     The headers for the collector are in ``OTEL_EXPORTER_OTLP_HEADERS``, or in the secret that ``OTEL_HEADERS_SECRET``
     names, in the same format. They are sent by https or to this machine only.
@@ -115,7 +115,7 @@ def start_handler(
     told: tuple[type[Exception], ...] = (),
     tracer: Tracer = NULL_TRACER,
 ) -> Handler:
-    """The handler of a function. Only ``told`` errors are raised with their text; of others only the class is shown."""
+    """The handler of a function. It raises ``told`` errors with their text; of others it shows only the class."""
     from a2a_serverless.adapters.invocations import hide_texts
 
     return start_logged(hide_texts(handler, told), environment, metrics, function, tracer)

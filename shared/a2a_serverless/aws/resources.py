@@ -1,6 +1,6 @@
-"""Builds what several functions share: AWS clients, tables, the task log, values, contents, agents, the URL policy.
+"""Builds the objects that functions share: AWS clients, tables, log, values, contents, agents, URL policy.
 
-The other stores are built in the module of the function that uses them.
+The module of a function builds the other stores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running agents inside a request, calling other agents, and what comes back from them."""
+"""Running agents inside a request, calling other agents, and the callbacks of called agents."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class InlineRunner(Protocol):
     """Runs inline agents inside the request."""
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
-        """The message that the agent answers with if it does so without a task; None otherwise."""
+        """The agent's message if the agent answers without a task; None otherwise."""
 
     def run(self, key: TaskKey, time_ms: int) -> None:
-        """Runs the task for at most ``time_ms`` and hands over what is left of it."""
+        """Runs the task for at most ``time_ms`` and hands over the rest of its work."""
 
     def start(self, key: TaskKey, time_ms: int) -> None:
         """As ``run``, but returns without waiting for the end."""
 
 
 class AgentUnavailable(AgentCallFailed):
-    """The agent gave no answer that counts: none at all, or that it cannot answer now. A later try may succeed.
+    """The agent gave no answer, or answered that it cannot answer now. A later try may succeed.
 
     The request may have taken effect. ``retry_after_s`` is the time that the agent asks for, 0 if it names none.
     ``is_slow`` says that the try itself took long.
@@ -60,7 +60,7 @@ class RemoteAgents(Protocol):
         """The agent's card, with the interfaces that we support."""
 
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """The ids and the tags of the skills of every agent of the registry that can be read, by the agent's name."""
+        """The ids and the tags of the skills of each agent in the registry, by the agent's name, as far as readable."""
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
@@ -93,7 +93,7 @@ class CallbackRequest:
 class ExpectedCallback:
     """The callback that a call expects: from the agent at ``address`` to ``url``, with ``token``.
 
-    It is about ``task``, if that is known.
+    ``task`` is the id of the agent's task, if that is known.
     """
 
     address: str
@@ -103,11 +103,11 @@ class ExpectedCallback:
 
 
 class InvalidCallback(Exception):
-    """A callback that is not proven to come from the called agent. The text is for the log."""
+    """A callback without proof that it comes from the called agent. The text is for the log."""
 
 
 class CallbackVerifier(Protocol):
-    """Checks that a callback comes from the agent that was called."""
+    """Checks that a callback comes from the called agent."""
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         """The challenge to answer with; None for a notification. Raises InvalidCallback, Overloaded (no keys now)."""

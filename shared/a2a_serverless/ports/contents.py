@@ -39,7 +39,7 @@ class BlobStore(Protocol):
 
 
 class ContentStore(Protocol):
-    """Content outside the log (``domain.contents``). Owners can only access their own."""
+    """Content outside the log (``domain.contents``). Owners can access only their own content."""
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:
         """Stores content that a task produced. Idempotent."""
@@ -58,7 +58,7 @@ class ContentStore(Protocol):
 
 
 UrlFetcher: TypeAlias = "Callable[[str], Outcome]"
-"""Fetches a file from a URL that a client gave, by one GET from checked addresses, without redirects. Never raises.
+"""Fetches a file from a client's URL, by one GET from checked addresses, without redirects. Never raises.
 
 The file has at most ``domain.contents.LARGEST`` bytes.
 """

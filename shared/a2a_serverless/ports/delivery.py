@@ -15,11 +15,11 @@ class Resolver(Protocol):
     """Resolves host names when a webhook is registered."""
 
     def check(self, target: WebhookTarget) -> None:
-        """Raises UrlNotAllowed for an address that is not allowed, NameUnresolved when there is none now."""
+        """Raises UrlNotAllowed for a forbidden address, NameUnresolved if the name has no address now."""
 
 
 class Sender(Protocol):
-    """Sends requests to URLs that clients gave; nothing else does."""
+    """Sends requests to clients' URLs; no other code does."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         """One POST. Network and receiver errors do not raise; they are in the outcome."""

@@ -60,7 +60,7 @@ class KeyRingStore(Protocol):
     """Stores the key ring in one secret value."""
 
     def load(self) -> KeyRing | None:
-        """The key ring, or None when none was stored yet."""
+        """The key ring; None before the first one is stored."""
 
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        """Stores ``ring`` if the stored one equals ``before`` (or ``ring`` already); False otherwise."""
+        """Stores ``ring`` if the stored ring equals ``before`` (or ``ring`` already); False otherwise."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """The time, for everything that stores or compares it."""
+    """The time, for all code that stores or compares times."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
@@ -34,7 +34,7 @@ class Queues(Protocol):
         """Sends a queue message that arrives after ``delay_s`` seconds (0 to 900)."""
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
-        """Sends queue messages without a delay, ten with each call. Raises when some were not sent, perhaps not all."""
+        """Sends queue messages without a delay, ten with each call. Raises if some, perhaps not all, were not sent."""
 
 
 class Metrics(Protocol):

@@ -1,4 +1,4 @@
-"""Spans of traces: what was done, and how long it took."""
+"""Spans of traces: acts, and how long each took."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTEL_SHARE: Final = "OTEL_TRACES_SAMPLER_ARG"
 
 
 class Tracer(Protocol):
-    """Records spans, if ``is_on``; callers ask that first. No method raises."""
+    """Records spans, if ``is_on``; callers check that first. No method raises."""
 
     is_on: ClassVar[bool]
 
@@ -29,13 +29,13 @@ class Tracer(Protocol):
         """The trace (a ``traceparent``) with the decision whether its spans are recorded."""
 
     def record(self, span: TraceSpan) -> None:
-        """Keeps a span that has ended until the next ``flush``, if its trace is sampled."""
+        """Stores an ended span until the next ``flush``, if its trace is sampled."""
 
     def enter(self, trace: str) -> AbstractContextManager[None]:
-        """While it is entered, spans that libraries make are children of ``trace``."""
+        """While the context is entered, spans of libraries are children of ``trace``."""
 
     def flush(self) -> None:
-        """Exports what was recorded, in bounded time. What cannot be exported is lost."""
+        """Exports the recorded spans, in bounded time. Spans that cannot be exported are lost."""
 
 
 class NullTracer:
@@ -44,7 +44,7 @@ class NullTracer:
     is_on: ClassVar[bool] = False
 
     def sample(self, trace: str) -> str:
-        """Returns the trace as it is."""
+        """Returns the trace unchanged."""
         return trace
 
     def record(self, span: TraceSpan) -> None:

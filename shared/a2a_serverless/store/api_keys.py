@@ -1,4 +1,4 @@
-"""API keys. A found key is cached for a while, so a revoked one works that much longer."""
+"""API keys. A key that exists is cached for a while, so a revoked key works that much longer."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class ApiKeyStore:
 class CachedApiKeyStore:
     """Finds keys without reading the table each time.
 
-    A found key is cached for ``KEPT_MS``, and so works that much longer after it is revoked. A missing key is cached
-    for ``ABSENT_MS``. An invented key costs an eventually consistent read. When that finds nothing the key may be new,
-    so it is read again consistently, at most ``FRESH`` times a second.
+    A key that exists is cached for ``KEPT_MS``, and so works that much longer after it is revoked. A missing key is
+    cached for ``ABSENT_MS``. An invented key costs an eventually consistent read. If that read returns nothing, the key
+    may be new: a consistent read follows, at most ``FRESH`` times a second.
     """
 
     def __init__(self, keys: ApiKeyStore, now: Callable[[], int]) -> None:
@@ -71,7 +71,7 @@ class CachedApiKeyStore:
         self._fresh = (0, 0)
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
-        """The key; None when there is none."""
+        """The key; None if it is absent or revoked."""
         seen, now = self._seen.get(digest), self._now()
         if seen and now - seen[0] < KEPT_MS:
             return seen[1]

@@ -1,6 +1,6 @@
 """The table in DynamoDB.
 
-After throttling or a conflict with another transaction, which say nothing about the item, a call is retried.
+A call is retried after throttling and after a conflict with another transaction: neither tells the state of the item.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ _RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 def _request(action: Action, now_s: int) -> Request:
-    """An action as DynamoDB takes it, without the table's name."""
+    """An action in DynamoDB's form, without the table's name."""
     match action:
         case Put(item):
             return {"Put": {"Item": item}}
@@ -309,7 +309,7 @@ def _conditions(words: _Placeholders, expected: Mapping[str, Any]) -> list[str]:
 
 
 def _refusal(error: ClientError, actions: int) -> WriteConflict | None:
-    """The conflict that an error means; None when it means something else."""
+    """The conflict that an error reports; None for any other error."""
     if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
         return WriteConflict((error.response.get("Item"),))  # type: ignore[arg-type]
     reasons = _reasons(error)

@@ -1,9 +1,10 @@
 """Keeps runs from writing after they have lost their task, and after it was erased.
 
-A run that slept writes last what it had begun. While its lease lasts by its own clock, nobody else has the task, and
-the erasure waits until the lease and every write that began in it are over (``services.erasure``). So a write is fenced
-by the clock then, and is one conditional put. After the lease, the head is checked in the same transaction, which costs
-four times as much. An erasure removes the head, so nothing is written after it.
+A sleeping run may still write what it had begun before it slept. While its lease lasts by its own clock, no other run
+has the task, and the erasure waits until the lease and every write that began in it are over
+(``a2a_serverless_tools/operators/erasure.py``). So before the end of the lease the clock fences a write, which is one
+conditional put. After the lease the same transaction checks the head, which costs four times as much. An erasure
+removes the head, so no run writes after it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Fence:
-    """The fence of the run that wrote ``head`` last or, without ``of_run``, that the task still exists."""
+    """The fence of the run that wrote ``head`` last. Without ``of_run`` it only checks that the task still exists."""
 
     def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
         self._table, self._head = table, head
@@ -39,7 +40,7 @@ class Fence:
         return [] if self._head.is_leased(self._table.now()) else [self.check]
 
     def is_lost(self) -> bool:
-        """Whether the run has ended the task, or has lost it, as the head says: then nothing may be stored."""
+        """Whether the head says that the run has ended or lost the task: then it may store nothing."""
         if self._has_ended:
             return True
         if self._head.is_leased(self._table.now()):

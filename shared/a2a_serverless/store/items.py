@@ -1,9 +1,9 @@
 """Converts heads, cursors, configurations, attempts and other records to table items: one attribute per field.
 
 Stored items outlive the release that wrote them. A field with its default value is not stored, so an item from before
-the field existed reads the same, and compares the same in conditions, as a newer one. A change that needs more than
+Stored items outlive the release that wrote them. A field with its default value is not stored. So an item that is older
+than a field reads the same, and compares the same in conditions, as a newer item. A change that needs more than
 that raises ``VERSION``, which every item carries (``v``), and adds an upgrade to ``readable``. An item of a newer
-version is refused.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ PUT_OFF_LIMIT_MS: Final = 3_600_000
 
 
 class WriteConflict(NamedTuple):
-    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the conflicting item.
+    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item that is stored.
 
-    It is None where there was none, and where the table (an emulator's) did not return it.
+    It is None if no item is stored, or if the table (an emulator's) did not return it.
     """
 
     found: tuple[Item | None, ...]
@@ -68,7 +68,7 @@ class UnknownVersion(RuntimeError):
 
 
 def readable(item: Mapping[str, Any], newest: int = VERSION) -> Mapping[str, Any]:
-    """The item; raises UnknownVersion when it is newer than ``newest``: only a newer release can read it."""
+    """The item; raises UnknownVersion if it is newer than ``newest``: only a newer release can read it."""
     version = int(item["v"]["N"])
     if version > newest:
         raise UnknownVersion(f"{item['sk']['S']} is stored in form {version}; this release reads form {newest}")
@@ -76,7 +76,7 @@ def readable(item: Mapping[str, Any], newest: int = VERSION) -> Mapping[str, Any
 
 
 def head_item(head: Head) -> Item:
-    """The attributes of a head, with those of the indexes that it is in."""
+    """The attributes of a head, and of its entries in indexes."""
     key = head.key
     own = path(key.tenant, key.owner)
     return record_item(head) | {
@@ -88,7 +88,7 @@ def head_item(head: Head) -> Item:
 
 
 def head_of(item: Mapping[str, Any]) -> Head:
-    """The head that ``head_item`` wrote."""
+    """The head in an item of ``head_item``."""
     values = _values(Head, item)
     return Head(key=keys.task_key(item["pk"]["S"]), **values | {"state": TaskState(values["state"])})
 
@@ -100,7 +100,7 @@ def entry_of(item: Mapping[str, Any]) -> TaskEntry:
 
 
 def step_time_of(item: Mapping[str, Any]) -> StepTime:
-    """When a step ran."""
+    """The time at which a step ran."""
     from a2a_serverless.domain.timeline import StepTime
 
     began, ended = (int(item[name]["N"]) if name in item else 0 for name in ("began", "ended"))
@@ -141,13 +141,13 @@ def record_item(record: Head | Record) -> Item:
 
 
 def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
-    """The record that ``record_item`` wrote."""
+    """The record in an item of ``record_item``."""
     return kind(**_values(kind, item))
 
 
 @cache
 def _fields(kind: type) -> dict[str, object]:
-    """The defaults of a record's fields by their names, but ``key``, which is in the item's own key."""
+    """The names and defaults of a record's fields, without ``key``: the item's own key contains it."""
     return {one.name: one.default for one in signature(kind).parameters.values() if one.name != "key"}
 
 

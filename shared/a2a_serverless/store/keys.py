@@ -46,7 +46,7 @@ def task(key: TaskKey) -> str:
 
 
 def task_key(pk: str) -> TaskKey:
-    """The task whose partition ``pk`` is; raises ValueError for any other partition."""
+    """The task of the partition ``pk``; raises ValueError for any other partition."""
     if not pk.startswith(_TASK):
         raise ValueError(f"{pk[:80]!r} is not a task's partition")
     return key_of_path(pk.removeprefix(_TASK))

@@ -1,15 +1,15 @@
 """The texts of the log: their JSON, and where they are stored.
 
-They are the JSON of A2A 1.0, with the members that the log adds. A member that a text lacks gets the model's default.
-Stored texts are read without the bounds that hold for requests. Items of a newer release never get here:
+The texts are the JSON of A2A 1.0, with the members that the log adds. A member that a text lacks gets the model's
+default. Stored texts are read without the bounds for requests. Items of a newer release never get here:
 ``items.readable`` refuses them.
 
-A text is stored in its item or, above the inline limit, as a blob that the item points to. The blob is written before
-the item and its name ends with its SHA-256, so a pointer always finds complete content. Snapshots of long logs are
-blobs too; they save readers a replay from the beginning. The log alone holds the same task. The head names a snapshot
-by the number of its last event, its size in bytes and its SHA-256. Long histories and artifacts of a snapshot are blobs
-of their own, so that a reader who does not want them does not read them; so is the content of an event, whose item then
-has an outline of it (``domain/events.py``).
+A text is stored in its item or, above the inline limit, as a blob to which the item points. The blob is written before
+the item, and its name ends with its SHA-256, so a pointer always leads to complete content. Snapshots of long logs are
+blobs too; with a snapshot, readers need no replay from the beginning. The log alone is enough to make the same task.
+The head names a snapshot by the number of its last event, its size in bytes and its SHA-256. A snapshot's long history
+and large artifacts are separate blobs, which a reader can leave out. So is the large content of an event; the event's
+item then has an outline of it (``domain/events.py``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ INLINE_LIMIT: Final = 300 * 1024
 
 
 class PayloadCorrupted(RuntimeError):
-    """A blob is missing, or its content is not what was stored."""
+    """A blob is missing, or its content differs from the stored SHA-256."""
 
 
 class PayloadStore:
@@ -117,9 +117,9 @@ class SnapshotStore:
     ) -> tuple[TaskReplay, int]:
         """The replay from which to continue, and how many bytes of snapshots were read for it.
 
-        It continues the head's snapshot. It begins with the log when the snapshot lies after event ``most``, is missing
-        or corrupt, or has another format. It has no artifacts, or may lack the messages so far, if these are not asked
-        for.
+        It continues the head's snapshot. It begins with the log if the snapshot lies after event ``most``, is missing
+        or corrupt, or has another format. Without ``artifacts`` it has no artifacts; without ``history`` it may lack
+        messages.
         """
         wanted = {"artifacts": artifacts, "history": history}
         found = self._find(head, wanted, admit) if 0 < head.snapshot_position <= most else None
@@ -156,7 +156,7 @@ APART_BYTES: Final = 64 * 1024  # history and artifacts above this are stored as
 
 
 class StoredStatus(ProtoModel):
-    """A status event, without what its item carries apart: number and author."""
+    """A status event without its number and author, which are attributes of its item."""
 
     state: v1.StateName
     at: int
@@ -168,7 +168,7 @@ class StoredStatus(ProtoModel):
 
 
 class StoredChunk(ProtoModel):
-    """An artifact event, likewise."""
+    """An artifact event without its number and author."""
 
     artifact: v1.Artifact
     at: int
@@ -181,7 +181,7 @@ class StoredChunk(ProtoModel):
 
 
 class StoredSnapshot(ProtoModel):
-    """A task as of event ``n``. ``apart`` has size and SHA-256 of what is stored apart, by the member's name."""
+    """A task as of event ``n``. ``apart`` has, by a member's name, size and SHA-256 of the member's own blob."""
 
     v: int
     n: int
@@ -190,13 +190,13 @@ class StoredSnapshot(ProtoModel):
 
 
 class StoredArtifacts(ProtoModel):
-    """The artifacts of a snapshot, stored apart."""
+    """The artifacts of a snapshot, in a blob of their own."""
 
     artifacts: tuple[v1.Artifact, ...]
 
 
 class StoredHistory(ProtoModel):
-    """The history of a snapshot, stored apart."""
+    """The history of a snapshot, in a blob of its own."""
 
     history: tuple[v1.Message, ...]
 
@@ -211,7 +211,7 @@ def dump_event(event: Event) -> str:
 
 
 def load_event(text: str, n: int, by: str) -> Event:
-    """The event that ``dump_event`` wrote."""
+    """The event in a text of ``dump_event``."""
     body = _parsed(text)
     if "state" in body:
         return StatusEvent(n=n, append_id=by, **StoredStatus.model_validate(body).__dict__)
@@ -219,12 +219,12 @@ def load_event(text: str, n: int, by: str) -> Event:
 
 
 def dump_snapshot(task: v1.Task, apart: Mapping[str, str]) -> str:
-    """A task as of its ``n`` as JSON; ``apart`` says where the rest of it is."""
+    """A task as of its ``n`` as JSON; ``apart`` has the places of the members in blobs of their own."""
     return _model_text(StoredSnapshot(v=SNAPSHOT_VERSION, n=task.n, task=task, apart={**apart}))
 
 
 def load_snapshot(text: str) -> StoredSnapshot:
-    """The snapshot that ``dump_snapshot`` wrote; raises ValueError for a form of another version."""
+    """The snapshot in a text of ``dump_snapshot``; raises ValueError for a form of another version."""
     body = _parsed(text)
     if body["v"] != SNAPSHOT_VERSION:
         raise ValueError("a snapshot of another version")
@@ -241,7 +241,7 @@ def dump_step(result: StepResult) -> str:
 
 
 def load_step(text: str) -> StepResult:
-    """The result that ``dump_step`` wrote."""
+    """The result in a text of ``dump_step``."""
     body = json.loads(text)
     return StepResult(body["a"], body["v"], body.get("t", 0), body.get("s", 0), body.get("u", {}))
 

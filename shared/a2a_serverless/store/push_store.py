@@ -102,7 +102,7 @@ class PushStore:
         return self._table.write(Count(place, "used", limit, (day + 2) * DAY_S)) is None
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
-        """The challenges that webhooks of the task's owner have sent to a host."""
+        """The state of the challenges that webhooks of the task's owner have sent to a host."""
         item = self._table.get(keys.owner(key), keys.asked(host))
         return items.record_of(ChallengeState, item) if item else ChallengeState()
 

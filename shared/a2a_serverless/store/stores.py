@@ -1,4 +1,4 @@
-"""What is stored beside the logs: public documents, lists of tasks, owners' counters, open circuit breakers.
+"""The stores beside the logs: public documents, lists of tasks, owners' counters, open circuit breakers.
 
 Public documents (the key set, the cards, the base URL) never expire.
 """
@@ -65,13 +65,13 @@ class TaskIndex:
 
 
 class OwnerStore:
-    """What each owner has used of its quota. It may be lost without harm."""
+    """How much of its quota each owner has used. It may be lost without harm."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def count(self, principal: Principal, kind: str, window: int, window_ms: int, amount: int, limit: int) -> bool:
-        """Adds to what the owner has used in a window (its number since the epoch), unless that would exceed ``limit``.
+        """Adds to the owner's count in a window (its number since the epoch), unless that would exceed ``limit``.
 
         ``kind`` begins the sort key (``keys.SENDS``). The count expires after the next window.
         """
@@ -81,7 +81,7 @@ class OwnerStore:
         return self._table.write(Count(place, "used", limit, (window + 2) * window_ms // 1000, by=amount)) is None
 
     def lease_stream(self, principal: Principal, name: str, until: int) -> None:
-        """Counts a stream of the owner's as open until ``until`` (ms). A further call replaces that time."""
+        """Counts a stream of the owner as open until ``until`` (ms). A further call replaces that time."""
         for pk in (keys.owner(principal), keys.OPEN):
             self._table.write(Put(items.make_item(pk, keys.stream(name), -(-until // 1000), {})))
 

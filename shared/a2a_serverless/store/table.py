@@ -1,7 +1,7 @@
 """The table under the stores: reads of one partition or of an index, and conditional writes of all actions or none.
 
 A condition that does not hold is a return value, not an exception. An expired item counts as absent everywhere, because
-DynamoDB deletes it only days later. DynamoDB's table (``store.dynamodb``) and the in-memory one (``adapters.memory``)
+DynamoDB deletes it only days later. DynamoDB's table (``store.dynamodb``) and the in-memory table (``testing.memory``)
 implement ``Table``; the contract tests run against both.
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Put(NamedTuple):
-    """Writes the item, over any other."""
+    """Writes the item, and replaces an existing item."""
 
     item: Item
 
 
 class PutNew(NamedTuple):
-    """Writes the item if there is none, or one whose attribute ``unlike`` has another value."""
+    """Writes the item if there is no item, or if the attribute ``unlike`` of the existing item has another value."""
 
     item: Item
     unlike: str | None = None
@@ -42,7 +42,7 @@ class Update(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Adds ``by`` to a number, absent is 0, if the result is at most ``limit``; the item expires then (s).
+    """Adds ``by`` to a number (0 if absent) if the result is at most ``limit``; the item expires at ``expires`` (s).
 
     ``by`` must be at most ``limit``.
     """
@@ -72,7 +72,7 @@ Action: TypeAlias = Put | PutNew | Update | Count | Check | Delete
 
 
 def place_of(action: Action) -> tuple[str, str]:
-    """Partition and sort key of the item that an action is about."""
+    """Partition and sort key of the item of an action."""
     where = action.item if isinstance(action, Put | PutNew) else action.where
     return where["pk"]["S"], where["sk"]["S"]
 

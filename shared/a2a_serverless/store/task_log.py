@@ -48,7 +48,7 @@ class TaskLog:
         self._snapshots = SnapshotStore(payloads)
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
-        """Returns None when all is written, also by an earlier try; else the idempotency record that exists already."""
+        """Returns None if all is written, also by an earlier try; else the idempotency record that exists already."""
         head, record = opening.head, opening.idempotency
         check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
@@ -99,7 +99,7 @@ class TaskLog:
     def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
         """As ``read_task``, with at most the ``history`` latest messages (None is all), and with or without artifacts.
 
-        Big content that is not asked for is not read.
+        Big content is read only if the arguments include it.
         """
         # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
         found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
@@ -183,9 +183,9 @@ class TaskLog:
         return [items.step_time_of(item) for item in islice(found, limit)]
 
     def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
-        """Stores a step's result unless one is stored already, and returns the stored one.
+        """Stores a step's result unless a result is stored already, and returns the stored one.
 
-        None if the run does not have the task any more or, without ``of_run``, if there is no such task.
+        None if the run does not have the task any more. Without ``of_run``: None if there is no such task.
         """
         fence, place = Fence(self._table, head, of_run=of_run), (keys.task(head.key), keys.step(name))
         if fence.is_lost():
@@ -201,7 +201,7 @@ class TaskLog:
         return self._step(found) if found else None
 
     def store_callback(self, head: Head, callback: str, call: str) -> bool:
-        """Stores which call of the run's task a callback address belongs to. Idempotent. False as in ``append``."""
+        """Stores the call of the run's task to which a callback address belongs. Idempotent. False as in ``append``."""
         key = head.key
         said = {"task": {"S": path(*key)}, "call": {"S": call}}
         item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
@@ -277,7 +277,7 @@ class TaskLog:
 
 
 def _has_moved_head(head: Head, item: Item) -> bool:
-    """Whether the event has moved the head, which means that the head that was read is out of date.
+    """Whether the event has moved the head, so that the head in memory is out of date.
 
     A query may see only one half of a transaction. A status event moves the head. An artifact chunk comes after the
     change with which its run took the lease, so a chunk with a newer fence proves a newer head.
@@ -291,7 +291,7 @@ def _has_moved_head(head: Head, item: Item) -> bool:
 
 
 def _size(item: Item, *, whole: bool) -> int:
-    """How much text of an event is read: of its item, and of its blob if it is read whole."""
+    """The size of an event's text: of its item, and of its blob if it is read whole."""
     text = len(item["body" if "body" in item else "outline"]["S"])
     return text + (int(item["size"]["N"]) if whole else 0)
 

@@ -1,8 +1,8 @@
 """The values that agents keep: in the partition of their task, or of their owner for a conversation.
 
 A write is one transaction: the item, on condition that the task's head has the fence of the writing run. A deletion
-writes an item that has expired, so that writers need no right to delete; the table removes it. An item names the
-version that it has replaced, so that a writer whose answer was lost finds out that its write was followed by another.
+writes an expired item, so that writers need no right to delete; the table removes the item. An item names the version
+that it replaced. So a writer whose answer was lost recognises its write even after the next write.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.payloads import PayloadStore
     from a2a_serverless.store.table import Action, Table
 
-MINUTE_S: Final = 60  # more than clocks differ
-_OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # what another may have had
+MINUTE_S: Final = 60  # more than the difference of two clocks
+_OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # optional attributes
 
 
 class ValueStore:
@@ -45,16 +45,16 @@ class ValueStore:
     def list_values(self, scope: ValueScope, prefix: str, after: str, limit: int) -> list[StoredText]:
         """At most ``limit`` values whose keys begin with ``prefix``, in a fixed order, after the key ``after``."""
         pk, first = _place(scope, encode_key(prefix) if prefix else "")
-        later = f"{_place(scope, encode_key(after))[1]}!" if after else first  # "!" sorts before all that a key has
+        later = f"{_place(scope, encode_key(after))[1]}!" if after else first  # "!" sorts before any character
         found = self._table.query_range(pk, max(first, later), f"{first}\x7f", limit=limit)
         return [self._text_of(item) for item in found]
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
         """Stores a value and returns its version; ``expected`` is the version that it replaces, "" for no value.
 
-        With None it replaces any. If the expected version is not stored, nothing is written, and the version that is
-        stored is returned ("" for none). Returns None when the run does not have the task any more. Idempotent by the
-        version: a write that was done before, and that nobody or one other has replaced since, is a success.
+        With None it replaces any version. If the expected version is not stored, this writes nothing and returns the
+        stored version ("" for no value). Returns None when the run does not have the task any more. Idempotent by the
+        version: a repeated write succeeds if its version is stored, or was replaced by one other write since.
         """
         if Fence(self._table, head).is_lost():
             return None
@@ -62,7 +62,7 @@ class ValueStore:
         return self._write(head, _item(head, scope, value.key, value.version) | body, expected)
 
     def delete_value(self, head: Head, scope: ValueScope, key: str, version: str, expected: str | None) -> str | None:
-        """Deletes a value, likewise; returns the ``version`` of the deletion."""
+        """Deletes a value, as ``put_value`` stores it; returns the ``version`` of the deletion."""
         gone = _item(head._replace(expires=head.created_at // 1000 - MINUTE_S), scope, key, version)
         stored = self._write(head, gone, expected)
         return version if stored == "" else stored
@@ -75,7 +75,7 @@ class ValueStore:
             return version
         found = refusal.found[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
         if {"S": version} in (found.get("version"), found.get("replaced")):
-            return version  # an earlier try, whose answer was lost; another may have replaced it since
+            return version  # an earlier try, whose answer was lost; another write may have replaced it since
         stored = found["version"]["S"] if found and items.is_live(found, self._table.now()) else ""
         return str(stored) if expected is not None and stored != expected else None
 
