@@ -29,7 +29,7 @@ SCOPE_FORM: Final = r"a2a(:[A-Za-z0-9_-]+){0,2}"
 SERVICE_TOKEN_PREFIX: Final = "a2a_pass_"  # noqa: S105 - a prefix, no secret
 SERVICE_TOKEN_LIFE_MS: Final = 3_600_000
 SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # for clocks that differ
-CLAIMS_LIMIT: Final = 4096  # bytes; the limit of KMS
+CLAIMS_LIMIT: Final = 4096  # bytes; the longest text that KMS encrypts
 SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
 _VERSION: Final = 1
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -40,7 +40,7 @@ class InvalidToken(Exception):
 
 
 class Caller(NamedTuple):
-    """An authenticated caller and its scopes. ``prefix`` is what its issuer writes before our scopes.
+    """An authenticated caller and its scopes. ``prefix`` is the text that its issuer writes before our scopes.
 
     ``key`` is the digest of the API key of the caller, or of the first caller in a chain of agents; may be empty.
     With ``is_agent`` an agent of this deployment calls in the principal's name.
@@ -57,7 +57,7 @@ class Caller(NamedTuple):
         return is_allowed(self.scopes, agent, access)
 
     def check(self, agent: str, access: Access) -> None:
-        """Returns if the caller has that access to the agent; raises InsufficientScope with the missing scope."""
+        """Checks that the caller has that access to the agent; raises InsufficientScope with the missing scope."""
         if not self.allows(agent, access):
             raise InsufficientScope(self.prefix + scope_of(agent, access))
 
@@ -65,8 +65,8 @@ class Caller(NamedTuple):
 class TrustedIssuer(NamedTuple):
     """An issuer of OpenID Connect tokens, and the names of the claims that we use.
 
-    ``owner_claim`` and ``tenant_claim`` name the caller's owner and tenant; without a tenant claim all share one.
-    ``scope_claims`` hold the scopes, after ``scope_prefix``; if it is empty, every token has full access.
+    ``owner_claim`` and ``tenant_claim`` name the caller's owner and tenant; without a tenant claim all share one
+    tenant. ``scope_claims`` hold the scopes, after ``scope_prefix``; if it is empty, every token has full access.
     ``jwks_url`` is the URL of the issuer's keys; empty means that its discovery document gives it.
     """
 
@@ -131,7 +131,7 @@ def is_allowed(scopes: Iterable[str], agent: str, access: Access) -> bool:
 
 
 def own_scopes(scopes: Iterable[str]) -> frozenset[str]:
-    """Our scopes among these; only ``a2a`` if it is one of them. An issuer's tokens may have many other scopes."""
+    """Our scopes among these; only ``a2a`` if it is among them. An issuer's tokens may have many other scopes."""
     known = frozenset(scope for scope in scopes if scope == FULL_SCOPE or scope.startswith(f"{FULL_SCOPE}:"))
     return frozenset({FULL_SCOPE}) if FULL_SCOPE in known else known
 
@@ -147,7 +147,7 @@ def digest_of(key: str) -> str:
 
 
 def sealed_claims(token: str) -> bytes:
-    """Decodes the sealed claims from a service token; raises InvalidToken for text that cannot be one."""
+    """Decodes the sealed claims from a service token; raises InvalidToken for any other text."""
     text = token.removeprefix(SERVICE_TOKEN_PREFIX)
     if text == token or len(text) > 2 * SEALED_BYTES.stop or not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
         raise InvalidToken
@@ -158,7 +158,7 @@ def sealed_claims(token: str) -> bytes:
 
 
 class _Claims(BaseModel):
-    """What a service token holds. ``parent`` is the digest of the API key, ``ends`` is in ms."""
+    """The claims in a service token. ``parent`` is the digest of the API key, ``ends`` is in ms."""
 
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
     v: int

@@ -1,8 +1,8 @@
-"""Limits how many challenges an owner's webhooks may send to a host that has answered none. Arithmetic only.
+"""Limits the challenges of an owner's webhooks to a host that has never answered. Arithmetic only.
 
-Owners of webhooks decide where our challenges go, so a host that does not want them must get few. Without an answer,
-an owner can register ``WEBHOOKS`` webhooks for a host; ``CHALLENGE_BURST`` challenges are sent without a wait, and then
-one at a time with growing waits (``WAITS_S``). After one answer there are no limits.
+Owners of webhooks decide where our challenges go, so a host that does not want them must get few. Before a host has
+answered, an owner can register ``WEBHOOKS`` webhooks for it. ``CHALLENGE_BURST`` challenges are sent without a wait,
+the others one at a time after growing waits (``WAITS_S``). The first answer of the host ends the limits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ANSWERED_S: Final = 30 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class ChallengeState:
-    """How many webhooks an owner has registered for a host, and how many challenges were sent, without an answer yet.
+    """The webhooks that an owner has registered for a host, and the challenges sent to it, before its first answer.
 
-    ``next_at`` (ms) is when the next challenge may be sent. After an answer nothing is counted any more.
+    ``next_at`` (ms) is the time of the next challenge. After an answer nothing is counted any more.
     """
 
     webhooks: int = 0
@@ -40,7 +40,7 @@ def add_webhook(asked: ChallengeState) -> ChallengeState | None:
 
 
 def add_challenge(asked: ChallengeState, now: int) -> ChallengeState | None:
-    """The state with one more challenge; None when it is too early for one."""
+    """The state with one more challenge; None when it is too early for another challenge."""
     if now < asked.next_at:
         return None
     sent = asked.sent + 1
@@ -49,5 +49,5 @@ def add_challenge(asked: ChallengeState, now: int) -> ChallengeState | None:
 
 
 def next_check_at(asked: ChallengeState, now: int) -> int:
-    """When (ms) to check again: at ``next_at`` or sooner, because another webhook's challenge may be answered."""
+    """The time (ms) of the next check: ``next_at`` or sooner, because another webhook's challenge may be answered."""
     return min(asked.next_at, now + RECHECK_MS)

@@ -38,13 +38,13 @@ class OpenBreaker:
 
     @property
     def opened_at(self) -> int:
-        """When (ms) the breaker opened."""
+        """The time (ms) at which the breaker opened."""
         return self.until - _open_ms(self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """A host's failures in a row, its open breaker if any, and until when (ms) a half-open try is under way."""
+    """A host's failures in a row, its open breaker if any, and the end (ms) of a half-open try."""
 
     failures: int = 0
     open_breaker: OpenBreaker | None = None
@@ -57,7 +57,7 @@ def host_of(url: str) -> str:
 
 
 def blocked_until(health: BreakerState, now: int) -> int:
-    """When (ms) the next try is allowed; 0 means now."""
+    """The time (ms) from which the next try is allowed; 0 means now."""
     if health.open_breaker is None:
         return 0
     until = max(health.open_breaker.until, health.probed_until)
@@ -93,7 +93,7 @@ def _open_ms(count: int) -> int:
 
 
 def merge_open_breaker(health: BreakerState, shared: OpenBreaker | None) -> BreakerState:
-    """The state, merged with what another instance has stored."""
+    """The state, merged with the stored state of another instance."""
     known = health.open_breaker
     if shared is None:
         return health

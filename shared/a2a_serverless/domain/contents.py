@@ -50,11 +50,11 @@ class UploadSlot(NamedTuple):
 
 
 def is_expiring(part: Part) -> bool:
-    """Whether the part is a link that says when it ends: a presigned URL of S3, CloudFront, Google or Azure."""
+    """Whether the part is a link with an end of its validity: a presigned URL of S3, CloudFront, Google or Azure."""
     return part.url is not None and bool(_EXPIRY.search(part.url))
 
 
 def file_of(part: Part) -> StoredFile | None:
-    """The content that a part refers to; None if it refers to none of ours."""
+    """The content that a part refers to; None if the part refers to no content of ours."""
     found = None if part.url is None else _ADDRESS.fullmatch(part.url)
     return StoredFile(found[1], found[2], int(found[3])) if found else None

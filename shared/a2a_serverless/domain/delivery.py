@@ -1,10 +1,10 @@
 """Rules of webhook delivery: retries, giving up, and the next notification. Times and chance are arguments.
 
-The rules (docs/webhooks.md): a configuration's first notification is a snapshot of the task as of its
-registration; then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at
-each status change and finished artifact. An undelivered ``working`` without a message may be skipped when there is a
-later status. A cursor that is ``BACKLOG`` events or more behind gets a snapshot instead of them, up to the first status
-among them that ends the task or needs its client; that status is always sent by itself.
+The rules (docs/webhooks.md): a configuration's first notification is a snapshot of the task as of its registration;
+then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at each status change
+and finished artifact. An undelivered ``working`` without a message may be skipped when there is a later status. A
+cursor that is ``BACKLOG`` events or more behind gets a snapshot instead of them. The snapshot ends at the first status
+among them that ends the task or needs its client. That status is always sent as its own notification.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
 
 
 class Verdict(Enum):
-    """What an attempt's outcome means for the webhook."""
+    """The meaning of an attempt's outcome for the webhook."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -136,7 +136,8 @@ def release_lease(cursor: Cursor) -> Cursor:
 def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Cursor:
     """The ``first`` cursor of a configuration that replaces another.
 
-    If an attempt for the old one is under way, the new cursor keeps its lease, so nothing is sent until that ends.
+    If an attempt for the old webhook is under way, the new cursor keeps its lease, so nothing is sent until the lease
+    ends.
     """
     if replaced is None or replaced.lease_until <= now:
         return first
@@ -150,7 +151,7 @@ def same_lease(one: Cursor, other: Cursor) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NextNotification:
-    """What to send next: event ``n``, or without ``event`` the snapshot at ``n``. ``skipped`` events are not sent."""
+    """The next notification: event ``n``, or the snapshot at ``n`` without ``event``. ``skipped`` are not sent."""
 
     n: int
     event: Event | None
@@ -166,12 +167,12 @@ def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event]) -> NextNotific
 
 
 def requires_notification(event: Event) -> bool:
-    """Whether the event must be sent by itself: a status that ends the task or needs its client."""
+    """Whether the event needs its own notification: a status that ends the task or needs its client."""
     return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
 def find_next(cursor: Cursor, events: Sequence[Event], *, whole_tasks: bool = False) -> NextNotification | None:
-    """The next notification, from the events after the cursor. None when there are none.
+    """The next notification, from the events after the cursor. None without events.
 
     With ``whole_tasks`` each notification is the whole task, so chunks before the last one are skipped.
 

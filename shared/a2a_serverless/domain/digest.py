@@ -1,7 +1,7 @@
 """Digests of values, to compare messages and the arguments of steps.
 
-Digests are stored (idempotency records, steps) and compared after a deployment. The members of a model that have their
-defaults do not count, so that a member which a later release adds changes no digest.
+Digests are stored (idempotency records, steps) and compared after a deployment. A member of a model does not count
+while it has its default, so that a member which a later release adds changes no digest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Log fields for an exception: its class and where it was raised. Its text is left out: it may quote client data."""
+"""Log fields for an exception: its class and where it was raised, without its text, which may quote client data."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 def _kind(error: BaseException) -> str:
     """The class; for an AWS error also the operation and the error code, which never contain client data."""
-    fields = vars(error)  # and no property of the error, which may raise
+    fields = vars(error)  # without properties, which may raise
     answer = fields.get("response")
     code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
     return f"{type(error).__name__}({fields.get('operation_name', '')}: {code})" if code else type(error).__name__
 
 
 def text_of(error: BaseException) -> str:
-    """The error's text; "" if its own code for that raises."""
+    """The error's text; "" if the error's own code for its text raises."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - whatever that code raises

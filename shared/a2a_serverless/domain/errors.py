@@ -1,7 +1,7 @@
-"""The errors that clients can get, as classes. ``protocol/errors.py`` maps them to codes, and has two of HTTP.
+"""The errors that clients can get, as classes. ``protocol/errors.py`` maps them to codes, and adds two of HTTP.
 
-The text of an ``A2AError`` is shown to the caller: it says what to do, and contains no internal name or secret. Any
-other exception is our own fault; the response is an internal error without details.
+The text of an ``A2AError`` is shown to the caller: it tells the caller's next step, and contains no internal name or
+secret. Any other exception is our own fault; the response is an internal error without details.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FieldViolation(NamedTuple):
 class A2AError(Exception):
     """An error of the protocol (specification 3.3.2).
 
-    Without a text, the message lists the wrong fields, because most clients show nothing but the message.
+    Without a text, the message lists the wrong fields, because most clients show only the message.
     """
 
     default = "The request could not be served."

@@ -68,9 +68,10 @@ class StatusEvent(NamedTuple):
 
 
 class ArtifactEvent(NamedTuple):
-    """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers that it holds, from 1.
+    """A chunk of an artifact. ``emits`` is the closed range of the author's emit numbers in it, from 1.
 
-    ``step`` is the path of the scope that emitted it; ``attempt`` marks the attempt at a step, 0 is outside of steps.
+    ``step`` is the path of the scope that emitted it; ``attempt`` is the id of the attempt at a step, 0 outside of
+    steps.
     """
 
     n: int
@@ -103,7 +104,7 @@ UNREAD: Final = (Part(text=""),)
 
 
 def outline(event: Event) -> Event:
-    """The event with an empty text in place of the parts of its messages or artifact, and without what describes them.
+    """The event with an empty text in place of the parts of its messages or artifact, and without their descriptions.
 
     It moves a task's status, metadata and usage like the event itself.
     """
@@ -144,7 +145,7 @@ def part_bytes(part: Part) -> int:
 
 
 def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEvent | TaskArtifactUpdateEvent:
-    """The event as clients get it (4.2.1, 4.2.2)."""
+    """The event in the form for clients (4.2.1, 4.2.2)."""
     if isinstance(event, StatusEvent):
         status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
         metadata = with_usage(None, event.usage) if event.usage else None
@@ -161,7 +162,7 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
 def join_chunks(chunks: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
     """The parts of an artifact's chunks. A text at the beginning of a chunk continues the text at the end of the last.
 
-    It does so if media type, filename and metadata are the same. Texts of one chunk stay the parts that they are.
+    It does so if media type, filename and metadata are the same. Texts of one chunk stay separate parts.
     """
     runs: list[list[Part]] = []
     for chunk in chunks:
@@ -175,18 +176,18 @@ def join_chunks(chunks: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
 
 
 def is_same_text(one: Part, other: Part) -> bool:
-    """Whether both are texts that differ in nothing but their text."""
+    """Whether both are texts that differ only in their text."""
     about = [(part.kind, part.media_type, part.filename, part.metadata) for part in (one, other)]
     return one.kind == "text" and about[0] == about[1]
 
 
 def join_texts(parts: Sequence[Part]) -> Part:
-    """The first text with the texts of all."""
+    """The first text, with the other texts appended."""
     return parts[0].with_content(text="".join(str(part.value) for part in parts))
 
 
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
-    """The events after number ``after``, up to the first gap: what follows a gap is not complete yet."""
+    """The events after number ``after``, up to the first gap: the log is not complete after a gap."""
     numbered = enumerate(events, after + 1)
     return [event for _, event in takewhile(lambda pair: pair[0] == pair[1].n, numbered)]
 
@@ -243,7 +244,7 @@ class TaskReplay:
         self.n = event.n
 
     def after(self, events: Iterable[Event]) -> Task:
-        """Applies the next ``events`` and returns the task. Nothing follows the end, whatever stands in the log."""
+        """Applies the next ``events`` and returns the task. It ignores events after the end of the task."""
         for event in events:
             if self.state in TERMINAL:
                 break
@@ -281,5 +282,5 @@ class TaskReplay:
 
 
 def replay(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
-    """The task that the events of a log make. Raises ``IllegalTransition`` for an invalid log."""
+    """The task of a log's events. Raises ``IllegalTransition`` for an invalid log."""
     return TaskReplay(task_id, context_id).after(events)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def fits(mode: str, media_type: str) -> bool:
-    """Whether the two match; either may be a range such as ``text/*``, and parameters are ignored.
+    """Whether the two match; each may be a range such as ``text/*``, and parameters are ignored.
 
     Old cards use ``text`` for ``text/*``.
     """

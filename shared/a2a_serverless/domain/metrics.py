@@ -13,7 +13,7 @@ Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 
 
 class MetricSpec(NamedTuple):
-    """A metric. ``dimension`` is the one besides the stack, or "". ``description`` is for operators.
+    """A metric. ``dimension`` is its dimension besides the stack, or "". ``description`` is for operators.
 
     A ``fault`` is counted only when something goes wrong, so every deployment has it as a metric; it costs nothing
     while nothing goes wrong.

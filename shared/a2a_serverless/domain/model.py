@@ -1,8 +1,8 @@
 """JSON values, and the keys of tasks: tenant, owner and id. The objects of A2A are in ``protocol/v1.py``.
 
 A path joins names to one text, for keys of the table, of the bucket and of queues, and for operators. Every name is
-percent-encoded, so no tenant, owner or id can reach another one's path. A name that is too long is replaced by its
-SHA-256, and cannot be read back.
+percent-encoded, so no tenant, owner or id can reach a path of another. A path contains the SHA-256 of a name that is
+too long, so that the name cannot be read back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def path(*names: str) -> str:
 
 
 def key_of_path(text: str) -> TaskKey:
-    """The task of which ``text`` is the path (``path(*key)``); raises ValueError for any other text."""
+    """The task of the path ``text`` (``path(*key)``); raises ValueError for any other text."""
     names = text.split("/")
     if len(names) != len(TaskKey._fields) or any(name.startswith(_HASHED) for name in names):
         raise ValueError(f"{text[:80]!r} is not a task's path")
@@ -65,7 +65,7 @@ def encode_name(name: str) -> str:
 
 
 def decode_name(text: str) -> str:
-    """The name that ``encode_name`` percent-encoded."""
+    """The name of a percent-encoded text of ``encode_name``."""
     return unquote(text, errors="surrogatepass")
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class OutboundError(StrEnum):
-    """Why an exchange ended early. ``refused`` is our own policy; all others may succeed next time.
+    """The reason why an exchange ended early. ``refused`` is our own policy; all others may succeed next time.
 
     ``unreadable``: nothing was sent, because the content to send could not be read.
     """
@@ -25,14 +25,14 @@ class OutboundError(StrEnum):
 
 @dataclass(slots=True)
 class Outcome:
-    """One exchange; at most one request was written. The sender fills it in, so a failed one tells how far it came.
+    """One exchange; at most one request was written. The sender sets each field as the exchange goes on.
 
     ``status`` is set once a complete response head came; for a delivery it decides (``accepted``), and an ``error``
-    beside it is about the body only (cut at the byte limit, late, broken). A fetch needs ``error`` None. ``address``
-    is the one we connected to (``reused``: for an earlier request), ``connected`` says that the connection was made,
-    including TLS, and ``request_sent`` that bytes of the request were sent, so the receiver may have acted on them
-    even without a response. ``retry_after`` and ``content_type`` are header values as received. ``reason`` explains
-    ``error`` and contains no secret.
+    beside it is about the body only (cut at the byte limit, late, broken). A fetch needs ``error`` None. ``address`` is
+    the address of our connection (``reused``: of an earlier request's), ``connected`` says that the connection was
+    made, including TLS, and ``request_sent`` that bytes of the request were sent, so the receiver may have acted on
+    them even without a response. ``retry_after`` and ``content_type`` are header values as received. ``reason``
+    explains ``error`` and contains no secret.
     """
 
     status: int | None = None

@@ -51,17 +51,17 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a webhook is: all events up to number ``position`` are delivered; 0 means none.
+    """The progress of a webhook: all events up to number ``position`` are delivered; 0 means none.
 
-    The first notification is a snapshot as of event ``start``, the last one at registration, so that retries send the
-    same.
+    The first notification is a snapshot as of event ``start``, the last event at registration, so that retries send the
+    same snapshot.
 
     ``attempt`` counts failures in a row since ``failing_since``; ``next_at`` (ms) is the time of the next try, 0 for
     at once. ``lease_no`` counts the leases and ``holder`` names the worker, so that no worker takes another's lease
-    for its own. ``due_at`` is when the sweeper checks the cursor; for an exhausted one, when it was given up.
-    ``unanswered`` is not 0 while the host has to wait until ``next_at``: so many requests to it got no answer.
-    ``redriven_at`` (ms) is when an operator asked for an attempt that was not made yet.
-    ``verification`` is here and not in the configuration, so that a change of it needs no extra write.
+    for its own. ``due_at`` is the time of the sweeper's next check; for an exhausted cursor, the time of giving it up.
+    ``unanswered`` is not 0 while the host has to wait until ``next_at``: that many requests to it got no answer.
+    ``redriven_at`` (ms) is the time at which an operator asked for an attempt that is still to come.
+    ``verification`` is here and not in the configuration, so that its change needs no extra write.
     """
 
     config_id: str

@@ -1,4 +1,4 @@
-"""Queue messages. They carry ids only and may be lost, duplicated, late or out of order: the log says what to do."""
+"""Queue messages. They carry ids only and may be lost, duplicated, late or out of order: the log decides what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas: what each owner may do in a window of time, and how many streams may be open."""
+"""Quotas: the most that each owner may use in a window of time, and the most open streams."""
 
 from __future__ import annotations
 

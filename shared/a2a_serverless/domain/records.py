@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHARDS: Final = 8
 
 Admit: TypeAlias = "Callable[[int], bool]"
-"""Is called with the bytes of each text before it is read. False ends the reading there; it may raise, too."""
+"""Is called with the bytes of each text before the text is read. False ends the reading there; it may raise, too."""
 
 
 class IdempotencyRecord(NamedTuple):
@@ -47,9 +47,9 @@ class StepResult:
     """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
 
     ``attempt`` marks the chunks of the log that belong to it (``ArtifactEvent.attempt``), ``sequence`` orders the
-    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it.
-    The times (ms) are written and not read back with the result, nor is ``error``, the class of the exception that a
-    failed step ended with: ``TaskLog.list_step_times`` lists them.
+    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it. The times (ms) and
+    ``error`` (the class of the exception that ended a failed step) are written and not read back with the result:
+    ``TaskLog.list_step_times`` lists them.
     """
 
     arguments: str

@@ -1,8 +1,8 @@
 """The spans of a task, with their names and attributes.
 
 They have the names of OpenTelemetry's conventions for generative AI (``gen_ai.*``), and of their draft for A2A
-(``a2a.*``); ``a2a_serverless.*`` is what neither has. They hold ids, numbers, and names that the author of an agent
-chose (agents, steps, tools, models), and nothing that clients or models said. Times are in ms since the epoch; traces
+(``a2a.*``); names of our own begin with ``a2a_serverless.``. Spans hold ids, numbers, and names that the author of an
+agent chose (agents, steps, tools, models), and no words of clients or models. Times are in ms since the epoch; traces
 are W3C's ``traceparent``.
 """
 
@@ -28,7 +28,7 @@ INVOKE_AGENT: Final = "invoke_agent"
 EXECUTE_TOOL: Final = "execute_tool"
 CHAT: Final = "chat"
 LONGEST: Final = 128
-# The amounts of ``record_usage`` that the conventions know; what frameworks call them.
+# The amounts of ``record_usage`` that the conventions define, and the frameworks' names for them.
 USAGE: Final = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -40,9 +40,9 @@ USAGE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TraceSpan:
-    """A span that has ended. ``trace`` has its own id, ``parent`` that of its parent; "" is none.
+    """An ended span. ``trace`` has its own id, ``parent`` its parent's; "" means none.
 
-    ``error`` is the kind of error that it ended with.
+    ``error`` is the kind of error that ended it.
     """
 
     name: str
@@ -66,7 +66,7 @@ def request_span(  # noqa: PLR0913 - what a request has
 
 
 def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent | None, outcome: str) -> TraceSpan:
-    """The span of a run of a task's agent; ``head`` is as the run left it."""
+    """The span of a run of a task's agent; ``head`` is the head at the end of the run."""
     name = agent.name if agent else head.agent
     said = task_attributes(head) | {
         OPERATION: INVOKE_AGENT,
@@ -80,7 +80,7 @@ def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent 
 
 
 def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterator[TraceSpan]:
-    """The waits for the client that ended between the run before ``fence`` and its beginning."""
+    """The waits for the client that ended between the previous run and the run ``fence``."""
     from a2a_serverless.domain.timeline import SpanKind, state_spans
 
     for span in reversed(state_spans(events)):
@@ -93,7 +93,7 @@ def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterato
 
 
 def step_span(head: Head, name: str, tool: str, trace: str, parent: str, times: tuple[int, int]) -> TraceSpan:
-    """The span of a step that was run; of a tool call if it names its ``tool``."""
+    """The span of a step, or of a tool call if the step names its ``tool``."""
     said = task_attributes(head) | {"a2a_serverless.step.name": name[:LONGEST]}
     if tool:
         said |= {OPERATION: EXECUTE_TOOL, "gen_ai.tool.name": tool}
@@ -104,7 +104,7 @@ def step_span(head: Head, name: str, tool: str, trace: str, parent: str, times: 
 def model_span(
     head: Head, model: str, amounts: Mapping[str, float], trace: str, parent: str, times: tuple[int, int]
 ) -> TraceSpan:
-    """The span of a model call, for the usage that was recorded of it."""
+    """The span of a model call, from its recorded usage."""
     said = task_attributes(head) | {OPERATION: CHAT, "gen_ai.request.model": model[:LONGEST]}
     said |= {USAGE[name]: amount for name, amount in amounts.items() if name in USAGE}
     return TraceSpan(f"{CHAT} {model}"[:LONGEST], trace, parent, *times, said, "client")
@@ -123,7 +123,7 @@ def call_span(  # noqa: PLR0913 - what a call has
 
 
 def delivery_span(head: Head, attempt: Attempt, trace: str, host: str, *, accepted: bool) -> TraceSpan:
-    """The span of a POST to a webhook. Its URL is not in it, because that may hold a secret."""
+    """The span of a POST to a webhook. It lacks the URL, which may hold a secret."""
     error = "" if accepted else str(attempt.status or attempt.error or "refused")
     said = task_attributes(head) | {
         "http.request.method": "POST",

@@ -32,12 +32,12 @@ NEXT: Final[dict[TaskState | None, frozenset[TaskState]]] = {
 
 
 def check(before: TaskState | None, after: TaskState) -> None:
-    """Returns if ``after`` may follow ``before`` (None: no task yet); raises ``IllegalTransition`` otherwise."""
+    """Checks that ``after`` may follow ``before`` (None: no task yet); raises ``IllegalTransition``."""
     if after not in NEXT[before]:
         raise IllegalTransition(f"{after} may not follow {before or 'nothing'}")
 
 
 def check_chunk(state: TaskState | None) -> None:
-    """Returns if an artifact chunk may be appended in ``state``; raises ``IllegalTransition`` otherwise."""
+    """Checks that an artifact chunk may be appended in ``state``; raises ``IllegalTransition``."""
     if state not in CHUNKS:
         raise IllegalTransition(f"an artifact chunk may not follow {state or 'nothing'}")

@@ -1,4 +1,4 @@
-"""What a task spent its time on: spans of its states, steps and calls, made from its log. No contents are in them."""
+"""The timeline of a task: spans of its states, steps and calls, made from its log, without contents."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ INTERNAL: Final = "@"
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """When a step, or what the engine stores like a step, began and was stored (ms); ``began_at`` is 0 if unknown.
+    """The times (ms) at which a step, or a record like a step's, began and was stored; ``began_at`` is 0 if unknown.
 
-    ``error`` is the class of the exception that it ended with, or "".
+    ``error`` is the class of the exception that ended it, or "".
     """
 
     name: str
@@ -35,7 +35,7 @@ class StepTime:
 
 
 class SpanKind(StrEnum):
-    """What a span of a task's time was."""
+    """The kind of a span of a task's time."""
 
     QUEUED = "queued"
     WORKING = "working"
@@ -49,9 +49,10 @@ class SpanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a task's time; ``ended_at`` is None if it goes on. ``name`` is that of the step or call, or the run's.
+    """A part of a task's time; ``ended_at`` is None if it goes on. ``name`` is the step's, the call's or the run's.
 
-    An interrupted span is a step that did not end within its run, a failed one a step whose ``error`` ended the task.
+    An interrupted span is a step that did not end within its run. A failed span is a step whose ``error`` ended the
+    task.
     """
 
     kind: SpanKind
@@ -63,7 +64,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TaskTimeline:
-    """A task's first events, its spans by their beginning, its webhooks, and what models used as of these events."""
+    """A task's first events, its spans by their beginning, its webhooks, and the models' usage as of these events."""
 
     snapshot: HeadSnapshot
     events: list[Event]

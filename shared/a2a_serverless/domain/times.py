@@ -1,4 +1,4 @@
-"""Lengths of time in ms, the unit of all times in the library whose names say no other."""
+"""Lengths of time in ms, the unit of all times in the library whose names do not tell another unit."""
 
 from typing import Final
 

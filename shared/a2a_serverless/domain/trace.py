@@ -43,7 +43,7 @@ def new_trace(seed: str) -> str:
 
 
 def child_of(trace: str, seed: str) -> str:
-    """The trace with a span made from ``seed`` as the parent of what follows; "" without a trace."""
+    """The trace with a span made from ``seed``, the parent of later spans; "" without a trace."""
     return f"{trace[:36]}{_span(seed)}{trace[52:]}" if trace else ""
 
 

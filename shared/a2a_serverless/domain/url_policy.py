@@ -1,4 +1,4 @@
-"""The URLs from clients that we send requests to, and the addresses their names may have. Does no DNS lookup.
+"""The URLs of clients to which we send requests, and the addresses that their names may have. Does no DNS lookup.
 
 One strict grammar decides, and nothing is normalized: a URL that RFC 3986 and WHATWG parsers could read differently
 does not match it. Only names are accepted, so no notation of an IP address can pass. The address lists are written out
@@ -22,7 +22,7 @@ MAX_LINK: Final = 8192  # for URLs that are fetched: signed links contain a sess
 MAX_NAME: Final = 253
 PORTS: Final = frozenset({443, 8443})
 MAX_PORT: Final = 65535
-CALLBACKS: Final = "callbacks"  # path below a base URL for callbacks of agents that ours have called
+CALLBACKS: Final = "callbacks"  # path below a base URL for callbacks of called agents
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 # RFC 3986 with an authority of name and port only; a port has no sign and no leading zero; no fragment.
@@ -82,7 +82,7 @@ class UrlNotAllowed(Exception):
 
 
 class NameUnresolved(Exception):
-    """The name has no address now, but may have one later. This is not a refusal."""
+    """The name has no address now, but may get an address later. This is not a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> Webhook
 
 
 def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[str, ...]:
-    """The addresses to connect to, in order. Raises NameUnresolved for none, UrlNotAllowed if any is not public.
+    """The addresses to connect to, in order. Raises NameUnresolved without any, UrlNotAllowed if any is not public.
 
     One address that is not public refuses the name, because it is a sign of DNS rebinding. For a local target, all
     addresses must be loopback instead.
@@ -189,7 +189,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_confidential(url: str) -> bool:
-    """Whether nobody between can read what is sent to the URL: by https, or to this machine."""
+    """Whether nobody on the way can read a request to the URL: by https, or to this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname == "localhost" or is_loopback(parts.hostname or "")
 

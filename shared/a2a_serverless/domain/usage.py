@@ -1,4 +1,4 @@
-"""What models have used for a task: named numbers by model, such as tokens and cost."""
+"""The usage of models by a task: named numbers by model, such as tokens and cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MILLION: Final = 1_000_000
 
 
 def check_usage(usage: Usage) -> Usage:
-    """Returns the usage; raises ValueError for too many amounts, or one that is not from 0 to ``LARGEST``."""
+    """Returns the usage; raises ValueError for too many amounts, or an amount outside of 0 to ``LARGEST``."""
     for amounts in usage.values():
         if len(amounts) > LIMIT or not all(0 <= amount <= LARGEST for amount in amounts.values()):
             raise ValueError(f"usage has at most {LIMIT} amounts, each from 0 to {LARGEST:g}")
@@ -29,7 +29,7 @@ def check_usage(usage: Usage) -> Usage:
 
 
 def with_cost(model: str, amounts: Mapping[str, float], prices: Usage) -> Mapping[str, float]:
-    """The amounts, with ``cost_usd`` by the prices of a million of each if any of them has one and it is not given."""
+    """The amounts with ``cost_usd``, unless it is there or none has a price. Prices are for a million of an amount."""
     priced = prices.get(model, {})
     if COST in amounts or not priced.keys() & amounts.keys():
         return amounts

@@ -22,20 +22,20 @@ LIST_LIMIT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ValueScope:
-    """Where values belong: to the task ``key``, or with ``context_id`` to that conversation of the task's owner."""
+    """The place of values: the task ``key``, or with ``context_id`` that conversation of the task's owner."""
 
     key: TaskKey
     context_id: str | None = None
 
     @property
     def blobs(self) -> TaskKey:
-        """Among whose blobs large values are stored. No task has an id that begins with @."""
+        """The key of the blobs of large values. No task has an id that begins with @."""
         return self.key if self.context_id is None else conversation(self.key.tenant, self.key.owner, self.context_id)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """A stored value as its text. ``version`` identifies the write, ``agent`` made it."""
+    """A stored value as its text. ``version`` identifies the write; ``agent`` is the agent that wrote it."""
 
     key: str
     text: str
@@ -57,7 +57,7 @@ def encode_key(key: str) -> str:
 
 
 def dump_value(value: Json | bytes) -> str:
-    """The text to store. Raises TypeError or ValueError for what is no JSON value, or too large."""
+    """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large."""
     form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": value}
     text = json.dumps(form, allow_nan=False, separators=(",", ":"))
     if len(text) > SIZE_LIMIT:
@@ -66,7 +66,7 @@ def dump_value(value: Json | bytes) -> str:
 
 
 def load_value(text: str) -> Json | bytes:
-    """The value that ``dump_value`` stored."""
+    """The value of a text of ``dump_value``."""
     form = json.loads(text)
     value: Json | bytes = base64.b64decode(form["b"]) if "b" in form else form["v"]
     return value

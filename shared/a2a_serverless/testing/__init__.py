@@ -1,6 +1,6 @@
 """Runs agents in unit tests: ``AgentTestHarness``. The modules beside it are the deployment in one process below it.
 
-Functions have none of this.
+Functions do not contain this package.
 """
 
 from a2a_serverless.testing.harness import CLIENT, AgentTestHarness, NoArtifact, Reply

@@ -1,6 +1,6 @@
-"""A whole deployment in one process, on the adapters that it is given: for ``testing``, and for ``dev``.
+"""A whole deployment in one process, on adapters that are arguments: for ``testing``, and for ``dev``.
 
-What the platform does between the functions (the table's stream, the queues, the schedule) is up to its user.
+The user of this module replaces the platform between the functions: the table's stream, the queues, the schedule.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PlainSigner:
 class Adapters:
     """The adapters of a deployment in one process. ``table`` and ``queues`` are made with the function ``clock.now``.
 
-    ``wrap`` gets the adapters with their names and returns what the deployment uses instead.
+    ``wrap`` gets the adapters by name and returns the adapters that the deployment uses instead.
     """
 
     clock: Clock
@@ -162,7 +162,7 @@ class InProcessDeployment:
         return play(work)
 
     def survives(self, work: Callable[[], object]) -> bool:
-        """Does ``work``; False if its process died, and the work has to be done again."""
+        """Does ``work``; False if its process died, so that the caller has to repeat the work."""
         work()
         return True
 

@@ -76,7 +76,7 @@ MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
 POLL_S: Final = 0.002
 LOOKS: Final = 10
-"""A thread that waits at so many looks in a row waits for something that does not come by itself."""
+"""A thread that waits at so many looks in a row is not running: it may wait for this loop."""
 PACKAGE: Final = str(Path(__file__).parents[1])
 _WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
 
@@ -223,7 +223,7 @@ class SimulatedDeployment(InProcessDeployment):
             self.busy = busy
 
     def step(self) -> bool:
-        """Does one thing that is due: a batch of the table's stream, a sweep or a message. False if none is."""
+        """Does one due thing: a batch of the table's stream, a sweep or a message. False if nothing is due."""
         return self.relay_changes() or self.sweep_due() or self._handle_message()
 
     def _run_until(self, until: int) -> None:
@@ -231,7 +231,7 @@ class SimulatedDeployment(InProcessDeployment):
             pass
 
     def _move_time(self, until: int) -> bool:
-        """Moves the time to the next thing that is due; False if there is none until ``until``."""
+        """Moves the time to the next due thing; False if nothing is due before ``until``."""
         soonest = min(self.due_times(), default=until + 1)
         soonest = min(soonest, self.next_sweep(min(soonest, until)))
         moved = self.now < soonest <= until
@@ -239,18 +239,18 @@ class SimulatedDeployment(InProcessDeployment):
         return moved
 
     def due_times(self) -> list[int]:
-        """The times at which something is due, besides sweeps."""
+        """The times of due things, besides sweeps."""
         return [at for at, _ in self.queue.waiting]
 
     def next_sweep(self, until: int) -> int:
-        """When the next unfinished task is due, before the end of its life; after ``until`` if there is none."""
+        """The time at which the next unfinished task is due, at most the end of its life; after ``until`` without one."""
         due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
         heads = [snapshot.head for key in due if key and (snapshot := self.table.read_head(key))]
         times = [head.due_at or self.now for head in heads if not head.is_terminal and head.due_at != head.deadline]
         return min(times, default=until + 1)
 
     def sweep_due(self) -> bool:
-        """Sweeps if it is time to; False if not, or if nothing was found."""
+        """Sweeps if it is time to; False if not, or if the sweep had nothing to do."""
         return self.next_sweep(self.now) <= self.now and sweep(self.sweeper) > 0
 
     def _handle_message(self) -> bool:
@@ -481,7 +481,7 @@ class AgentTestHarness(SimulatedDeployment):
         return self.reply(task_id, to=to)
 
     def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
-        """Keeps an agent's error, and prints its traceback: pytest shows it if the test fails."""
+        """Stores an agent's error, and prints its traceback: pytest shows it if the test fails."""
         self._errors[key.task] = error
         shown = format_traceback(error, lambda file: not file.startswith(PACKAGE))
         sys.stderr.write(format_failure(key.task, reference, shown))

@@ -103,7 +103,7 @@ class MemoryItems:
         return None
 
     def _is_allowed(self, action: Action, found: Item | None) -> bool:
-        """Whether the condition of an action holds for the item that is stored, or None."""
+        """Whether the condition of an action holds for the stored item ``found``; None is no item."""
         match action:
             case Put():
                 return True
@@ -136,7 +136,7 @@ class MemoryItems:
         self._on_put(item)
 
     def _remove(self, pk: str, sk: str) -> int:
-        """Removes an item, if it is there; returns the number of keys, 1, as the table's ``erase`` counts them."""
+        """Removes an item, if it exists; returns the number of keys, 1, as the table's ``erase`` counts them."""
         if self.partitions.get(pk, {}).pop(sk, None):
             self._sort_keys[pk].remove(sk)
         self._indexed.pop((pk, sk), None)
@@ -154,7 +154,7 @@ class MemoryItems:
 
 
 def _result(action: Put | PutNew | Update | Count | Delete, found: Item | None) -> Item | None:
-    """What an action makes of the item that is stored, or None; None deletes it."""
+    """The result of an action on the stored item ``found``; None is no item, as argument and as result."""
     match action:
         case Put(item) | PutNew(item):
             return item
@@ -180,7 +180,7 @@ def _number(found: Item | None, attribute: str) -> int:
 class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
     """The stores of a deployment over one ``MemoryItems``. ``feed`` has the key and number of each written event.
 
-    ``on_feed`` is called when there is more in it. ``make_items`` makes the table.
+    ``on_feed`` is called after each addition to it. ``make_items`` makes the table.
     """
 
     make_items = MemoryItems
@@ -203,9 +203,9 @@ class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publi
 
 
 class MemoryQueues:
-    """Queue messages in a heap until they are due. Nothing consumes them: its user takes those that are due.
+    """Queue messages in a heap until they are due. The user of the queue takes the messages that are due.
 
-    ``on_enqueue`` is called when there is one more.
+    ``on_enqueue`` is called after each new message.
     """
 
     def __init__(self, now: Callable[[], int], on_enqueue: Callable[[], object] = lambda: None) -> None:
@@ -228,7 +228,7 @@ class MemoryQueues:
 
     @property
     def waiting(self) -> list[tuple[int, QueueMessage]]:
-        """All enqueued messages that were not taken yet: (due in ms, message), soonest first."""
+        """All enqueued messages that nobody took yet: (due in ms, message), soonest first."""
         with self._lock:
             return [(due, message) for due, _, message in sorted(self._waiting, key=lambda row: row[:2])]
 
@@ -238,7 +238,7 @@ class MemoryQueues:
         return [message for due, message in self.waiting if due <= until]
 
     def pop(self, now: int | None = None) -> QueueMessage | None:
-        """Takes the soonest message that is due, or returns None. ``enqueue`` it again to simulate a redelivery."""
+        """Takes the soonest due message, or returns None. ``enqueue`` it again to simulate a redelivery."""
         until = self._now() if now is None else now
         with self._lock:
             if not self._waiting or self._waiting[0][0] > until:
@@ -246,7 +246,7 @@ class MemoryQueues:
             return heapq.heappop(self._waiting)[2]
 
     def clear(self) -> None:
-        """Deletes every message; for tests of a queue that loses them."""
+        """Deletes every message; for tests with a queue that loses messages."""
         with self._lock:
             self._waiting.clear()
 
@@ -341,7 +341,7 @@ class MemorySealer:
 
 
 class MemoryCallbackVerifier:
-    """``ports.CallbackVerifier`` without signatures: the token, which ``services.callbacks`` compares, must do."""
+    """``ports.CallbackVerifier`` without signatures: the token, which ``services.callbacks`` compares, is enough."""
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         del call
