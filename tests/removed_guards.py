@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from a2a_serverless.domain.records import NamedResult
+
 
 @dataclass(frozen=True)
 class RemovedGuard:
@@ -149,9 +151,9 @@ def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
 _suspend: Final = RunSession.suspend
 
 
-def _take_for_a_failure(self: RunSession, seen: int, wake_at: int) -> None:
+def _take_for_a_failure(self: RunSession, seen: int, wake_at: int, *timers: NamedResult) -> None:
     try:
-        _suspend(self, seen, wake_at)
+        _suspend(self, seen, wake_at, *timers)
     except head.WakeCounterChanged as woken:
         raise StoreFailed from woken
 

@@ -134,6 +134,24 @@ def steps(n: int) -> Counter[str]:
     return world.used
 
 
+def sleeps(n: int, seconds: int = 60) -> Counter[str]:
+    """Counts a task that sleeps ``n`` times."""
+
+    async def naps(task: TaskContext) -> None:
+        for _ in range(n):
+            await task.sleep("nap", seconds)
+
+    world = CountingWorld([agent_of(naps)])
+    world.send(push=False, agent="echo")
+    world.settle()
+    return world.used
+
+
+def long_sleeps(n: int) -> Counter[str]:
+    """Counts a task that sleeps for two hours ``n`` times."""
+    return sleeps(n, 7200)
+
+
 def hand_overs(n: int) -> Counter[str]:
     """Counts a task that is handed over ``n`` times, because the time of its function ends."""
 
@@ -334,6 +352,22 @@ BUDGETS: Final = (
         8,
         steps,
         _lines(queries=(4, 0), writes=(3, 1), messages=(1, 0), invocations=(3, 0)),
+    ),
+    Budget(
+        "sleeps of a minute",
+        "sleep",
+        3,
+        sleeps,
+        _lines(queries=(5, 4), writes=(3, 2), messages=(1, 1), invocations=(4, 1)),
+        Goal("N22", _lines(writes=(3, 3))),
+    ),
+    Budget(
+        "sleeps of two hours",
+        "sleep",
+        3,
+        long_sleeps,
+        _lines(queries=(5, 5), writes=(3, 3), messages=(1, 1), invocations=(4, 1)),
+        Goal("N22", _lines(writes=(3, 3))),
     ),
     Budget(
         "runs of a minute that hand over",

@@ -16,6 +16,7 @@ from a2a_serverless.domain.head import (
     AHEAD_MS,
     DELAY_LIMIT_MS,
     GRACE_MS,
+    LATE_MS,
     LOST_LIMIT,
     RUN_LEASE_MS,
     SOON_MS,
@@ -377,8 +378,8 @@ def test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looke
 @pytest.mark.parametrize(
     ("wait_ms", "due_ms"),
     [
-        (1, 1 + GRACE_MS),
-        (DELAY_LIMIT_MS, DELAY_LIMIT_MS + GRACE_MS),
+        (1, 1 + LATE_MS),
+        (DELAY_LIMIT_MS, DELAY_LIMIT_MS + LATE_MS),
         (DELAY_LIMIT_MS + 1, DELAY_LIMIT_MS + 1 - AHEAD_MS),
         (SUSPEND_MS, SUSPEND_MS - AHEAD_MS),
     ],

@@ -70,10 +70,11 @@ class PlayedStory(Story):
     """A story whose agent plays a program."""
 
     effects: Effects = field(default_factory=Effects)
+    acts: Sequence[Operation] = ()
 
     def assert_artifacts(self, task: Task, events: list[Any]) -> None:
         del task, events
-        assert [*compare(ACTS, self.effects, self.task(), self.world.table, ME.key(self.task_id))] == []
+        assert [*compare(self.acts, self.effects, self.task(), self.world.table, ME.key(self.task_id))] == []
         assert self.effects.wrong == []
 
 
@@ -179,14 +180,23 @@ def handed_on(make: NewWorld) -> Story:
 
 def acting(make: NewWorld) -> Story:
     """The agent does all that it may: progress, usage, values, nested, raised, cancelled and parallel steps."""
+    return _played(make, ACTS)
+
+
+def waiting(make: NewWorld) -> Story:
+    """The agent waits: sleeps, time limits, a race with a step, and a question that nobody answers."""
+    return _played(make, WAITS)
+
+
+def _played(make: NewWorld, acts: Sequence[Operation]) -> Story:
     effects = Effects()
 
     async def work(task: TaskContext) -> str:
         own = effects_of_run(effects, world.table, ME.key(task.id))
-        return str(await Player(task, own).play(ACTS))
+        return str(await Player(task, own).play(acts))
 
     world = make([agent_of(work)])
-    return PlayedStory(world, world.send("hello").id, effects=effects)
+    return PlayedStory(world, world.send("hello").id, effects=effects, acts=acts)
 
 
 ACTS: Final = (
@@ -203,8 +213,16 @@ ACTS: Final = (
     Operation("typed", "10", "10"),
     Operation("leave", "11", "11"),
 )
+WAITS: Final = (
+    Operation("clock", "0", "a"),
+    Operation("sleep", "1", "a"),
+    Operation("overdue", "2", "2"),
+    Operation("alarm", "3", "3"),
+    Operation("timeout", "4", "4"),
+    Operation("sleep", "5", "a", 20),
+)
 JOURNEYS: Final[tuple[Journey, ...]] = (
-    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting),
+    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting),
 )
 
 

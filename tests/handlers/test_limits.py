@@ -170,8 +170,8 @@ def test_a_stream_that_is_refused_is_not_counted() -> None:
 class Refusing(MemoryTable):
     """A store in which others are always faster."""
 
-    def append(self, change: object, receipt: object = None) -> bool:
-        del change, receipt
+    def append(self, change: object, record: object = None, *steps: object) -> bool:
+        del change, record, steps
         return False
 
 

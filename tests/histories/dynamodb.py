@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent
     from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+    from a2a_serverless.domain.records import IdempotencyRecord, NamedResult, NewTask
 
 _names = (f"histories-{number}" for number in count())
 
@@ -51,8 +51,8 @@ class DynamoStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publ
             self.feed.append((opening.head.key, None))
         return found
 
-    def append(self, change: Change, receipt: IdempotencyRecord | None = None) -> bool:
-        return self._fed(change.before.key, super().append(change, receipt))
+    def append(self, change: Change, record: IdempotencyRecord | None = None, *steps: NamedResult) -> bool:
+        return self._fed(change.before.key, super().append(change, record, *steps))
 
     def append_chunk(self, head: Head, event: ArtifactEvent) -> bool:
         return self._fed(head.key, super().append_chunk(head, event))

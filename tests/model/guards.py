@@ -159,8 +159,8 @@ GUARDS = (
         "a head that changed is not overwritten",
         CALLBACK,
         TASK_LOG,
-        'refusal = self._table.write(Update(place, old, new, {"rev": old.get("rev")}))',
-        "refusal = self._table.write(Update(place, old, new, {}))",
+        'update = Update(place, old, new, {"rev": old.get("rev")})',
+        "update = Update(place, old, new, {})",
     ),
     Guard(
         "a run suspends only if nothing has woken it since",

@@ -29,12 +29,14 @@ NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
+    *("overdue", "alarm", "clock"),
 )
 OUTERMOST: Final = {
     *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
+    *("overdue", "alarm"),
 }
 """These stand in the agent's function itself."""
-REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value"}
+REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock"}
 """Their names are a few, which come again and again."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
@@ -44,6 +46,8 @@ LEFT: Final = 0.3
 """How many programs leave something running behind their end."""
 PIECES: Final = ("x" * 310_000, "y" * 210_000)
 """The first is stored apart from its event, both together make a snapshot of the log."""
+OVERDUE: Final = "overdue"
+"""It marks a question that nobody answers in time, and which is asked again, as often as there is time."""
 APART: Final = "#"
 """It marks a question whose answer does not depend on how many came before it, because another branch asks, too."""
 
@@ -122,7 +126,8 @@ class Task(Protocol):
     """The methods of a task that programs use; the oracle has them, too."""
 
     async def step(self, name: Any, work: Any, *args: Any) -> Any: ...
-    async def ask(self, question: str) -> Any: ...
+    async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> Any: ...
+    async def now(self, name: str) -> Any: ...
     async def call(self, name: str, agent: str, content: str) -> Any: ...
     async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
     async def report_progress(self, content: str) -> None: ...
@@ -145,6 +150,7 @@ class Effects:
     lost: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     winners: dict[str, str] = field(default_factory=dict)
+    moments: dict[str, str] = field(default_factory=dict)
     decided: Mapping[str, str] = field(default_factory=dict)
     leftovers: set[asyncio.Task[None]] = field(default_factory=set)
     is_stored: Callable[[str], bool] = bool
@@ -292,6 +298,34 @@ class Player:
             self._effects.decide(operation.label, "timeout")
             return "timeout"
 
+    async def _overdue(self, operation: Operation) -> str:
+        """A question that nobody answers in time."""
+        try:
+            return str((await self._task.ask(f"{OVERDUE} {operation.name}?", timeout_s=200, remind_s=70)).text())
+        except TimeoutError:
+            return OVERDUE
+
+    async def _alarm(self, operation: Operation) -> str:
+        """A race of a sleep with a step that takes longer."""
+        slow = Operation("step", f"{operation.label}.slow", f"{operation.label}.slow", 600)
+        sleep = asyncio.ensure_future(self._task.sleep(operation.name, 100))
+        step = asyncio.ensure_future(self._step(slow))
+        done, _ = await asyncio.wait({sleep, step}, return_when=asyncio.FIRST_COMPLETED)
+        if sleep not in done:
+            return "no alarm"
+        sleep.result()
+        step.cancel()
+        await asyncio.gather(step, return_exceptions=True)
+        self._effects.lost.add(slow.label)
+        return "alarm"
+
+    async def _clock(self, operation: Operation) -> str:
+        """Reads the clock, which shows the same in each run."""
+        now = str(await self._task.now(operation.name))
+        if self._effects.moments.setdefault(operation.label, now) != now:
+            self._effects.wrong.append(f"the time {operation.label} changes")
+        return ""
+
     async def _race(self, operation: Operation) -> list[Any]:
         """The first of two steps decides the name of a third; the other is cancelled."""
         runners = self._runners(operation)
@@ -434,9 +468,12 @@ class Oracle:
         del name
         return await work(*args)
 
-    async def ask(self, question: str) -> _Text:
+    async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> _Text:
+        del remind_s
         self.asked.append(question)
-        return _Text(answer_to(question, len(self.asked)))
+        if timeout_s:
+            raise TimeoutError
+        return _Text(answer_to(question, sum(OVERDUE not in one for one in self.asked)))
 
     async def call(self, name: str, agent: str, content: str) -> _Text:
         del name
@@ -461,6 +498,9 @@ class Oracle:
         del name
         await asyncio.sleep(seconds)
 
+    async def now(self, name: str) -> str:
+        return name
+
     def timeout(self, name: str, seconds: float) -> Any:
         del name
         return asyncio.timeout(seconds)
@@ -482,7 +522,8 @@ def short(text: str) -> str:
 
 
 def in_order(asked: list[str]) -> list[str]:
-    """The questions; those of branches beside each other, which are asked in any order, by name."""
+    """The questions, once each; those of branches beside each other, which are asked in any order, by name."""
+    asked = [question for n, question in enumerate(asked) if OVERDUE not in question or question not in asked[:n]]
     return [question for question in asked if APART not in question] + sorted(
         question for question in asked if APART in question
     )

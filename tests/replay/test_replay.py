@@ -30,7 +30,7 @@ FEW: Final = {
     "a streaming step that is tried again": ("stream", "ask"),
     "questions beside steps": ("questions",),
     "races whose winners decide names": ("first", "race", "ask"),
-    "durable time limits": ("timeout", "sleep", "ask"),
+    "durable time limits": ("timeout", "sleep", "ask", "overdue", "alarm"),
 }
 """Programs of a few kinds of operations, which meet each other more often there."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import GRACE_MS, RUN_LEASE_MS, HeadSnapshot
+from a2a_serverless.domain.head import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS, HeadSnapshot
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
@@ -484,6 +484,52 @@ def test_the_end_of_a_life_is_counted() -> None:
     scene.world.now += LIFE.max_life_ms
     sweep(replace(scene.world.sweeper, metrics=metrics))
     assert metrics.counted == [("TaskStates", {"state": "failed", "task": scene.key.task}), ("Sweeps", {})]
+
+
+def test_of_two_sweepers_one_enqueues_the_message_that_ends_a_wait() -> None:
+    scene = _sleeping(HOUR_MS)
+    scene.world.now += HOUR_MS - AHEAD_MS
+    world, told = scene.world, list[QueueMessage]()
+
+    class Other:
+        """Another sweeper does its whole round before this one writes."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.table, name)
+
+        def update_head(self, before: Head, after: Head) -> bool:
+            sweep(world.sweeper)
+            return bool(world.table.update_head(before, after))
+
+    other: Any = Other()
+    sweep(replace(world.sweeper, log=other))
+    told += [message for _, message in world.queue.waiting]
+    assert told == [WorkMessage(scene.key)]
+    assert [at for at, _ in world.queue.waiting] == [scene.head.wake_at]
+
+
+def test_rule_05_a_sweeper_that_dies_before_it_enqueues_the_end_of_a_wait_delays_it_by_a_minute() -> None:
+    scene = _sleeping(HOUR_MS)
+    scene.world.now += HOUR_MS - AHEAD_MS
+
+    class Dying:
+        def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
+            del message, delay_s
+            raise Killed
+
+    with pytest.raises(Killed):
+        sweep(replace(scene.world.sweeper, queues=cast("Any", Dying())))
+    assert scene.sweep(AHEAD_MS + LATE_MS) == [WorkMessage(scene.key)]
+
+
+def _sleeping(ms: int) -> Scene:
+    scene = Scene()
+    scene.take()
+    asleep = heads.suspend(
+        scene.head, scene.head.fence, scene.head.wake, now=scene.world.now, wake_at=scene.world.now + ms
+    )
+    assert scene.world.table.update_head(scene.head, asleep)
+    return scene
 
 
 # ---- What cannot be looked at

@@ -561,8 +561,8 @@ def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: s
 class Refusing(MemoryTable):
     """A store in which others are always faster."""
 
-    def append(self, change: Change, receipt: object = None) -> bool:
-        del change, receipt
+    def append(self, change: Change, record: object = None, *steps: object) -> bool:
+        del change, record, steps
         return False
 
 

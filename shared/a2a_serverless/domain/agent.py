@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Type
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from datetime import datetime
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
@@ -203,10 +204,20 @@ class TaskContext(Protocol):
         """
 
     async def sleep(self, name: str, seconds: float) -> None:
-        """Waits, and uses no compute meanwhile. The time begins when a run first comes here."""
+        """Waits, and uses no compute meanwhile. The time begins when a run first comes here.
+
+        The second use of a name in a scope is another sleep. Raises ValueError, as ``sleep_until``, ``timeout`` and
+        ``ask`` do, for a time that is over after the task's maximum life.
+        """
+
+    async def sleep_until(self, name: str, at: datetime) -> None:
+        """As ``sleep``, until a moment, which has a time zone. The moment of the run that first comes here counts."""
 
     def timeout(self, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
         """As ``asyncio.timeout``, for times that may be longer than a run. The time begins as for ``sleep``."""
+
+    async def now(self, name: str) -> datetime:
+        """The time (UTC) at which a run first came here: the same in each run."""
 
     async def record_usage(self, model: str, **amounts: float) -> None:
         """Adds named numbers, such as ``input_tokens``, ``output_tokens`` and ``cost_usd``, to the usage of a model.
@@ -253,9 +264,18 @@ class TaskContext(Protocol):
         """
 
     async def ask(
-        self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
+        self,
+        question: MessageContent,
+        *,
+        sign_in: bool = False,
+        metadata: JsonObject | None = None,
+        timeout_s: float | None = None,
+        remind_s: float | None = None,
     ) -> Message:
         """Asks the client and returns its answer. Meanwhile the task is input-required and uses no compute.
+
+        Raises TimeoutError after ``timeout_s`` seconds, which begin when a run first comes here; a later answer stays
+        in the history. Every ``remind_s`` seconds (60 or more) the question is asked again, in a new message.
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
         7.6). Neither the state nor the answer authorizes anything: ask whoever knows, before each operation (7.6.4).

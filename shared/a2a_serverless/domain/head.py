@@ -28,6 +28,8 @@ DELAY_LIMIT_MS: Final = 900_000
 """The longest delay of a queue message."""
 AHEAD_MS: Final = 120_000
 """How long before a wait beyond ``DELAY_LIMIT_MS`` ends the sweeper enqueues its message."""
+LATE_MS: Final = 2_000
+"""How long after the end of a wait its message may arrive before the sweeper enqueues another."""
 LOST_LIMIT: Final = 5
 
 
@@ -46,8 +48,8 @@ class Head(NamedTuple):
     (``domain/trace.py``). ``fold`` refers to the last snapshot of a long log: the number of its last event, then what
     the store needs to find it. ``rings`` counts how often in a row the sweeper enqueued the task, ``lost`` the runs
     that died in a row; ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0;
-    ``children`` that the task has called other agents. ``holder`` is the id of the run that took the lease last. Other
-    times are in ms.
+    ``children`` that the task has called other agents. ``holder`` is the id of the run that took the lease last, or of
+    the sweeper that has enqueued the end of its wait. Other times are in ms.
     """
 
     key: TaskKey
@@ -340,7 +342,7 @@ def due_while_suspended(head: Head, *, now: int) -> int:
     if not head.wake_at:
         return head.deadline
     is_enqueued = head.wake_at - now <= DELAY_LIMIT_MS
-    return min(head.deadline, max(head.wake_at, now) + GRACE_MS if is_enqueued else head.wake_at - AHEAD_MS)
+    return min(head.deadline, max(head.wake_at, now) + LATE_MS if is_enqueued else head.wake_at - AHEAD_MS)
 
 
 def wake(head: Head, *, now: int) -> Head:
@@ -375,6 +377,11 @@ def clear_children(head: Head, *, now: int) -> Head:
 def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
     """The head after the sweeper has handled it; ``at`` (ms) is the next due time, None for never."""
     return head._replace(due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
+
+
+def announce_wake(head: Head, *, now: int, by: str) -> Head:
+    """The head of a suspended task of which the sweeper ``by`` enqueues the message that ends the wait."""
+    return reschedule(head, at=due_while_suspended(head, now=now), enqueued=False)._replace(holder=by)
 
 
 def mark_push(head: Head) -> Head:

@@ -62,6 +62,10 @@ class StepResult:
     error: str = field(default="", compare=False)
 
 
+NamedResult: TypeAlias = tuple[str, StepResult]
+"""A result and the name under which it is stored."""
+
+
 class DueItem(NamedTuple):
     """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
 

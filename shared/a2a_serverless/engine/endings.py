@@ -14,39 +14,66 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.step_names import SEPARATOR, path_of, wait_name
+from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from a2a_serverless.domain.records import StepResult
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope
+    from a2a_serverless.protocol.v1 import Message
 
 NEVER: Final = 2**62
+
+
+@dataclass(slots=True)
+class Question:
+    """A question to the client, and the state in which the task waits for the answer.
+
+    The ``earlier`` messages have asked the same before.
+    """
+
+    message: Message
+    state: TaskState = TaskState.INPUT_REQUIRED
+    earlier: list[Message] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the messages that ask this, the latest last."""
+        return [message.message_id for message in (*self.earlier, self.message)]
+
+    def remind(self) -> None:
+        """Lets the question be asked once more, in a new message."""
+        self.earlier.append(self.message)
+        message_id = sha256(f"{self.message.message_id}\nreminder".encode()).hexdigest()[:32]
+        self.message = self.message.model_copy(update={"message_id": message_id})
 
 
 @dataclass(eq=False, slots=True)
 class Wait:
     """A wait for something outside: it is over at ``ready_at()`` (ms), None if that is not known yet.
 
-    The run looks again at ``due_at`` (ms) at the latest. ``ask`` puts a question to the client: its call suspends the
-    task, if no other question is open.
+    The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
+    once it is. ``question`` is what the client is asked.
     """
 
     path: str
     ready_at: Callable[[], int | None]
     due_at: int | None = None
-    ask: Callable[[int, int], None] | None = None
+    timer: str = ""
+    question: Question | None = None
     future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Endings:
     """The steps and waits of a run that have not ended.
 
-    ``record`` stores the number of an ended wait under a name. ``now`` returns ms.
+    ``record`` stores a result under a name. ``now`` returns ms.
     """
 
     def __init__(
@@ -54,7 +81,7 @@ class Endings:
         loop: RunLoop,
         steps: Mapping[str, StepResult],
         now: Callable[[], int],
-        record: Callable[[str, int], None],
+        record: Callable[[str, StepResult], None],
     ) -> None:
         self._loop, self._steps, self._now, self._record = loop, steps, now, record
         self._last = max((result.sequence for result in steps.values()), default=0)
@@ -153,8 +180,18 @@ class Endings:
                 await self._loop.rest()
                 if self._end_next():
                     self.changed.set()
-                elif self.waits and not self.is_busy and not self.changed.is_set():
+                elif self.is_busy:
+                    self.store_timers()
+                elif self.waits and not self.changed.is_set():
                     suspend()
+
+    def store_timers(self, but: int = 0) -> list[Wait]:
+        """Stores when the open waits are due, as far as that is not stored; returns the last ``but`` that are left."""
+        new = [wait for wait in self._waits if wait.timer]
+        for wait in new[: len(new) - but]:
+            self._record(wait.timer, StepResult("", wait.due_at))
+            wait.timer = ""
+        return new[len(new) - but :] if but else []
 
     async def _wait_in(self, waits: dict[Wait, None], wait: Wait, scope: Scope) -> None:
         waits[wait] = None
@@ -211,7 +248,7 @@ class Endings:
         wait = min(ready, key=lambda pair: pair[0])[1]
         self._waits.pop(wait)
         if self._waits or self._gates or self._ended or self._looks or not self.is_idle:
-            self._record(wait_name(wait.path), self.next_number())
+            self._record(wait_name(wait.path), StepResult("", None, sequence=self.next_number()))
         return _set(wait.future)
 
     def _ready_at(self, wait: Wait) -> int | None:

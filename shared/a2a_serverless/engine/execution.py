@@ -16,18 +16,17 @@ from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED
-from a2a_serverless.domain.step_names import join_path
+from a2a_serverless.domain.step_names import TIMER, join_path
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
-from a2a_serverless.engine.endings import Endings, Wait
+from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.values import RunValues
-from a2a_serverless.protocol.v1 import Message, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
+    from a2a_serverless.protocol.v1 import Message
     from a2a_serverless.store.values import ValueStore
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Execution:
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.scopes = Scopes()
         self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
-        self.endings = Endings(self.loop, self.results, session.now, self._record_ending)
+        self.endings = Endings(self.loop, self.results, session.now, self._record)
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
@@ -175,29 +175,36 @@ class Execution:
             stored = self.results[name] = self.session.store_step(name, StepResult("", value, sequence=sequence))
         return stored.value
 
-    async def ask(
-        self, question: Message, scope: Scope, state: TaskState = TaskState.INPUT_REQUIRED, path: str = ""
-    ) -> Message:
-        """Returns the client's answer to the question, which has the same id in every run."""
+    def timer(self, path: str, ends_at: int) -> Wait:
+        """The wait for a moment: ``ends_at`` (ms), or the one at which it ended when a run first came here.
+
+        Raises ValueError if that is after the end of the task's life.
+        """
+        if stored := self.results.get(TIMER + path):
+            ends_at = int(cast("int", stored.value))
+        elif ends_at > self.session.head.deadline:
+            raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
+        return Wait(path, lambda: ends_at, ends_at, timer="" if stored else TIMER + path)
+
+    async def ask(self, question: Question, scope: Scope, path: str = "") -> Message:
+        """Returns the client's answer to the question, whose messages have the same ids in every run."""
+        answers = self._answers
 
         def answered_at() -> int | None:
-            at = self._answers.times.get(question.message_id)
+            at = min((answers.times[one] for one in question.ids if one in answers.times), default=None)
             return None if at is None else min(at, self.session.now())
 
-        def ask(seen: int, wake_at: int) -> None:
-            self.session.ask(state, question, seen, wake_at)
-
-        path = path or join_path(scope.path, f"ask:{question.message_id}")
-        await self.endings.wait(Wait(path, answered_at, ask=ask), scope)
-        self.request = self._answers.requests[question.message_id]
+        path = path or join_path(scope.path, f"ask:{question.message.message_id}")
+        await self.endings.wait(Wait(path, answered_at, question=question), scope)
+        self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
         return self.request.message
 
     async def ask_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
         """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self.check_open()
         message_id = sha256(f"{self.session.key.task}\nask\n{name}".encode()).hexdigest()[:32]
-        question = self.session.make_message(content).model_copy(update={"message_id": message_id})
-        return await self.ask(question, scope, path=name)
+        message = self.session.make_message(content).model_copy(update={"message_id": message_id})
+        return await self.ask(Question(message), scope, path=name)
 
     def check_reach(self, agent: str | None) -> None:
         """Raises NeedsWorker, and ends the execution, if only the worker can call the agent (None: every agent)."""
@@ -228,21 +235,33 @@ class Execution:
                     " task.timeout, which use no compute."
                 )
                 raise self.signal
+            self.endings.store_timers()
             return
         waits = self.endings.waits
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
-        ask = next((wait.ask for wait in waits if wait.ask), None)
+        new = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
         self.session.flush()  # what it writes closes an open question, which is then asked again
+        question = self._question_to_ask(waits)
         try:
-            if ask and self.session.head.state not in INTERRUPTED:
-                ask(self._seen, wake_at)
+            if question:
+                self.session.ask(question.state, question.message, self._seen, wake_at, *new)
             else:
-                self.session.suspend(self._seen, wake_at)
+                self.session.suspend(self._seen, wake_at, *new)
         except WakeCounterChanged:
             self.refresh()
             return
         self.signal = self.signal or Suspended()
         raise self.signal
+
+    def _question_to_ask(self, waits: Sequence[Wait]) -> Question | None:
+        """The first question, unless one of the questions is open. An open one that is no longer asked is closed."""
+        questions = [wait.question for wait in waits if wait.question]
+        is_open = self.session.head.state in INTERRUPTED
+        if is_open and any(question.message.message_id == self._answers.asked for question in questions):
+            return None
+        if is_open and not questions:
+            self.session.close_question()
+        return next(iter(questions), None)
 
     async def _perform(self, call: Callable[[], T]) -> T:
         """Makes a store call after the waiting chunks."""
@@ -255,17 +274,20 @@ class Execution:
     def _identify(self, write: Json) -> str:
         return self.open_scope().message_id(self.session.key.task, "value", write)
 
-    def _record_ending(self, name: str, sequence: int) -> None:
-        self.results[name] = self.session.store_step(name, StepResult("", None, sequence=sequence))
+    def _record(self, name: str, result: StepResult) -> None:
+        self.results[name] = self.session.store_step(name, result)
 
 
 class _Answers:
-    """The client's answers, by the question's message id: its request, and when it came (ms)."""
+    """The client's answers, by the question's message id: its request, and when it came (ms).
+
+    ``asked`` is the id of the last question, unless it was answered.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[str, Incoming] = {}
         self.times: dict[str, int] = {}
-        self._asked: str | None = None
+        self.asked: str | None = None
 
     def read(self, events: Sequence[Event]) -> None:
         """Takes the next events of the log."""
@@ -273,7 +295,7 @@ class _Answers:
             if not isinstance(event, StatusEvent):
                 continue
             if event.state in INTERRUPTED and event.message:
-                self._asked = event.message.message_id
-            if event.incoming and self._asked:
-                self.requests[self._asked], self.times[self._asked] = event.incoming, event.at
-                self._asked = None
+                self.asked = event.message.message_id
+            if event.incoming and self.asked:
+                self.requests[self.asked], self.times[self.asked] = event.incoming, event.at
+                self.asked = None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.records import NamedResult, StepResult
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer
@@ -226,23 +226,25 @@ class RunSession:
         """Appends a status event. It is in the log when this returns."""
         self.flush()
         if state is not TaskState.WORKING:
-            self._begin_work()
+            self.close_question()
         self._append_status(state, message)
 
-    def ask(self, state: TaskState, question: Message, seen: int, wake_at: int) -> None:
+    def ask(self, state: TaskState, question: Message, seen: int, wake_at: int, *timers: NamedResult) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        Raises WakeCounterChanged as ``head.ask``.
+        ``timers`` are stored with it. Raises WakeCounterChanged as ``head.ask``.
         """
         self.flush()
+        self.close_question()
         self._append(
             lambda by, usage: ask(
                 self._snapshot, self.fence, state, question, seen, now=self.now(), by=by, usage=usage, wake_at=wake_at
-            )
+            ),
+            *timers,
         )
 
-    def _begin_work(self) -> None:
-        """Appends ``working`` before the run's first change that the client sees, if a question is open."""
+    def close_question(self) -> None:
+        """Appends ``working`` if a question is open: before the run's first change that the client sees."""
         if self.head.state in INTERRUPTED:
             self._append_status(TaskState.WORKING)
 
@@ -253,12 +255,12 @@ class RunSession:
             )
         )
 
-    def _append(self, decide: Callable[[str, JsonObject | None], Change]) -> None:
+    def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
 
         def attempt() -> Change:
             change = decide(by, usage)
-            self._check_written(self._log.append(change))
+            self._check_written(self._log.append(change, None, *steps))
             return change
 
         change = _retry(attempt)
@@ -306,7 +308,7 @@ class RunSession:
         self._append_status(TaskState.WORKING, join_messages(messages), earlier)
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
-        self._begin_work()
+        self.close_question()
         by = self._ids.new()
 
         def attempt() -> None:
@@ -408,12 +410,12 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, seen: int, wake_at: int) -> None:
-        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never).
+    def suspend(self, seen: int, wake_at: int, *timers: NamedResult) -> None:
+        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``timers`` are stored with it.
 
         Raises WakeCounterChanged as ``head.suspend``.
         """
-        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at))
+        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at), *timers)
 
     @property
     def has_read_all(self) -> bool:
@@ -443,14 +445,14 @@ class RunSession:
         check_fence(snapshot.head, self.fence)
         self._snapshot = snapshot
 
-    def _touch(self, move: Callable[[Head], Head]) -> None:
+    def _touch(self, move: Callable[[Head], Head], *steps: NamedResult) -> None:
         self.flush()
-        self._move(move)
+        self._move(move, *steps)
 
-    def _move(self, move: Callable[[Head], Head]) -> None:
+    def _move(self, move: Callable[[Head], Head], *steps: NamedResult) -> None:
         def attempt() -> None:
             after = move(self.head)
-            self._check_written(self._log.update_head(self.head, after))
+            self._check_written(self._log.update_head(self.head, after, *steps))
             self._snapshot = self._snapshot._replace(head=after)
 
         _retry(attempt)

@@ -83,6 +83,13 @@ class Scope:
         self._equals[act] += 1
         return self._equals[act]
 
+    def place(self, act: str, name: str) -> str:
+        """The path of a wait or a time: another one for each use of its name. Raises StepConflict as ``use``."""
+        self.check_open()
+        _check_name(name)
+        number = self.next(f"{act}:{name}")
+        return join_path(self.path, f"{act}:{name}#{number}" if number > 1 else f"{act}:{name}")
+
     def message_id(self, task_id: str, kind: str, content: Json) -> str:
         """The id of a message: the same in every run, and another one for each equal message in this scope."""
         act = f"{kind}\n{digest(content)}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial, wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import (
     AgentCallFailed,
@@ -19,10 +20,10 @@ from a2a_serverless.domain.agent import (
 )
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.domain.step_names import TIMER, join_path
+from a2a_serverless.domain.step_names import NOW, join_path
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.codecs import codec_for
-from a2a_serverless.engine.endings import Wait
+from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
 from a2a_serverless.engine.steps import result_of
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
@@ -34,8 +35,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import CancelReason, KeyValueStore, MessageContent, TaskContext
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.engine.endings import Wait
     from a2a_serverless.engine.execution import Execution
+    from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1_card import AgentCard
+
+SHORTEST_REMINDER_S: Final = 60
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,29 +143,61 @@ class DurableTaskContext:
     @_remember_signals
     async def sleep(self, name: str, seconds: float) -> None:
         """See ``TaskContext.sleep``."""
-        scope = self._execution.open_scope()
-        if not (0 <= seconds < math.inf):
-            raise ValueError(f"A task sleeps for 0 seconds or more, not for {seconds}.")
-        with scope.use(f"sleep:{name}", repeat=True) as path:
-            ends_at = self._execution.session.now() + math.ceil(seconds * 1000)
-            due_at = int(cast("int", self._execution.store_once(TIMER + path, ends_at)))
-            await self._execution.endings.wait(Wait(path, lambda: due_at, due_at), scope)
+        scope, timer = self._timer("sleep", name, self._in(seconds))
+        await self._execution.endings.wait(timer, scope)
+
+    @_remember_signals
+    async def sleep_until(self, name: str, at: datetime) -> None:
+        """See ``TaskContext.sleep_until``."""
+        if at.tzinfo is None:
+            raise ValueError("A moment needs a time zone: datetime(..., tzinfo=ZoneInfo(...)).")
+        scope, timer = self._timer("sleep", name, math.ceil(at.timestamp() * 1000))
+        await self._execution.endings.wait(timer, scope)
 
     @asynccontextmanager
     async def timeout(self, name: str, seconds: float) -> AsyncIterator[None]:
         """See ``TaskContext.timeout``."""
+        async with self._limit(name, seconds):
+            yield
+
+    @_remember_signals
+    async def now(self, name: str) -> datetime:
+        """See ``TaskContext.now``."""
+        path = self._execution.open_scope().place("now", name)
+        ms = cast("int", self._execution.store_once(NOW + path, self._execution.session.now()))
+        return datetime.fromtimestamp(ms / 1000, UTC)
+
+    def _in(self, seconds: float) -> int:
+        """The moment (ms) in so many seconds."""
+        if not (0 <= seconds < math.inf):
+            raise ValueError(f"A task waits for 0 seconds or more, not for {seconds}.")
+        return self._execution.session.now() + math.ceil(seconds * 1000)
+
+    def _timer(self, act: str, name: str, ends_at: int) -> tuple[Scope, Wait]:
+        scope = self._execution.open_scope()
+        return scope, self._execution.timer(scope.place(act, name), ends_at)
+
+    @asynccontextmanager
+    async def _limit(self, name: str, seconds: float | None) -> AsyncIterator[None]:
+        """As ``asyncio.timeout``; None is no limit."""
+        if seconds is None:
+            yield
+            return
+        scope, timer = self._timer("timeout", name, self._in(seconds))
         async with asyncio.timeout(None) as limit:
 
             async def expire() -> None:
-                await self.sleep(f"timeout {name}", seconds)
+                await self._execution.endings.wait(timer, scope)
                 limit.reschedule(self._execution.loop.time())
 
-            alarm = asyncio.create_task(expire())
-            alarm.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
-            try:
+            async with _beside(expire()):
                 yield
-            finally:
-                alarm.cancel()
+
+    async def _remind(self, question: Question, name: str, seconds: float) -> None:
+        while True:
+            scope, timer = self._timer("remind", name, self._in(seconds))
+            await self._execution.endings.wait(timer, scope)
+            question.remind()
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
@@ -229,14 +266,25 @@ class DurableTaskContext:
 
     @_remember_signals
     async def ask(
-        self, question: MessageContent, *, sign_in: bool = False, metadata: JsonObject | None = None
+        self,
+        question: MessageContent,
+        *,
+        sign_in: bool = False,
+        metadata: JsonObject | None = None,
+        timeout_s: float | None = None,
+        remind_s: float | None = None,
     ) -> Message:
         """See ``TaskContext.ask``."""
+        if remind_s is not None and not remind_s >= SHORTEST_REMINDER_S:
+            raise ValueError(f"A question is repeated after {SHORTEST_REMINDER_S} seconds or more, not {remind_s}.")
         scope = self._execution.open_scope()
         message = self._execution.session.make_message(question, deepcopy(metadata))
-        message_id = scope.message_id(self.id, "ask", _content_of(message))
+        name = scope.message_id(self.id, "ask", _content_of(message))
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        return await self._execution.ask(message.model_copy(update={"message_id": message_id}), scope, state)
+        asked = Question(message.model_copy(update={"message_id": name}), state)
+        reminders = _beside(self._remind(asked, name, remind_s)) if remind_s else nullcontext()
+        async with self._limit(name, timeout_s), reminders:
+            return await self._execution.ask(asked, scope)
 
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
@@ -338,6 +386,17 @@ class DurableFrameworkTask(DurableTaskContext):
     def at_work(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.at_work``."""
         return self._execution.at_work()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Runs the work while it is entered."""
+    running = asyncio.create_task(work)
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
+    try:
+        yield
+    finally:
+        running.cancel()
 
 
 def _content_of(message: Message) -> Json:

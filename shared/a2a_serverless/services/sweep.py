@@ -173,9 +173,10 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and 0 < (left_ms := head.wake_at - now) <= heads.DELAY_LIMIT_MS:
-        sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
-        after = heads.reschedule(head, at=heads.due_while_suspended(head, now=now), enqueued=False)
-        return _SweepResult(due, told, lambda: sweeper.log.update_head(head, after), late_ms)
+        after = heads.announce_wake(head, now=now, by=sweeper.ids.new())
+        if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
+            sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
+        return _SweepResult(due, told, None, late_ms)
     after, rings = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
         due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms

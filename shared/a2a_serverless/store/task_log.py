@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, PushConfig
-    from a2a_serverless.domain.records import Admit, DueItem, NewTask, StepResult
+    from a2a_serverless.domain.records import Admit, DueItem, NamedResult, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item, WriteConflict
@@ -140,13 +140,17 @@ class TaskLog:
             found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
         return contiguous(after, self._events(found))
 
-    def append(self, change: Change, record: IdempotencyRecord | None = None) -> bool:
-        """Appends a status event and updates the head. False on a conflict: read the head again and decide again."""
+    def append(self, change: Change, record: IdempotencyRecord | None = None, *steps: NamedResult) -> bool:
+        """Appends a status event and updates the head. False on a conflict: read the head again and decide again.
+
+        ``steps`` are results that have never been stored, and are stored with it.
+        """
         before, after = items.head_item(change.before), items.head_item(change.after)
         refusal = self._table.write(
             PutNew(self._event_item(change.before.key, change.event, change.after.expires)),
             Update(_head_place(change.before), before, after, {"rev": before.get("rev")}),
             *self._idempotency_actions(change.after, record),
+            *self._step_actions(change.after, steps),
         )
         return refusal is None or self._is_own(change.before.key, change.event, refusal)
 
@@ -163,10 +167,11 @@ class TaskLog:
         refusal = self._table.write(PutNew(chunk), *fence.checks())
         return refusal is None or self._is_own(head.key, event, refusal)
 
-    def update_head(self, before: Head, after: Head) -> bool:
-        """Updates the head without an event (lease, due time). False as in ``append``."""
+    def update_head(self, before: Head, after: Head, *steps: NamedResult) -> bool:
+        """Updates the head without an event (lease, due time). ``steps`` and False are as in ``append``."""
         place, old, new = _head_place(before), items.head_item(before), items.head_item(after)
-        refusal = self._table.write(Update(place, old, new, {"rev": old.get("rev")}))
+        update = Update(place, old, new, {"rev": old.get("rev")})
+        refusal = self._table.write(update, *self._step_actions(after, steps))
         if refusal is None:
             return True
         found = self._found(place, refusal)
@@ -187,13 +192,10 @@ class TaskLog:
 
         None if the run does not have the task any more. Without ``of_run``: None if there is no such task.
         """
-        fence, place = Fence(self._table, head, of_run=of_run), (keys.task(head.key), keys.step(name))
+        fence = Fence(self._table, head, of_run=of_run)
         if fence.is_lost():
             return None
-        body = self._payloads.store(head.key, dump_step(result))
-        times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
-        error = {"error": {"S": result.error}} if result.error else {}
-        item = items.make_item(*place, head.expires, {"name": {"S": name}, **times, **error, **body})
+        item = self._step_item(head, name, result)
         refusal = self._table.write(PutNew(item), *fence.checks())
         if refusal is None:
             return result
@@ -247,6 +249,16 @@ class TaskLog:
 
     def _step(self, item: Item) -> StepResult:
         return load_step(self._payloads.fetch(items.readable(item)))
+
+    def _step_item(self, head: Head, name: str, result: StepResult) -> Item:
+        body = self._payloads.store(head.key, dump_step(result))
+        times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
+        error = {"error": {"S": result.error}} if result.error else {}
+        attributes = {"name": {"S": name}, **times, **error, **body}
+        return items.make_item(keys.task(head.key), keys.step(name), head.expires, attributes)
+
+    def _step_actions(self, head: Head, steps: Iterable[NamedResult]) -> list[Action]:
+        return [PutNew(self._step_item(head, name, result)) for name, result in steps]
 
     def _event_item(self, key: TaskKey, event: Event, expires: int) -> Item:
         body = self._payloads.store(key, dump_event(event))
