@@ -15,12 +15,12 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from a2a_serverless.services.delivery_admin import list_statuses
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import key_of_path
 from a2a_serverless.domain.push import CursorState
+from a2a_serverless.services.delivery_status import list_statuses
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless_tools.operators.deployed import StackName
 from a2a_serverless_tools.operators.operations import make_operations, redrive_receiver
