@@ -10,7 +10,15 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS, KmsSealer, KmsServiceTokenSealer
-from a2a_serverless.adapters.service_tokens import FAILURES, KEPT, REUSED_MS, ServiceTokenIssuer, ServiceTokenVerifier
+from a2a_serverless.adapters.service_tokens import (
+    FAILURES,
+    KEPT,
+    REUSED_MS,
+    ServiceTokenIssuer,
+    ServiceTokenVerifier,
+    dump_claims,
+    load_claims,
+)
 from a2a_serverless.domain.access import (
     CLAIMS_LIMIT,
     SEALED_BYTES,
@@ -20,9 +28,7 @@ from a2a_serverless.domain.access import (
     Caller,
     InvalidToken,
     ServiceToken,
-    dump_claims,
     encode_key,
-    load_claims,
 )
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded

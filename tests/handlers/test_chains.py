@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
-from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier, require_worker
+from a2a_serverless.adapters.service_tokens import (
+    ServiceTokenIssuer,
+    ServiceTokenVerifier,
+    dump_claims,
+    load_claims,
+    require_worker,
+)
 from a2a_serverless.client import Client, ClientRequest, text_message
 from a2a_serverless.domain.access import (
     SERVICE_TOKEN_LIFE_MS,
@@ -17,9 +23,7 @@ from a2a_serverless.domain.access import (
     Caller,
     ServiceToken,
     digest_of,
-    dump_claims,
     encode_key,
-    load_claims,
 )
 from a2a_serverless.domain.errors import Overloaded, Unauthenticated
 from a2a_serverless.domain.model import Principal

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS
+from a2a_serverless.adapters.service_tokens import dump_claims
 from a2a_serverless.client import Client, HttpError, text_message
-from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, dump_claims, encode_key
+from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, encode_key
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.states import TERMINAL

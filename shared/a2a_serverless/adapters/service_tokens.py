@@ -12,20 +12,23 @@ from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from a2a_serverless.domain.access import (
     CLAIMS_LIMIT,
+    SERVICE_TOKEN_LEEWAY_MS,
     SERVICE_TOKEN_LIFE_MS,
     SERVICE_TOKEN_PREFIX,
     Caller,
     InvalidToken,
     ServiceToken,
-    dump_claims,
     encode_key,
-    load_claims,
+    own_scopes,
     sealed_claims,
 )
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.ports.agents import AgentUnavailable
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ T = TypeVar("T")
 REUSED_MS: Final = SERVICE_TOKEN_LIFE_MS - 300_000  # a reused token is valid for 5 minutes more at least
 KEPT: Final = 1000
 FAILURES: Final = 20
+_VERSION: Final = 1
 
 
 class ServiceTokenIssuer:
@@ -134,3 +138,34 @@ class ServiceTokenVerifier:
             kept[digest] = found
             while len(kept) > KEPT:
                 kept.popitem(last=False)
+
+
+class _Claims(BaseModel):
+    """What a service token holds. ``parent`` is the digest of the API key, ``ends`` is in ms."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+    v: int
+    tenant: str = Field(min_length=1)
+    owner: str = Field(min_length=1)
+    scopes: list[str]
+    parent: str
+    ends: int
+
+
+def dump_claims(made: ServiceToken) -> str:
+    """The claims as JSON, for sealing."""
+    tenant, owner, scopes = made.principal.tenant, made.principal.owner, sorted(made.scopes)
+    claims = _Claims(v=_VERSION, tenant=tenant, owner=owner, scopes=scopes, parent=made.api_key, ends=made.expires_at)
+    return claims.model_dump_json()
+
+
+def load_claims(claims: str, now: int) -> ServiceToken:
+    """Parses the claims; raises InvalidToken if they are malformed, expired or valid for over an hour."""
+    try:
+        said = _Claims.model_validate_json(claims)
+    except ValidationError:
+        raise InvalidToken from None
+    is_in_time = now < said.ends <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
+    if not (said.v == _VERSION and is_in_time and all(own_scopes([scope]) for scope in said.scopes)):
+        raise InvalidToken
+    return ServiceToken(Principal(said.tenant, said.owner), frozenset(said.scopes), said.parent, said.ends)

@@ -12,12 +12,12 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Final, Literal, NamedTuple, TypeAlias
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.errors import InsufficientScope
-from a2a_serverless.domain.model import Principal
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Principal
 
 Access: TypeAlias = Literal["read", "operate"]
 
@@ -31,7 +31,6 @@ SERVICE_TOKEN_LIFE_MS: Final = 3_600_000
 SERVICE_TOKEN_LEEWAY_MS: Final = 60_000  # for clocks that differ
 CLAIMS_LIMIT: Final = 4096  # bytes; the longest text that KMS encrypts
 SEALED_BYTES: Final = range(64, CLAIMS_LIMIT + 513)
-_VERSION: Final = 1
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -155,34 +154,3 @@ def sealed_claims(token: str) -> bytes:
     if len(sealed) not in SEALED_BYTES or encode_key(sealed, SERVICE_TOKEN_PREFIX) != token:
         raise InvalidToken
     return sealed
-
-
-class _Claims(BaseModel):
-    """The claims in a service token. ``parent`` is the digest of the API key, ``ends`` is in ms."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
-    v: int
-    tenant: str = Field(min_length=1)
-    owner: str = Field(min_length=1)
-    scopes: list[str]
-    parent: str
-    ends: int
-
-
-def dump_claims(made: ServiceToken) -> str:
-    """The claims as JSON, for sealing."""
-    tenant, owner, scopes = made.principal.tenant, made.principal.owner, sorted(made.scopes)
-    claims = _Claims(v=_VERSION, tenant=tenant, owner=owner, scopes=scopes, parent=made.api_key, ends=made.expires_at)
-    return claims.model_dump_json()
-
-
-def load_claims(claims: str, now: int) -> ServiceToken:
-    """Parses the claims; raises InvalidToken if they are malformed, expired or valid for over an hour."""
-    try:
-        said = _Claims.model_validate_json(claims)
-    except ValidationError:
-        raise InvalidToken from None
-    is_in_time = now < said.ends <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
-    if not (said.v == _VERSION and is_in_time and all(own_scopes([scope]) for scope in said.scopes)):
-        raise InvalidToken
-    return ServiceToken(Principal(said.tenant, said.owner), frozenset(said.scopes), said.parent, said.ends)
