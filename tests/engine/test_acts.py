@@ -132,6 +132,19 @@ def test_a_change_of_content_or_metadata_after_an_act_changes_nothing() -> None:
     assert (artifact.parts[0].data, artifact.metadata, task.history[-1].metadata) == ({"n": 1}, {"n": 1}, {"n": 1})
 
 
+def test_a_plain_function_gets_the_arguments_of_its_step_by_position_and_by_name() -> None:
+    async def work(task: TaskContext) -> str:
+        return await task.step("sort", sorted_text, "bac", reverse=True)
+
+    world, key = world_with_task(work)
+    world.run(key)
+    assert last_word(world.get(key.task)) == "cba"
+
+
+def sorted_text(text: str, *, reverse: bool = False) -> str:
+    return "".join(sorted(text, reverse=reverse))
+
+
 # ---- Order
 
 
