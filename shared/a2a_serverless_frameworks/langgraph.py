@@ -172,9 +172,7 @@ class _Run:
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
         if given is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
             return pending
-        stream = self._graph.astream(
-            given, self._config, context=context, stream_mode="messages", subgraphs=True, durability="sync"
-        )
+        stream = self._graph.astream(given, self._config, context=context, stream_mode="messages", durability="sync")
         async for _ in stream:  # the mode makes chat models stream; _Listener gets what they say
             pass
         return self._saver.pending_interrupts()
@@ -277,8 +275,8 @@ class _Saver(BaseCheckpointSaver[int]):
             one.id: one
             for namespace, point in self._points.items()
             for task_id, writes in self._merged(namespace, point.id).items()
-            if task_id not in inner and not writes.keys() - _CONTROL
-            for one in writes.get(INTERRUPT, ())
+            if INTERRUPT in writes and task_id not in inner and not writes.keys() - _CONTROL
+            for one in writes[INTERRUPT]
         }
         return list(found.values())
 

@@ -26,6 +26,7 @@ from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from a2a_serverless_frameworks.langgraph import SIZE_LIMIT, agent, answer_of
 from tests.echo import agent_of
+from tests.frameworks.kills import Played, Scenario, kill_everywhere
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.test_langgraph import model_of
 from tests.world import World
@@ -347,6 +348,48 @@ def test_a_node_that_fails_beside_one_whose_model_speaks_fails_the_task() -> Non
     assert (reply.state, type(reply.error)) == ("failed", ZeroDivisionError)
     assert len(harness.runs) == 1
     assert harness.runs[0][2] - harness.runs[0][1] < 60_000
+
+
+def test_a_death_after_a_node_has_failed_changes_nothing() -> None:
+    def fail(state: Notes) -> Notes:
+        raise ZeroDivisionError(state)
+
+    def check(played: Played) -> None:
+        assert played.task.status.state == "failed"
+
+    scenario = Scenario(lambda _: noting(graph_of(Notes, plan=lambda _: {"notes": ["a"]}, fail=fail)), str)
+    assert kill_everywhere(scenario, check).wrong == []
+
+
+def test_a_model_that_waits_for_its_provider_is_not_interrupted_by_another_agent_s_call() -> None:
+    harness: AgentTestHarness
+    paid: list[str] = []
+
+    class Remote(GenericFakeChatModel):
+        async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+            del args, kwargs
+            paid.append("model")
+            loop, response = asyncio.get_running_loop(), asyncio.Event()
+            harness.later(20_000, lambda: loop.call_soon_threadsafe(response.set))
+            await response.wait()
+            yield ChatGenerationChunk(message=AIMessageChunk("Yes"))
+
+    async def slow(task: TaskContext) -> str:
+        await asyncio.sleep(600)
+        return task.text()
+
+    async def call(state: Notes) -> Notes:
+        del state
+        await current_task().call("ask", "slow", "why")
+        return {"notes": ["called"]}
+
+    graph = StateGraph(Notes)
+    for name, node in {"call": call, "think": thinking(Remote(messages=iter([])))}.items():
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+    harness = AgentTestHarness(noting(graph), agent_of(slow, "slow"))
+    assert harness.send("go").said == "called, Yes"
+    assert paid == ["model"]
 
 
 # ---- Usage
