@@ -55,7 +55,7 @@ def measure(_rounds: int) -> Report:
 
 
 def _alarms(name: str) -> int:
-    resources = parse_template(ROOT / name)["Resources"].values()
+    resources = parse_template((ROOT / name).read_text())["Resources"].values()
     return sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in resources)
 
 

@@ -12,9 +12,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, ValidationError, model_validator
 
 from a2a_serverless.domain.url_policy import is_confidential
 from a2a_serverless.ports import tracing
@@ -30,21 +30,67 @@ _Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$",
 _SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
 _Amount = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 _SecretId = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=2048)]
+_Action = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+:[A-Za-z0-9*?]+$", max_length=128)]
+_Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=4096)]
+TIMEOUTS: Final = {
+    "api": (30, 900),  # 29 s are for answers that are not streamed
+    "worker": (60, 900),  # a run stops 20 s before its end
+    "notifier": (30, 900),  # an attempt takes 15 s
+    "relay": (10, 900),
+    "sweeper": (20, 59),  # it stops 10 s before its end, and runs each minute
+    "rotator": (10, 110),  # CloudFormation waits 120 s for the first key
+}
+"""The shortest and the longest timeout of each function, in seconds."""
 
 
 class ProjectError(ValueError):
     """There is no project, or its ``pyproject.toml`` is invalid. The text names the file and what to write."""
 
 
-class Otel(BaseModel):
+class _Table(BaseModel):
+    """A table of the project's settings, whose names have hyphens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+
+class Function(_Table):
+    """Settings of one function: ``memory`` in MiB, ``timeout`` in seconds. None is the template's value."""
+
+    memory: Annotated[StrictInt, Field(ge=128, le=10_240)] | None = None
+    timeout: StrictInt | None = None
+
+
+class Vpc(_Table):
+    """The network in which agents run: ids of subnets and of security groups."""
+
+    subnets: tuple[Annotated[str, StringConstraints(pattern=r"^subnet-[0-9a-f]+$")], ...] = Field(
+        min_length=1, max_length=16
+    )
+    security_groups: tuple[Annotated[str, StringConstraints(pattern=r"^sg-[0-9a-f]+$")], ...] = Field(
+        min_length=1, max_length=5
+    )
+
+
+class Statement(_Table):
+    """What agents may do in AWS: ``actions`` on ``resources``, under a ``condition`` of IAM.
+
+    Resources are ARNs, in which pseudo parameters of CloudFormation stand as ``${AWS::Region}``, or ``*``.
+    """
+
+    actions: tuple[_Action, ...] = Field(min_length=1, max_length=100)
+    resources: tuple[Annotated[str, StringConstraints(pattern=r"^(\*|arn:\S+)$", max_length=2048)], ...] = Field(
+        min_length=1, max_length=100
+    )
+    condition: dict[str, dict[str, str | list[str]]] = {}
+
+
+class Otel(_Table):
     """The table ``otel``: where spans are exported to, by OpenTelemetry's protocol over HTTP (docs/observability.md).
 
     ``endpoint`` is the collector's base URL, ``headers_secret`` the place of the headers that it wants to see,
     ``sampling`` the share of traces that are recorded, unless the caller has decided it. With ``content``, the spans of
     libraries keep what clients and models said.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
     endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#]+$", max_length=2048)]
     headers_secret: _SecretId | None = None
@@ -59,15 +105,15 @@ class Otel(BaseModel):
         return self
 
 
-class Project(BaseModel):
+class Project(_Table):
     """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
 
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
-    ``otel`` says where spans go, ``prices`` what a million tokens of a model cost. ``dependencies`` is what
-    ``[project]`` lists. ``local_agents`` are deployed on this machine only.
+    ``statements`` what these functions may do in AWS, ``vpc`` the network in which they run. ``functions`` are memory
+    and timeout of each function, ``constants`` the template's constants that differ. ``otel`` says where spans go,
+    ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists. ``local_agents`` are
+    deployed on this machine only.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
     root: Path
     name: str
@@ -76,6 +122,10 @@ class Project(BaseModel):
     source_folder: str = Field(default=".", alias="source")
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
+    statements: tuple[Statement, ...] = Field(default=(), max_length=100)
+    vpc: Vpc | None = None
+    functions: dict[Literal["api", "worker", "relay", "notifier", "sweeper", "rotator"], Function] = {}
+    constants: dict[str, StrictInt | _Line] = {}
     otel: Otel | None = None
     prices: dict[str, dict[_Amount, Annotated[float, Field(ge=0, le=1e9)]]] = {}
     dependencies: tuple[str, ...] = ()
@@ -91,6 +141,14 @@ class Project(BaseModel):
             raise ValueError(f"source = {self.source_folder!r} is outside of the project")
         if not self.source.is_dir():
             raise ValueError(f"source = {self.source_folder!r} is not a folder")
+        return self
+
+    @model_validator(mode="after")
+    def _check_timeouts(self) -> Project:
+        for name, function in self.functions.items():
+            shortest, longest = TIMEOUTS[name]
+            if function.timeout is not None and not shortest <= function.timeout <= longest:
+                raise ValueError(f"functions.{name}.timeout must be from {shortest} to {longest} seconds")
         return self
 
 

@@ -37,8 +37,10 @@ TEMPLATE = {
 # and notes what it was asked for.
 FAKE_SAM = """#!{python}
 import json, os, pathlib, shutil, sys
+sys.path.insert(0, {checkout!r})
+from tests.functions.template import parsed
 given = dict(zip(sys.argv[2::1], sys.argv[3::1]))
-template = json.loads(pathlib.Path(given["--template-file"]).read_text())
+template = parsed(pathlib.Path(given["--template-file"]).read_text())
 built = pathlib.Path(given["--build-dir"])
 built.mkdir(parents=True)
 for name, one in template["Resources"].items():
@@ -58,8 +60,11 @@ NEEDED = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "
 AGENT = (FILES / "examples/hello_agent.py").read_text().replace("hello", "mine").replace('    runs="inline",\n', "")
 
 
-def make_project(root: Path, *, agents: Sequence[str] = ("my_agents.mine:mine",)) -> Paths:
-    """A project with an agent, functions, and what the library itself imports as installed packages."""
+def make_project(root: Path, *, agents: Sequence[str] = ("my_agents.mine:mine",), has_template: bool = True) -> Paths:
+    """A project with an agent, and what the library itself imports as installed packages.
+
+    It has a template and functions of its own, or else the library's.
+    """
     packages, compiled = root / "packages", root / ".a2a/compiled"
     packages.mkdir(parents=True)
     compiled.parent.mkdir()
@@ -71,15 +76,17 @@ def make_project(root: Path, *, agents: Sequence[str] = ("my_agents.mine:mine",)
             shutil.copytree(source, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, packages)
-    for name in FUNCTIONS:
+    for name in FUNCTIONS if has_template else ():
         (root / "functions" / name).mkdir(parents=True)
         (root / "functions" / name / "app.py").write_text("handler = print\n")
         (root / "functions" / name / "requirements.txt").write_text("a2a-serverless\n")
     with_agent(root, "")
     package = '[project]\nname = "mine"\ndependencies = ["a2a-serverless"]\n'
     (root / "pyproject.toml").write_text(f"{package}[tool.a2a-serverless]\nagents = {[*agents]}\n")
-    (root / "template.yaml").write_text(json.dumps(TEMPLATE, indent=1))
-    write_program(root / ".a2a/venvs/sam/bin/sam", FAKE_SAM.format(python=sys.executable, packages=str(packages)))
+    if has_template:
+        (root / "template.yaml").write_text(json.dumps(TEMPLATE, indent=1))
+    program = FAKE_SAM.format(python=sys.executable, packages=str(packages), checkout=str(CHECKOUT))
+    write_program(root / ".a2a/venvs/sam/bin/sam", program)
     return find(root)
 
 

@@ -189,9 +189,10 @@ def test_what_sam_says_last_is_the_reason_when_it_fails(project: Paths) -> None:
     assert not list(project.home.glob("*/*.zip"))
 
 
-def test_a_folder_without_a_template_is_no_project(tmp_path: Path) -> None:
-    with pytest.raises(StackError, match=r"no template\.yaml in .*\n  what helps: `a2a-serverless init NAME`"):
-        find(tmp_path)
+def test_a_template_of_something_else_is_not_built(project: Paths) -> None:
+    project.template.write_text('{"Resources": {}}')
+    with pytest.raises(StackError, match=r"template\.yaml has no WorkerFunction\n  what helps: without a"):
+        build(project, HERE)
 
 
 # ---- What is missing

@@ -17,7 +17,9 @@ from a2a_serverless_tools.project import read_project
 from a2a_serverless_tools.stack.bases import base_of
 from a2a_serverless_tools.stack.environments import find_uv
 from a2a_serverless_tools.stack.library import CHECKOUT
-from a2a_serverless_tools.stack.new_project import create, lock
+from a2a_serverless_tools.stack.new_project import create, eject, lock
+from a2a_serverless_tools.stack.paths import find
+from a2a_serverless_tools.stack.sam import FUNCTIONS
 from tests.stack.indexes import TAKEN, Index, locked, serving
 from tests.stack.wheels import dist, wheels_in
 
@@ -101,22 +103,20 @@ def test_a_wheel_that_was_exchanged_is_refused(project: Path) -> None:
     assert "ash" in done.stderr
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted((CHECKOUT / "functions").iterdir()) if path.is_dir()])
-def test_a_function_s_requirements_are_the_project_s_files(name: str, project: Path, index: Index) -> None:
-    index.asked.clear()
-    requirements = f"functions/{name}/requirements.txt"
-    assert uv(project, "venv", "--clear", "venv").returncode == 0
-    install = ("pip", "install", "--no-deps", "--require-hashes", "--python", "venv", "-r", requirements)
-    done = uv(project, *install)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"\+ a2a-serverless==(\S+)", done.stderr) == ["0.1.0"]
-    assert index.asked == []
-    (project / "wheels/a2a_serverless-0.1.0-py3-none-any.whl").write_bytes(b"exchanged")
-    assert uv(project, *install, "--reinstall", "--no-cache").returncode != 0
+@pytest.mark.parametrize("ejected", [False, True], ids=["the library's functions", "ejected ones"])
+def test_nothing_installs_the_library_for_a_function(ejected: bool, project: Path) -> None:  # noqa: FBT001
+    if ejected:
+        eject(read_project(project))
+    folders = [path.parent for path in find(project).sources.glob("functions/*/requirements.txt")]
+    assert len(folders) == len(FUNCTIONS)
+    for folder in folders:
+        base = base_of(f"{folder.name.title()}Function", folder, read_project(project), runs_agents=True)
+        assert "a2a_serverless" in base.packages
+        assert [line for line in base.requirements if "a2a" in line] == []
 
 
 def test_what_is_installed_for_an_agent_has_the_digests_of_the_lock(project: Path, index: Index) -> None:
-    worker = base_of("worker", project / "functions/worker", read_project(project), runs_agents=True)
+    worker = base_of("worker", CHECKOUT / "functions/worker", read_project(project), runs_agents=True)
     (project / "constraints.txt").write_text(worker.constraints)
     assert uv(project, "venv", "--clear", "venv").returncode == 0
     install = ("pip", "install", "--no-deps", "--python", "venv", "-c", "constraints.txt", "rfc8785")

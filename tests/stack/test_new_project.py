@@ -1,8 +1,9 @@
-"""``init`` writes this repository's own files, with another name."""
+"""``init`` writes the example with another name, ``eject`` this repository's template and functions."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from a2a_serverless_tools.project_check import check_project
 from a2a_serverless_tools.stack.bases import parse_template
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.library import CHECKOUT, read_requirements, resolve
-from a2a_serverless_tools.stack.new_project import create
+from a2a_serverless_tools.stack.new_project import EJECTED, create, eject
+from a2a_serverless_tools.stack.paths import find
 from tests.stack.wheels import dist, wheels_in
 
 __all__ = ["dist"]
@@ -27,29 +29,58 @@ def project(dist: Path, tmp_path: Path) -> Path:
     return tmp_path / "night-shift"
 
 
-def test_the_deployment_is_this_repository_s(project: Path) -> None:
-    for name in ("template.yaml", "observability.yaml"):
-        assert (project / name).read_text() == (CHECKOUT / name).read_text()
-    for folder in ("functions", "events"):
-        theirs, ours = (
-            {path.relative_to(root) for path in (root / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"}
-            for root in (project, CHECKOUT)
-        )
-        assert theirs == ours
-    same = [
-        path for path in sorted((project / "functions").rglob("*")) if path.suffix == ".py" or path.name == "stream"
+def test_a_project_has_settings_and_no_template(project: Path) -> None:
+    assert sorted(path.name for path in project.iterdir()) == [
+        *(".github", ".gitignore", ".python-version", "README.md", "night_shift", "pyproject.toml", "samconfig.toml"),
+        *("tests", "wheels"),
     ]
-    for path in same:
-        original = CHECKOUT / path.relative_to(project)
-        assert (path.read_text(), path.stat().st_mode) == (original.read_text(), original.stat().st_mode)
+    assert find(project).template == CHECKOUT / "template.yaml"
 
 
-def test_a_function_needs_what_this_repository_s_needs_but_for_what_the_samples_draw_with(project: Path) -> None:
+def test_every_setting_that_is_shown_as_a_comment_is_one(project: Path) -> None:
+    file = project / "pyproject.toml"
+    text = file.read_text()
+    shown = re.findall(r"^# (\[+[\w.-]+\]+|[\w-]+ = .*)$", text, re.MULTILINE)
+    assert len(shown) > 5
+    file.write_text(re.sub(r"^# (?=\[+[\w.-]+\]+$|[\w-]+ = )", "", text, flags=re.MULTILINE))
+    settings = read_project(project)
+    unset = {name for name, value in settings if not value}
+    assert unset <= {"local_agents", "environment"}
+
+
+def test_an_ejected_project_has_this_repository_s_template_and_functions(project: Path) -> None:
+    written = {path.relative_to(project).as_posix() for path in eject(read_project(project))}
+    command = ["git", "ls-files", *EJECTED]
+    ours = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)  # noqa: S603
+    assert written == {*ours.stdout.split()}
+    assert find(project).template == project / "template.yaml"
+    for name in written:
+        copy, original = project / name, CHECKOUT / name
+        assert copy.stat().st_mode == original.stat().st_mode
+        if copy.suffix in {".py", ".yaml", ""}:
+            assert copy.read_text() == original.read_text()
+
+
+def test_an_ejected_function_names_the_library_and_needs_nothing_that_only_the_samples_draw_with(project: Path) -> None:
+    eject(read_project(project))
     for file in project.glob("functions/*/requirements.txt"):
         ours, _ = resolve(read_requirements(CHECKOUT / file.relative_to(project)))
         assert resolve(read_requirements(file))[0] == [line for line in ours if not line.startswith("pillow")]
-        line = r"\./wheels/a2a_\w+-0\.1\.0-py3-none-any\.whl(\[[a-z,]+\])? --hash=sha256:[0-9a-f]{64}\n"
-        assert re.fullmatch(f"({line})+", file.read_text())
+        assert re.fullmatch(r"(a2a-(serverless|webhook-receiver)(\[[a-z,]+\])?\n)+", file.read_text())
+
+
+def test_ejected_events_are_for_an_agent_of_the_project(project: Path) -> None:
+    eject(read_project(project))
+    assert "tailor" in (project / "events/api-send.json").read_text()
+    assert not [path for path in project.glob("events/*") if re.search(r"\bdocument\b", path.read_text())]
+
+
+@pytest.mark.parametrize("name", EJECTED)
+def test_eject_overwrites_nothing(name: str, project: Path) -> None:
+    (project / name).mkdir()
+    with pytest.raises(StackError, match=f"{name} exists already"):
+        eject(read_project(project))
+    assert sum((project / one).exists() for one in EJECTED) == 1
 
 
 def test_the_options_for_sam_are_this_repository_s_with_the_project_s_name(project: Path) -> None:
@@ -58,11 +89,6 @@ def test_the_options_for_sam_are_this_repository_s_with_the_project_s_name(proje
     ours["global"]["parameters"]["stack_name"] = "night-shift"
     ours["deploy"]["parameters"]["tags"] = "service=night-shift"
     assert theirs == {"version": 0.1, "default": ours}
-
-
-def test_events_are_for_the_agent_that_there_is(project: Path) -> None:
-    assert "tailor" in (project / "events/api-send.json").read_text()
-    assert not [path for path in project.glob("events/*") if re.search(r"\bdocument\b", path.read_text())]
 
 
 def test_the_rest_is_the_example_with_the_project_s_name(project: Path) -> None:
@@ -116,7 +142,7 @@ def test_a_name_that_cannot_work_is_refused(why: str, name: str, tmp_path: Path)
 
 
 def test_the_python_of_the_project_is_the_functions(project: Path) -> None:
-    runtime = parse_template(project / "template.yaml")["Parameters"]["Runtime"]["Default"]
+    runtime = parse_template((CHECKOUT / "template.yaml").read_text())["Parameters"]["Runtime"]["Default"]
     assert f"python{(project / '.python-version').read_text()}" == f"{runtime}\n"
 
 

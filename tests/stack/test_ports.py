@@ -14,7 +14,7 @@ from rich.console import Console
 
 from a2a_serverless_tools.stack import local_stack, processes
 from a2a_serverless_tools.stack.errors import StackError
-from a2a_serverless_tools.stack.paths import CHECKOUT, of
+from a2a_serverless_tools.stack.paths import CHECKOUT, find
 from a2a_serverless_tools.stack.ports import check_ports, find_user
 
 pytestmark = pytest.mark.enable_socket
@@ -54,12 +54,12 @@ def test_up_says_so_before_it_builds_anything(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         options = local_stack.Options(0, taken.getsockname()[1], 0)
         with pytest.raises(StackError, match="in use"):
-            local_stack.up(of(CHECKOUT, tmp_path), options, Console(file=said))
+            local_stack.up(find(CHECKOUT, tmp_path), options, Console(file=said))
     assert said.getvalue() == ""
 
 
 def test_the_own_ports_of_a_running_stack_are_not_in_its_way(tmp_path: Path) -> None:
-    here = of(tmp_path)
+    here = find(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as own:
         processes.announce(here, "api", own.getsockname()[1])
         options = local_stack.Options(processes.claim_port("emulator", 0), own.getsockname()[1], 0)

@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
     },
     "In your account": {
         "build": stack.build,
+        "eject": stack.eject,
         "check": check.check,
         "push list": operator_commands.list_pushes,
         "push show": operator_commands.show_push,
@@ -70,7 +71,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 
 # The examples at the end of each command's help. A test parses each of them.
 _LINES: Final = """\
-init my-agents # A folder with one agent, its test, and what deploys it
+init my-agents # A folder with one agent, its test, and the deployment's settings
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line
@@ -114,6 +115,8 @@ cards show document # What the agent can do, and how to talk to it
 cards show document --json # The card as it was served, with its signatures
 build # For AWS Lambda's python3.13 on arm64
 build --architecture x86_64 # With Architecture=x86_64 in sam deploy
+build --diff # What a deployment would change since the last build: a diff of the template, and functions
+eject # template.yaml, observability.yaml, functions/ and events/
 check https://agents.example.com # With your key in A2A_AUTHORIZATION, another owner's in A2A_OTHER_AUTHORIZATION
 check https://agents.example.com --receiver https://hooks.example.com # Webhooks, too, at your receiver
 check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation

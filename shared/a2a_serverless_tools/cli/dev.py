@@ -132,7 +132,7 @@ class DevTerminal:
         from a2a_serverless_tools.stack import paths, processes
 
         with suppress(OSError):  # then `send` needs --url for another port than 8000
-            processes.announce(paths.of(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
+            processes.announce(paths.find(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
         command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]

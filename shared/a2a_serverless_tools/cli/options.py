@@ -85,7 +85,7 @@ def _running_port(environment: Mapping[str, str]) -> int | None:
     from a2a_serverless_tools.stack import paths, processes
 
     with suppress(ProjectError, OSError, ValueError, TypeError):
-        here = paths.of(find_project().root, paths.state_folder(environment))
+        here = paths.find(find_project().root, paths.state_folder(environment))
         found = [*processes.started(here.dev), *processes.started(here)]
         return next((process.port for process in found if process.name == "api"), None)
     return None

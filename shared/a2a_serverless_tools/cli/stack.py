@@ -1,4 +1,4 @@
-"""The commands for a project and its stack on this machine: init, demo, up, down, logs, build.
+"""The commands for a project and its stack on this machine: init, demo, up, down, logs, build, eject.
 
 The commands import the stack's modules themselves, because they need the AWS SDK and talking to agents does not.
 """
@@ -14,6 +14,7 @@ from a2a_serverless_tools.cli.files import media_type_of, read_file
 from a2a_serverless_tools.cli.options import CliContext
 
 if TYPE_CHECKING:
+    from a2a_serverless_tools.stack.build import Changes
     from a2a_serverless_tools.stack.paths import Paths
 
 TAIL = 20
@@ -40,6 +41,9 @@ Part = Annotated[
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
 Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
 Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
+Diff = Annotated[
+    bool, typer.Option("--diff", help="Show what a deployment would change since the last build, and keep that build.")
+]
 
 
 def demo(  # noqa: PLR0913 - the options of a command
@@ -168,13 +172,16 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> No
             cli.terminal.raw(f"{name:10}{line}\n")
 
 
-def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64") -> None:
-    """Build the functions for AWS into .aws-sam/build, ready for `sam deploy`.
+def build(
+    cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Architecture = "arm64", diff: Diff = False
+) -> None:
+    """Build template and functions for AWS into .aws-sam/build, ready for `sam deploy`.
 
-    They are compiled with the runtime's Python. On a terminal the command offers to install it where it is missing.
+    The template is the library's, with the settings of pyproject.toml. The functions are compiled with the runtime's
+    Python. On a terminal the command offers to install it where it is missing.
     """
     from a2a_serverless_tools.stack import environments, paths
-    from a2a_serverless_tools.stack.build import release
+    from a2a_serverless_tools.stack.build import compare, release
     from a2a_serverless_tools.stack.interpreters import ensure_interpreter
     from a2a_serverless_tools.stack.progress import step
     from a2a_serverless_tools.stack.targets import Target
@@ -182,10 +189,45 @@ def build(cli: CliContext, *, runtime: Runtime = "python3.13", architecture: Arc
     here = paths.find()
     ensure_interpreter(here, runtime, cli.ask, cli.terminal.progress)
     environments.ensure(here, cli.terminal.progress)
+    target = Target(runtime, architecture)
     with step(cli.terminal.progress, f"Building the functions for {runtime} on {architecture}"):
-        released = release(here, Target(runtime, architecture))
+        changes, released = (compare(here, target), None) if diff else (None, release(here, target))
+    if released is None:
+        _show(cli, changes)
+        return
     sizes = {path.name: path.stat().st_size for path in sorted(released.glob("*.zip"))}
     cli.terminal.result({**sizes}, "".join(f"  {name:24} {size / 1e6:5.1f} MB\n" for name, size in sizes.items()))
+
+
+def _show(cli: CliContext, changes: "Changes | None") -> None:
+    if changes is None:
+        cli.terminal.result({"lastBuild": False, "template": "", "functions": []}, "")
+        cli.terminal.note("There is no last build in .aws-sam/build: all would be new.")
+        return
+    cli.terminal.result(
+        {"lastBuild": True, "template": changes.template, "functions": [*changes.functions]}, changes.template
+    )
+    if changes.functions:
+        cli.terminal.note(f"Functions with other code: {', '.join(changes.functions)}")
+    elif not changes.template:
+        cli.terminal.note("Nothing changes.")
+
+
+def eject(cli: CliContext) -> None:
+    """Copy the library's template, functions and events into the project, to change them there.
+
+    From then on builds use these files. A new version of the library does not change them, so you bring its changes
+    into them yourself. Settings in pyproject.toml do the same without that.
+    """
+    from a2a_serverless_tools.project import find_project
+    from a2a_serverless_tools.stack import new_project
+
+    project = find_project()
+    with cli.terminal.waiting("Copying the template"):
+        files = new_project.eject(project)
+    listed = [path.relative_to(project.root).as_posix() for path in files]
+    cli.terminal.result({"folder": f"{project.root}", "files": [*listed]}, "".join(f"{one}\n" for one in listed))
+    cli.terminal.note("These files are yours now: a new version of the library does not change them.")
 
 
 def _follow_logs(

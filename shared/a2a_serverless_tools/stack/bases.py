@@ -53,7 +53,8 @@ class Base:
 
 def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> Base:
     """Return the base of a function: its own requirements, and the project's if it runs agents."""
-    lines = library.read_requirements(folder / "requirements.txt")
+    is_ours = folder.parent == library.FILES / "functions" and project.root != library.FILES
+    lines = library.read_requirements(folder / "requirements.txt", samples=not is_ours)
     services = SERVICES
     own = runs_agents and project.root != library.FILES
     if project.otel and name in TRACED:
@@ -70,9 +71,9 @@ def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> 
     return Base(folder, tuple(needed), constraints, services, not own, packages)
 
 
-def parse_template(file: Path) -> dict[str, Any]:
+def parse_template(text: str) -> dict[str, Any]:
     """Return a template; the values of CloudFormation's short tags are left out."""
-    document: dict[str, Any] = yaml.load(file.read_text(), Loader=_Loader)  # noqa: S506 - a SafeLoader
+    document: dict[str, Any] = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     return document
 
 
@@ -86,14 +87,13 @@ def folder_of(paths: Paths, target: "Target", base: Base) -> Path:
     return paths.home / "bases" / f"{target.runtime}-{target.architecture}-{base.key}"
 
 
-def install(paths: Paths, target: "Target", wanted: Mapping[str, Base], python: Path) -> Path:
+def install(paths: Paths, target: "Target", text: str, wanted: Mapping[str, Base], python: Path) -> Path:
     """Install the bases that are missing; return the folder of the built template. Raises `StackError`.
 
-    Both come from `sam build` of the project's template, whose functions name folders with their requirements, or an
-    empty zip where there is nothing to install.
+    Both come from `sam build` of the template with this text, whose functions name folders with their requirements, or
+    an empty zip where there is nothing to install.
     """
-    nested = paths.root / "observability.yaml"
-    text = paths.template.read_text()
+    nested = paths.sources / "observability.yaml"
     key = hashlib.sha256(f"{text}{nested.read_text() if nested.exists() else ''}{target}".encode()).hexdigest()[:16]
     built = paths.home / "templates" / key
     missing = {name: base for name, base in wanted.items() if not folder_of(paths, target, base).exists()}
@@ -101,7 +101,7 @@ def install(paths: Paths, target: "Target", wanted: Mapping[str, Base], python: 
         return built
     with TemporaryDirectory(prefix="installing-", dir=paths.home) as temporary:
         work = Path(temporary)
-        _write_sources(work / "source", paths, wanted, missing)
+        _write_sources(work / "source", text, paths, wanted, missing)
         options: list[str | Path] = ["--base-dir", work / "source", "--template-file", work / "source/template.yaml"]
         options += ["--build-dir", work / "built", *overrides(target.parameters)]
         run_sam(paths, "build", options, without_aws(os.environ))
@@ -143,21 +143,22 @@ def _digests(lock: Path) -> dict[tuple[str, str], str]:
     return {key: "".join(f" --hash={file['hash']}" for file in each if "hash" in file) for key, each in files.items()}
 
 
-def _write_sources(folder: Path, paths: Paths, wanted: Mapping[str, Base], missing: Mapping[str, Base]) -> None:
-    text = paths.template.read_text()
+def _write_sources(
+    folder: Path, text: str, paths: Paths, wanted: Mapping[str, Base], missing: Mapping[str, Base]
+) -> None:
     for name, base in wanted.items():
         place = folder / (base.key if name in missing else "installed.zip")
         if name in missing:
             place.mkdir(parents=True, exist_ok=True)
             (place / "requirements.txt").write_text("\n".join(["-c constraints.txt", *base.requirements]))
             (place / "constraints.txt").write_text(base.constraints)
-        function = re.escape(base.folder.relative_to(paths.root).as_posix())
+        function = re.escape(base.folder.relative_to(paths.sources).as_posix())
         text = re.sub(rf"(CodeUri[\"']?:\s*[\"']?)(?:\./)?{function}/?(?=[\"'\s])", rf"\g<1>{place}", text)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "installed.zip").touch()
     (folder / "template.yaml").write_text(text)
-    if (paths.root / "observability.yaml").exists():
-        shutil.copy(paths.root / "observability.yaml", folder)
+    if (nested := paths.sources / "observability.yaml").exists():
+        shutil.copy(nested, folder)
 
 
 def _keep(folder: Path, kept: Path, base: Base, python: Path, compiled: Path) -> None:

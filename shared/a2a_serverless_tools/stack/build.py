@@ -9,12 +9,16 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
 from a2a_serverless_tools.project import Project, own_packages, read_project
@@ -48,15 +52,15 @@ def build(paths: Paths, target: Target) -> Build:
 
 
 def _build(paths: Paths, target: Target, work: "_Work") -> Build:
-    template = bases.install(paths, target, work.bases, work.python)
+    template = bases.install(paths, target, work.text, work.bases, work.python)
     zips = {name: paths.home / "zips" / f"{work.digest(name)}.zip" for name in work.bases}
     missing = [name for name, file in zips.items() if not file.exists()]
+    document = work.document(template, zips)
     work.make(missing, zips)
-    done = paths.builds / _digest(
-        [str(target).encode(), *_contents(template), *(file.name.encode() for file in zips.values())]
-    )
+    parts = [str(target), document, *(file.name for file in zips.values())]
+    done = paths.builds / _digest([*map(str.encode, parts), *_contents(template)])
     if not done.exists():
-        work.write_build(done, template, zips)
+        work.write_build(done, template, document, zips)
     keep_newest(paths.builds, KEPT_BUILDS)
     keep_newest(paths.home / "zips", KEPT_ZIPS)
     return Build(done, missing)
@@ -67,6 +71,39 @@ def release(paths: Paths, target: Target) -> Path:
     built = build(paths, target)
     shutil.rmtree(paths.release, ignore_errors=True)
     return Path(shutil.copytree(built.path, paths.release))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a deployment would change: a unified diff of the templates, and the functions with other code."""
+
+    template: str
+    functions: Sequence[str]
+
+
+def compare(paths: Paths, target: Target) -> Changes | None:
+    """Build for AWS; return the changes against the last `release`, which stays, or None if there was none."""
+    built = build(paths, target)
+    if not (paths.release / "template.yaml").is_file():
+        return None
+    before, after = paths.release, built.path
+    templates = {file.relative_to(folder) for folder in (before, after) for file in folder.rglob("template.yaml")}
+    lines = (line for name in sorted(templates) for line in _difference(before, after, name))
+    old, new = ({file.stem: file.read_bytes() for file in folder.glob("*.zip")} for folder in (before, after))
+    return Changes("".join(lines), sorted(name for name in {**old, **new} if old.get(name) != new.get(name)))
+
+
+def _difference(before: Path, after: Path, name: Path) -> Iterator[str]:
+    """Yield the lines of a unified diff of a template in two builds, both with their names in order."""
+    old, new = (_ordered(folder / name).splitlines(keepends=True) for folder in (before, after))
+    return unified_diff(old, new, f"last build/{name}", f"this build/{name}")
+
+
+def _ordered(template: Path) -> str:
+    if not template.is_file():
+        return ""
+    document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
+    return yaml.dump(document, Dumper=yaml.CSafeDumper, width=120, allow_unicode=True)
 
 
 @dataclass(frozen=True)
@@ -85,12 +122,20 @@ class _Work:
         return [WORKER, API] if self.checked.inline else [WORKER]
 
     @cached_property
+    def text(self) -> str:
+        """The template, with the project's constants."""
+        return settings.set_constants(self.paths.template.read_text(), self.project.constants)
+
+    @cached_property
     def bases(self) -> dict[str, Base]:
         """The functions of the template, with what is installed for each."""
-        functions = template_functions(parse_template(self.paths.template))
+        template = parse_template(self.text)
+        if WORKER not in template.get("Resources", {}):
+            remedy = "without a template.yaml of its own a project has the library's"
+            raise StackError("build", f"{self.paths.template} has no {WORKER}", remedy=remedy)
         return {
-            name: bases.base_of(name, self.paths.root / folder, self.project, runs_agents=name in self.runs_agents)
-            for name, folder in functions.items()
+            name: bases.base_of(name, self.paths.sources / folder, self.project, runs_agents=name in self.runs_agents)
+            for name, folder in template_functions(template).items()
         }
 
     @cached_property
@@ -134,15 +179,13 @@ class _Work:
                 zips[name].parent.mkdir(exist_ok=True)
                 Path(work, f"{name}.zip").replace(zips[name])
 
-    def write_build(self, done: Path, template: Path, zips: Mapping[str, Path]) -> None:
-        """Write the folder that `sam deploy` reads: the template as JSON, and the zips."""
-        unfinished = done.with_name(f"unfinished-{os.getpid()}")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.copytree(template, unfinished)
+    def document(self, template: Path, zips: Mapping[str, Path]) -> str:
+        """The template that is deployed, as JSON, with the project's settings. Raises ProjectError."""
         document = json.loads((template / "template.yaml").read_text())
         for name, properties in functions_of(document).items():
-            os.link(zips[name], unfinished / f"{name}.zip")
             properties["CodeUri"] = f"{name}.zip"
+            if function := self.project.functions.get(_short(name)):
+                settings.set_limits(document, properties, function)
             if name in self.runs_agents:
                 settings.give(document, properties, self.project)
             if self.project.otel and name in TRACED:
@@ -151,8 +194,17 @@ class _Work:
         for resource in document["Resources"].values():
             if resource["Type"] == KEY_RING:
                 resource["Properties"]["Digest"] = _digest([zips[ROTATOR].stem.encode(), constants.encode()])
+        return json.dumps(document, indent=1)
+
+    def write_build(self, done: Path, template: Path, document: str, zips: Mapping[str, Path]) -> None:
+        """Write the folder that `sam deploy` reads: the template, and the zips."""
+        unfinished = done.with_name(f"unfinished-{os.getpid()}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.copytree(template, unfinished)
+        for name, file in zips.items():
+            os.link(file, unfinished / f"{name}.zip")
         (unfinished / "template.yaml").unlink()
-        (unfinished / "template.yaml").write_text(json.dumps(document, indent=1))
+        (unfinished / "template.yaml").write_text(document)
         write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
         shutil.rmtree(done, ignore_errors=True)
         unfinished.rename(done)
@@ -179,10 +231,14 @@ class _Work:
         for name, paths in ((WORKER, everywhere), (API, inline)):
             found = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()
             for reason in found:
-                reasons.setdefault(reason, []).append(name.removesuffix("Function").lower())
+                reasons.setdefault(reason, []).append(_short(name))
         if reasons:
             whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in reasons.items())
             raise StackError("build", "; ".join(whys), remedy='docs/projects.md, "Dependencies"')
+
+
+def _short(logical_id: str) -> Any:  # noqa: ANN401 - one of the names of `Project.functions`, or another
+    return logical_id.removesuffix("Function").lower()
 
 
 def _copy(source: Path, target: Path) -> Path:

@@ -44,16 +44,19 @@ class FunctionCall:
         return f"{self.function.title()}Function"
 
 
-def call_of(function: str, event: str, root: Path) -> FunctionCall:
-    """Return the call of a function with an event. Raises `StackError`, which lists the possible names."""
+def call_of(function: str, event: str, sources: Path) -> FunctionCall:
+    """Return the call of a function with an event: a file, whose path may begin in the folder of the library's events.
+
+    Raises `StackError`, which lists the possible names.
+    """
     name = function.lower().removesuffix("function")
-    events = sorted(path.relative_to(root).as_posix() for path in (root / "events").glob(f"{name}-*.json"))
+    events = sorted(path.relative_to(sources).as_posix() for path in (sources / "events").glob(f"{name}-*.json"))
     if name not in sam.FUNCTIONS:
         known = ", ".join(map(str.title, sam.FUNCTIONS))
         raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {known}")
-    if not (root / event).is_file():
+    if not (sources / event).is_file():
         raise StackError("invoke", f"there is no event {event!r}", remedy=f"EVENT is one of {', '.join(events)}")
-    return FunctionCall(name, root / event)
+    return FunctionCall(name, sources / event)
 
 
 def write_inputs(folder: Path, built: Build, call: FunctionCall, environment: Mapping[str, str]) -> tuple[Path, Path]:
@@ -150,7 +153,7 @@ def main(words: Sequence[str]) -> None:
     function, event, *arguments = words
     try:
         paths = find(state=state_folder(os.environ))
-        sys.exit(invoke(paths, call_of(function, event, paths.root), arguments))
+        sys.exit(invoke(paths, call_of(function, event, paths.sources), arguments))
     except StackError as error:
         sys.exit(str(error))
 

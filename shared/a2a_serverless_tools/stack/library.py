@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import parse_wheel_filename
 
 from a2a_serverless_tools.project import LIBRARY
 
@@ -22,12 +21,17 @@ FILES = ASSETS if IS_WHEEL else CHECKOUT
 # The distributions of this project; each has one package.
 DISTRIBUTIONS = {name.replace("_", "-"): name for name in sorted(LIBRARY)}
 _HERE = {".": "a2a-serverless", "./webhook_receiver": "a2a-webhook-receiver"}  # in the requirements of functions
+_OF_THE_SAMPLES = ",picture"
 
 
-def read_requirements(file: Path) -> list[str]:
-    """Return the requirements in a file; without options such as ``-c``, because the build has its own."""
+def read_requirements(file: Path, *, samples: bool = True) -> list[str]:
+    """Return the requirements in a file; without options such as ``-c``, because the build has its own.
+
+    This project's distributions are there by name. With ``samples`` false, what only the samples need is left out.
+    """
     lines = (line.partition(" #")[0].strip() for line in file.read_text().splitlines())
-    return [line for line in lines if line and not line.startswith(("-", "#"))]
+    named = [_named(line) for line in lines if line and not line.startswith(("-", "#"))]
+    return named if samples else [line.replace(_OF_THE_SAMPLES, "") for line in named]
 
 
 def resolve(requirements: Iterable[str]) -> tuple[list[str], dict[str, Path]]:
@@ -42,7 +46,10 @@ def resolve(requirements: Iterable[str]) -> tuple[list[str], dict[str, Path]]:
         if (line := pending.pop()) in seen:
             continue
         seen.add(line)
-        requirement = _parse(line)
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:  # a path, or a line with options
+            requirement = None
         if requirement is None or requirement.name not in DISTRIBUTIONS:
             others.add(line)
             continue
@@ -60,15 +67,9 @@ def folder_of(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _parse(line: str) -> Requirement | None:
-    """Return a requirement, also one of a wheel by its path; None if it is another path."""
-    place, bracket, extras = line.partition(" --hash")[0].partition("[")
-    if place.endswith(".whl"):
-        place = parse_wheel_filename(Path(place).name)[0]
-    try:
-        return Requirement(_HERE.get(place, place) + bracket + extras)
-    except InvalidRequirement:
-        return None
+def _named(line: str) -> str:
+    place, bracket, extras = line.partition("[")
+    return _HERE.get(place, place) + bracket + extras
 
 
 def _needs(requirement: Requirement) -> Iterable[str]:

@@ -1,7 +1,6 @@
-"""Writes a new project: the deployment of this library, with one agent, its test, and a workflow.
+"""Writes a new project: one agent, its test, settings, a workflow, and the library's wheels.
 
-All is made from the library's own files. What differs is the project's name, and that the library is a package there:
-its wheels lie in the project, and whatever names them names these files and their digests.
+The template and the functions are the library's, until `eject` copies them into the project.
 """
 
 import keyword
@@ -15,17 +14,18 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from a2a_serverless_tools.project import LIBRARY
+from a2a_serverless_tools.project import LIBRARY, Project
+from a2a_serverless_tools.project_check import check_project
 from a2a_serverless_tools.stack.environments import find_uv, package_index
 from a2a_serverless_tools.stack.errors import StackError
-from a2a_serverless_tools.stack.library import FILES
+from a2a_serverless_tools.stack.library import FILES, read_requirements
 from a2a_serverless_tools.stack.targets import Target
-from a2a_serverless_tools.stack.wheels import digest_of, make_wheels
+from a2a_serverless_tools.stack.wheels import make_wheels
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST = 50
-EXAMPLE, AGENT, WHEELS = "my-agents", "tailor", "wheels"
-_TEXTS = ("template.yaml", "observability.yaml")
+EXAMPLE, WHEELS = "my-agents", "wheels"
+EJECTED = ("template.yaml", "observability.yaml", "functions", "events")
 _FOLDERS = {"events", "functions", "tests", WHEELS}
 _PYTEST = {"iniconfig", "packaging", "pluggy", "pytest"}  # which runs the project's tests
 
@@ -46,12 +46,32 @@ def create(folder: Path, make: Callable[[Path], Mapping[str, Path]] = make_wheel
         (folder / WHEELS).mkdir(parents=True)
         for wheel in wheels.values():
             shutil.copyfile(wheel, folder / WHEELS / wheel.name)
-        for place, text, mode in _files(name, wheels):
+        for place, text in _files(name, wheels):
             file = folder / place
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-            file.chmod(mode)
     return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def eject(project: Project) -> list[Path]:
+    """Write the library's template, functions and events into a project, whose builds use them from then on.
+
+    Return the files. The functions' requirements name the library, which a build takes from where it is installed. The
+    events are for the project's first agent. Raises `StackError` if one of them exists, and `ProjectError`.
+    """
+    if there := [name for name in EJECTED if (project.root / name).exists()]:
+        raise StackError("eject", f"{', '.join(there)} exists already", remedy="move it away")
+    agent = next(one["id"] for described in check_project(project).agents.values() for one in described)
+    sources = [file for name in EJECTED for file in _listed(FILES / name)]
+    for source in sources:
+        file = project.root / source.relative_to(FILES)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, file)
+        if file.name == "requirements.txt":
+            file.write_text("".join(f"{line}\n" for line in read_requirements(source, samples=False)))
+        elif file.suffix == ".json":
+            file.write_text(re.sub(r"\bdocument\b", agent, source.read_text()))
+    return [project.root / source.relative_to(FILES) for source in sources]
 
 
 def unusable(name: str) -> str:
@@ -85,25 +105,20 @@ def lock(folder: Path) -> str:
     return (done.stderr.strip().splitlines() or ["uv lock failed"])[-1].strip() if done.returncode else ""
 
 
-def _files(name: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str, int]]:
-    for one in _TEXTS:
-        yield one, (FILES / one).read_text(), 0o644
-    yield "samconfig.toml", _samconfig((FILES / "samconfig.example.toml").read_text(), name), 0o644
-    yield ".python-version", f"{Target().runtime.removeprefix('python')}\n", 0o644
-    for file in _listed(FILES / "functions"):
-        yield file.relative_to(FILES).as_posix(), _function(file.read_text(), wheels), file.stat().st_mode & 0o777
-    for file in _listed(FILES / "events"):
-        yield file.relative_to(FILES).as_posix(), _event(file.read_text()), 0o644
+def _files(name: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    yield "samconfig.toml", _samconfig((FILES / "samconfig.example.toml").read_text(), name)
+    yield ".python-version", f"{Target().runtime.removeprefix('python')}\n"
     example = FILES / "examples/project"
     for file in _listed(example):
         place, text = _named(file.relative_to(example).as_posix(), name), _named(file.read_text(), name)
         if place == "pyproject.toml":
             text = text.replace("[tool.uv.sources]\n", _sources(wheels))
-        yield ".gitignore" if place == "gitignore" else place, text, 0o644
+        yield ".gitignore" if place == "gitignore" else place, text
 
 
-def _listed(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+def _listed(place: Path) -> list[Path]:
+    files = [place] if place.is_file() else place.rglob("*")
+    return sorted(file for file in files if file.is_file() and "__pycache__" not in file.parts)
 
 
 def _named(text: str, name: str) -> str:
@@ -120,18 +135,3 @@ def _samconfig(text: str, name: str) -> str:
     """The options for AWS, without those of the emulator, which the commands have."""
     options = text[text.index("version =") : text.index("# The emulator")]
     return options.replace('"a2a-serverless"', f'"{name}"').replace("service=a2a-serverless", f"service={name}")
-
-
-def _function(text: str, wheels: Mapping[str, Path]) -> str:
-    """A requirements file names the library and the receiver by file and digest. The samples' needs are left out."""
-    library, receiver = wheels["a2a-serverless"], wheels["a2a-webhook-receiver"]
-    text = re.sub(r"^-c .*\n", "", text, flags=re.MULTILINE).replace(",picture", "")
-    text = re.sub(
-        r"^\.(\[.*\])?$", rf"./{WHEELS}/{library.name}\1 --hash={digest_of(library)}", text, flags=re.MULTILINE
-    )
-    named = f"./{WHEELS}/{receiver.name} --hash={digest_of(receiver)}"
-    return re.sub(r"^\./webhook_receiver$", named, text, flags=re.MULTILINE)
-
-
-def _event(text: str) -> str:
-    return re.sub(r"\bdocument\b", AGENT, text)

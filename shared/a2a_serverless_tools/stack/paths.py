@@ -35,8 +35,13 @@ class Paths:
         return Paths(self.root, self.state / "dev", self.home)
 
     @property
+    def sources(self) -> Path:
+        """The folder of template, functions and events: the project, if it has a template, or else the library's."""
+        return self.root if (self.root / "template.yaml").is_file() else FILES
+
+    @property
     def template(self) -> Path:
-        return self.root / "template.yaml"
+        return self.sources / "template.yaml"
 
     @property
     def sam(self) -> Path:
@@ -79,21 +84,14 @@ class Paths:
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
 
 
-def of(root: Path, state: Path | None = None) -> Paths:
-    """Return the paths of the project in the folder ``root``, which may have no template."""
-    return Paths(root, state or root / ".a2a")
-
-
 def find(root: Path | None = None, state: Path | None = None) -> Paths:
-    """Return the paths of the project at ``root``, by default the one of the current folder. Raises `StackError`.
+    """Return the paths of the project at ``root``, by default the one of the current folder. Raises `ProjectError`.
 
     In no project a checkout of this repository is the project. `state` is the folder of a stack's logs and process
     records, `.a2a` by default; each stack needs its own.
     """
     root = root or _found()
-    if not (root / "template.yaml").is_file():
-        raise StackError("project", f"no template.yaml in {root}", remedy="`a2a-serverless init NAME` makes a project")
-    return of(root, state)
+    return Paths(root, state or root / ".a2a")
 
 
 def state_folder(environment: Mapping[str, str]) -> Path | None:

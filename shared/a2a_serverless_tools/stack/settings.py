@@ -1,20 +1,82 @@
-"""Gives a project's environment variables and secrets to the functions that run its agents."""
+"""Applies a project's settings to the template: its constants to the text, everything else to what SAM has built."""
 
 import json
 import os
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
-from a2a_serverless_tools.project import Project, ProjectError, otel_variables
+from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
 
 VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"
 _ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
+_INTEGER = "tag:yaml.org,2002:int"
+# What Lambda needs in a VPC, with AWS's advice: it does so itself, and no code of a function may.
+_NETWORK = [
+    *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
+]
+_FROM_CODE = {"ArnLike": {"lambda:SourceFunctionArn": {"Fn::Sub": _ARN % ("lambda", "function:*")}}}
+
+
+def set_constants(text: str, constants: Mapping[str, int | str]) -> str:
+    """Return a template with other values for constants in its ``Metadata.Settings``. Raises ProjectError.
+
+    Everything else stays as it is written: anchors, comments, and whether a constant is a text or a number.
+    """
+    if not constants:
+        return text
+    place = "[tool.a2a-serverless.constants]"
+    nodes = dict(_scalars(_entry(_entry(yaml.compose(text, Loader=yaml.CSafeLoader), "Metadata"), "Settings")))
+    if unknown := sorted(constants.keys() - nodes.keys()):
+        known = ", ".join(nodes) or "none"
+        raise ProjectError(f"{place} sets {', '.join(unknown)}; the constants of the template are {known}")
+    for name in sorted(constants, key=lambda name: int(nodes[name].start_mark.index), reverse=True):
+        node, value = nodes[name], constants[name]
+        if node.tag == _INTEGER and not isinstance(value, int):
+            raise ProjectError(f"{place} sets {name} to {value!r}, which is no number")
+        start, end = node.start_mark.index, node.end_mark.index
+        anchor = re.match(r"(&\S+\s+)?", text[start:end])
+        written = str(value) if node.tag == _INTEGER else json.dumps(str(value), ensure_ascii=False)
+        text = f"{text[:start]}{anchor[0] if anchor else ''}{written}{text[end:]}"
+    return text
+
+
+def _entry(node: Any, name: str) -> Any:  # noqa: ANN401 - nodes of YAML, or None
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for key, value in pairs if key.value == name), None)
+
+
+def _scalars(node: Any) -> Iterator[tuple[str, yaml.ScalarNode]]:  # noqa: ANN401 - a node of YAML, or None
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+        if isinstance(value, yaml.ScalarNode):
+            yield key.value, value
+        else:
+            yield from _scalars(value)
+
+
+def set_limits(template: dict[str, Any], function: dict[str, Any], limits: Function) -> None:
+    """Set memory and timeout of a function of a built template. A queue hides messages for six timeouts."""
+    if limits.memory is not None:
+        function["MemorySize"] = limits.memory
+    if limits.timeout is None:
+        return
+    if isinstance(function["Timeout"], dict):  # the api's: another one where answers are not streamed
+        function["Timeout"]["Fn::If"][1] = limits.timeout
+    else:
+        function["Timeout"] = limits.timeout
+    for event in function.get("Events", {}).values():
+        if event["Type"] == "SQS":
+            queue = template["Resources"][event["Properties"]["Queue"]["Fn::GetAtt"][0]]
+            queue["Properties"]["VisibilityTimeout"] = 6 * limits.timeout
 
 
 def give(template: dict[str, Any], function: dict[str, Any], project: Project) -> None:
-    """Add the project's variables to a function of a built template, and the right to read its secrets to the role.
+    """Set the project's variables, secrets, network and statements for a function of a built template, and its role.
 
     Raises ProjectError for a variable that the template sets already.
     """
@@ -22,12 +84,26 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
     shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
     if taken := sorted({*variables, *shared, VARIABLE, PRICES} & {*project.environment}):
         raise ProjectError(f"[tool.a2a-serverless.environment] sets {', '.join(taken)}, which the template sets")
+    statements: list[dict[str, Any]] = []
     variables.update(project.environment)
     if project.prices:
         variables[PRICES] = json.dumps(project.prices)
     if project.secrets:
         variables[VARIABLE] = json.dumps(project.secrets)
-        _allow(template, function, project.secrets.values())
+        statements += _reading(project.secrets.values())
+    if project.vpc:
+        function["VpcConfig"] = {
+            "SubnetIds": [*project.vpc.subnets],
+            "SecurityGroupIds": [*project.vpc.security_groups],
+        }
+        statements.append({"Effect": "Allow", "Action": _NETWORK, "Resource": "*"})
+        statements.append({"Effect": "Deny", "Action": _NETWORK, "Resource": "*", "Condition": _FROM_CODE})
+    for own in project.statements:
+        resources = [{"Fn::Sub": one} if "${AWS::" in one else one for one in own.resources]
+        condition = {"Condition": own.condition} if own.condition else {}
+        statements.append({"Effect": "Allow", "Action": [*own.actions], "Resource": resources, **condition})
+    if statements:
+        _statements_of(template, function).extend(statements)
 
 
 def give_otel(template: dict[str, Any], function: dict[str, Any], project: Project) -> None:
@@ -38,7 +114,7 @@ def give_otel(template: dict[str, Any], function: dict[str, Any], project: Proje
     variables = function.setdefault("Environment", {}).setdefault("Variables", {})
     variables.update(otel_variables(project) | variables)
     if project.otel and project.otel.headers_secret:
-        _allow(template, function, [project.otel.headers_secret])
+        _statements_of(template, function).extend(_reading([project.otel.headers_secret]))
 
 
 def local_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -57,8 +133,15 @@ def local_place(name: str) -> str:
     return f"agent-secrets/{name}"
 
 
-def _allow(template: dict[str, Any], function: dict[str, Any], places: Iterable[str]) -> None:
-    """Add the right to read these secrets to the role of a function."""
+def _statements_of(template: dict[str, Any], function: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the list of the statements of a function's role."""
+    policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
+    statements: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
+    return statements
+
+
+def _reading(places: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield statements that allow to read these secrets."""
     resources: defaultdict[str, list[object]] = defaultdict(list)
     for place in places:
         if place.startswith(PARAMETER):
@@ -67,10 +150,8 @@ def _allow(template: dict[str, Any], function: dict[str, Any], places: Iterable[
         else:  # a secret's ARN ends with a hyphen and six characters that its name does not have
             secret = place if place.startswith("arn:") else _resource("secretsmanager", f"secret:{place}-??????")
             resources["secretsmanager:GetSecretValue"].append(secret)
-    policy = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"][0]
-    policy["PolicyDocument"]["Statement"] += [
-        {"Effect": "Allow", "Action": action, "Resource": found} for action, found in resources.items()
-    ]
+    for action, found in resources.items():
+        yield {"Effect": "Allow", "Action": action, "Resource": found}
 
 
 def _resource(service: str, name: str) -> object:

@@ -35,11 +35,6 @@ def make_wheels(folder: Path) -> dict[str, Path]:
     return {name: _build(source, folder / name) for name, source in SOURCES.items()}
 
 
-def digest_of(wheel: Path) -> str:
-    """Return the SHA-256 of a file as a requirements file and a lock have it."""
-    return f"sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
-
-
 def _build(source: Path, folder: Path) -> Path:
     options = ["--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
     done = subprocess.run([find_uv(), "build", *options, str(source)], capture_output=True, text=True, check=False)  # noqa: S603

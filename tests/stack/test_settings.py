@@ -1,0 +1,273 @@
+"""The settings of a project, in the template that the build makes from the library's; what a build would change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless_tools.project import TIMEOUTS, ProjectError, read_project
+from a2a_serverless_tools.stack.build import build, compare, release
+from a2a_serverless_tools.stack.library import CHECKOUT
+from a2a_serverless_tools.stack.new_project import eject
+from a2a_serverless_tools.stack.packaging import functions_of
+from a2a_serverless_tools.stack.paths import Paths, find
+from a2a_serverless_tools.stack.sam import FUNCTIONS
+from a2a_serverless_tools.stack.settings import set_constants
+from tests.functions.template import parsed, template
+from tests.stack.projects import HERE, make_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALL = """
+[tool.a2a-serverless.functions]
+api = { memory = 2048, timeout = 600 }
+worker = { memory = 3008, timeout = 300 }
+notifier = { timeout = 120 }
+relay = { memory = 256, timeout = 30 }
+sweeper = { memory = 1024 }
+
+[tool.a2a-serverless.constants]
+TASK_RETENTION_DAYS = 90
+WEBHOOK_OWNERSHIP = "warn"
+AGENT_URLS = 'other=https://other.example.com/"a"'
+WorkerConcurrency = 100
+LogRetentionDays = 7
+
+[tool.a2a-serverless.vpc]
+subnets = ["subnet-0a1b2c3d", "subnet-1a2b3c4d"]
+security-groups = ["sg-0a1b2c3d"]
+
+[[tool.a2a-serverless.statements]]
+actions = ["textract:DetectDocumentText"]
+resources = ["*"]
+
+[[tool.a2a-serverless.statements]]
+actions = ["s3:GetObject", "s3:List*"]
+resources = ["arn:aws:s3:::plain/*", "arn:${AWS::Partition}:s3:::in-${AWS::Region}/*"]
+condition = { StringEquals = { "s3:ResourceAccount" = ["111122223333"] } }
+"""
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Paths:
+    paths = make_project(tmp_path_factory.mktemp("original"), has_template=False)
+    build(paths, HERE)
+    return paths
+
+
+@pytest.fixture
+def project(original: Paths, tmp_path: Path) -> Paths:
+    """A project without a template of its own, which was built before."""
+    copy = tmp_path / "project"
+    shutil.copytree(original.root, copy, ignore=shutil.ignore_patterns(".a2a", "packages"))
+    shutil.copytree(original.home, copy / ".a2a", symlinks=True, copy_function=os.link)
+    return find(copy)
+
+
+def add(paths: Paths, settings: str) -> None:
+    file = paths.root / "pyproject.toml"
+    file.write_text(file.read_text() + settings)
+
+
+def statements(document: dict[str, Any], role: str) -> list[Any]:
+    (policy,) = document["Resources"][role]["Properties"]["Policies"]
+    found: list[Any] = policy["PolicyDocument"]["Statement"]
+    return found
+
+
+def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
+    made, ours = build(project, HERE).template, template()
+    for name, properties in functions_of(made).items():
+        assert properties["CodeUri"] == f"{name}.zip"
+        properties["CodeUri"] = functions_of(ours)[name]["CodeUri"]
+    made["Resources"]["KeyRing"]["Properties"]["Digest"] = ""
+    assert made == ours
+
+
+def test_every_setting_is_in_the_template_and_costs_no_installation_and_no_zip(project: Paths) -> None:
+    before = build(project, HERE).template
+    project.log("sam-build").unlink(missing_ok=True)
+    add(project, ALL)
+    built = build(project, HERE)
+    assert built.made == []
+    assert "installed" not in project.log("sam-build").read_text()
+    made, resources = built.template, built.template["Resources"]
+    function = {name: resources[f"{name.title()}Function"]["Properties"] for name in FUNCTIONS}
+
+    limits = {name: (one.get("MemorySize"), one["Timeout"]) for name, one in function.items()}
+    assert limits == {
+        "api": (2048, {"Fn::If": ["Streams", 600, 29]}),
+        "worker": (3008, 300),
+        "notifier": (None, 120),
+        "relay": (256, 30),
+        "sweeper": (1024, 55),
+        "rotator": (None, 60),
+    }
+    queues = {name: resources[name]["Properties"]["VisibilityTimeout"] for name in ("WorkQueue", "DeliveryQueue")}
+    assert queues == {"WorkQueue": 1800, "DeliveryQueue": 720}
+
+    shared = made["Globals"]["Function"]["Environment"]["Variables"]
+    assert (shared["TASK_RETENTION_DAYS"], shared["WEBHOOK_OWNERSHIP"]) == ("90", "warn")
+    assert shared["AGENT_URLS"] == 'other=https://other.example.com/"a"'
+    (rule,) = resources["Blobs"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rule["ExpirationInDays"] == {"Fn::FindInMap": ["ObjectDays", "90", "Stay"]}
+    assert function["worker"]["Events"]["Work"]["Properties"]["ScalingConfig"] == {"MaximumConcurrency": 100}
+    assert resources["RelayLogs"]["Properties"] == {"RetentionInDays": 7}
+
+    network = {name: one["VpcConfig"] for name, one in function.items() if "VpcConfig" in one}
+    groups = {"SubnetIds": ["subnet-0a1b2c3d", "subnet-1a2b3c4d"], "SecurityGroupIds": ["sg-0a1b2c3d"]}
+    assert network == {"worker": groups}
+    added = statements(made, "WorkerRole")[len(statements(before, "WorkerRole")) :]
+    assert [(one["Effect"], "ec2:CreateNetworkInterface" in one["Action"]) for one in added[:2]] == [
+        ("Allow", True),
+        ("Deny", True),
+    ]
+    assert added[1]["Condition"]["ArnLike"].keys() == {"lambda:SourceFunctionArn"}
+    assert added[2:] == [
+        {"Effect": "Allow", "Action": ["textract:DetectDocumentText"], "Resource": ["*"]},
+        {
+            "Effect": "Allow",
+            "Action": ["s3:GetObject", "s3:List*"],
+            "Resource": ["arn:aws:s3:::plain/*", {"Fn::Sub": "arn:${AWS::Partition}:s3:::in-${AWS::Region}/*"}],
+            "Condition": {"StringEquals": {"s3:ResourceAccount": ["111122223333"]}},
+        },
+    ]
+    assert statements(made, "ApiRole") == statements(before, "ApiRole")
+    check_by_cfn_lint(built.path / "template.yaml")
+
+
+def check_by_cfn_lint(file: Path) -> None:
+    program = CHECKOUT / ".a2a/venvs/sam/bin/cfn-lint"
+    if program.is_file() or "CI" in os.environ:
+        done = subprocess.run([program, file], capture_output=True, text=True, check=False)  # noqa: S603 - by path
+        assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_an_api_that_runs_agents_gets_network_and_statements_too(project: Paths) -> None:
+    add(project, ALL)
+    agent = project.root / "my_agents/mine.py"
+    agent.write_text(agent.read_text().replace("@agent(", '@agent(\n    runs="inline",'))
+    made = build(project, HERE).template
+    assert statements(made, "ApiRole")[-4:] == statements(made, "WorkerRole")[-4:]
+    assert "VpcConfig" in made["Resources"]["ApiFunction"]["Properties"]
+
+
+def test_a_constant_keeps_its_comment_and_its_anchor_and_nothing_else_changes() -> None:
+    text = (CHECKOUT / "template.yaml").read_text()
+    changed = set_constants(
+        text, {"TASK_RETENTION_DAYS": "7", "SweeperReserved": 2, "WEBHOOK_TRUSTED_DOMAINS": "ü.example"}
+    )
+    pairs = [pair for pair in zip(text.splitlines(), changed.splitlines(), strict=True) if pair[0] != pair[1]]
+    assert [after.partition("#")[0].strip() for _, after in pairs] == [
+        'TASK_RETENTION_DAYS: &task_retention_days "7"',
+        'WEBHOOK_TRUSTED_DOMAINS: "ü.example"',
+        "SweeperReserved: &sweeper_reserved 2",
+    ]
+    assert all(before.partition("#")[2] == after.partition("#")[2] for before, after in pairs)
+    assert parsed(changed)["Metadata"]["Settings"]["SweeperReserved"] == 2
+
+
+CONSTANTS = {
+    'NO_SUCH = "1"': r"sets NO_SUCH; the constants of the template are BLOCKING_SECONDS, .*, LogRetentionDays",
+    'WorkerConcurrency = "many"': "sets WorkerConcurrency to 'many', which is no number",
+}
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_a_constant_that_the_template_does_not_have_is_refused_before_a_build(constant: str, project: Paths) -> None:
+    shutil.rmtree(project.builds)
+    add(project, f"[tool.a2a-serverless.constants]\n{constant}\n")
+    with pytest.raises(ProjectError, match=CONSTANTS[constant]):
+        build(project, HERE)
+    assert not project.builds.exists()
+
+
+WRONG = {
+    "functions.worker]\nmemory = 64": "functions.worker.memory: Input should be greater than or equal to 128",
+    "functions.worker]\nmemory = 20480": "functions.worker.memory: Input should be less than or equal to 10240",
+    "functions.worker]\nmemory = '1024'": "functions.worker.memory: Input should be a valid integer",
+    "functions.worker]\ntimeout = 901": "functions.worker.timeout must be from 60 to 900 seconds",
+    "functions.sweeper]\ntimeout = 60": "functions.sweeper.timeout must be from 20 to 59 seconds",
+    "functions.worker]\nname = 'x'": "functions.worker.name: Extra inputs are not permitted",
+    "functions.painter]\nmemory = 1024": "functions.painter.[key]: Input should be 'api', 'worker'",
+    "vpc]\nsubnets = ['subnet-1']": "vpc.security-groups: Field required",
+    "vpc]\nsubnets = ['10.0.0.0/8']\nsecurity-groups = ['sg-1']": "vpc.subnets.0: String should match pattern",
+    "vpc]\nsubnets = []\nsecurity-groups = ['sg-1']": "vpc.subnets: Tuple should have at least 1 item",
+    "constants]\nBLOCKING_SECONDS = 1.5": "constants.BLOCKING_SECONDS",
+    'constants]\nAGENT_URLS = "a\\nb"': "constants.AGENT_URLS",
+}
+STATEMENTS = {
+    "actions = ['*']\nresources = ['*']": "statements.0.actions.0: String should match pattern",
+    "actions = ['s3:GetObject']\nresources = ['my-bucket']": "statements.0.resources.0: String should match pattern",
+    "actions = ['s3:GetObject']": "statements.0.resources: Field required",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [(f"[tool.a2a-serverless.{wrong}", reason) for wrong, reason in WRONG.items()]
+    + [(f"[[tool.a2a-serverless.statements]]\n{wrong}", reason) for wrong, reason in STATEMENTS.items()],
+)
+def test_a_setting_that_cannot_be_is_refused_by_its_name(settings: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.a2a-serverless]\nagents = ['a:b']\n{settings}\n")
+    with pytest.raises(ProjectError) as raised:
+        read_project(tmp_path)
+    assert reason in str(raised.value)
+
+
+def test_the_timeouts_of_the_template_are_ones_that_a_project_may_set_and_documents_list_them() -> None:
+    text = (CHECKOUT / "docs/projects.md").read_text()
+    assert TIMEOUTS.keys() == {*FUNCTIONS}
+    for name, (shortest, longest) in TIMEOUTS.items():
+        timeout = template()["Resources"][f"{name.title()}Function"]["Properties"]["Timeout"]
+        assert shortest <= (timeout["Fn::If"][1] if name == "api" else timeout) <= longest
+        assert f"| `{name}` | {shortest} to {longest} s |" in text
+
+
+# ---- What a deployment would change
+
+
+def test_without_a_last_build_there_is_nothing_to_compare_with(project: Paths) -> None:
+    assert compare(project, HERE) is None
+    assert not project.release.exists()
+
+
+def test_a_build_like_the_last_one_changes_nothing(project: Paths) -> None:
+    release(project, HERE)
+    changes = compare(project, HERE)
+    assert changes
+    assert (changes.template, changes.functions) == ("", [])
+
+
+def test_a_diff_has_the_changed_lines_and_functions_and_keeps_the_last_build(
+    project: Paths,
+) -> None:
+    release(project, HERE)
+    before = {path: path.read_bytes() for path in project.release.rglob("*") if path.is_file()}
+    add(project, "[tool.a2a-serverless.functions.worker]\nmemory = 2048\n")
+    agent = project.root / "my_agents/mine.py"
+    agent.write_text(agent.read_text().replace('f"Hello', 'f"Good morning'))
+    changes = compare(project, HERE)
+    assert changes
+    lines = changes.template.splitlines()
+    assert lines[:2] == ["--- last build/template.yaml", "+++ this build/template.yaml"]
+    changed = [line for line in lines[2:] if line.startswith(("-", "+"))]
+    assert [line.split() for line in changed] == [["-", "MemorySize:", "1024"], ["+", "MemorySize:", "2048"]]
+    assert changes.functions == ["WorkerFunction"]
+    assert {path: path.read_bytes() for path in project.release.rglob("*") if path.is_file()} == before
+
+
+def test_an_ejected_template_is_built_as_the_library_s_was(project: Paths) -> None:
+    add(project, ALL)
+    before = build(project, HERE).template
+    eject(read_project(project.root))
+    assert project.template == project.root / "template.yaml"
+    after = build(project, HERE).template
+    for document in (before, after):
+        document["Resources"]["KeyRing"]["Properties"]["Digest"] = ""
+    assert after == before
