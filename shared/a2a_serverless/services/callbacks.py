@@ -41,10 +41,10 @@ def handle_callback(
     incoming: CallbackRequest,
     check_body: Callable[[bytes], object] = bytes,
 ) -> str | None:
-    """Resumes the task that made the call, if it waits for it. Returns the challenge if the request is one, else None.
+    """Resumes the task that made the call, if the task waits for it. Returns the challenge in the request, or None.
 
-    Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is not read
-    before address and token are checked; ``check_body`` raises for a body that is refused.
+    Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is read
+    after the check of address and token; ``check_body`` raises for a body that it refuses.
     """
     stored = service.log.find_callback(callback)
     if stored is None:
@@ -89,7 +89,7 @@ def _call(log: TaskLog, key: TaskKey, name: CallName) -> _Call:
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
-    """Resumes the task if it waits for the call. If it has ended, has the work that goes on for it canceled."""
+    """Resumes the task if it waits for the call. If the task has ended, has the call's unfinished work canceled."""
     if incoming.task_id and call.expected.task is None and not call.done:
         _store_child_task(service, key, call, SentCall(call.agent, incoming.task_id))
 
@@ -101,21 +101,21 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
 
 
 def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: SentCall) -> None:
-    """Stores which task the call has made, as the callback names it: the run may have died before it stored that."""
+    """Stores the called agent's task, from its callback: the run may have died before it stored that task."""
     snapshot = service.log.read_head(key)
     if snapshot is not None:
         service.log.store_step(snapshot.head, call.name.told, StepResult("", child.value), of_run=False)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
-    """The resumed head; None if the task does not wait for that: the call is over, or its agent goes on."""
+    """The resumed head; None if the task does not wait for this callback: the call is over, or its agent goes on."""
     if call.done or call.failed or incoming.state in RUNNABLE:
         return None
     return wake(head, now=service.clock.now())
 
 
 def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
-    """The head that has the called agent's task canceled; None if there is nothing to cancel."""
+    """The head of a task whose called agent's task has to be canceled; None if there is nothing to cancel."""
     if call.done or not incoming.task_id or incoming.state in TERMINAL:
         return None
     return mark_orphan(head, now=service.clock.now())

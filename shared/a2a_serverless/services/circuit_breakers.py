@@ -1,7 +1,7 @@
 """Circuit breakers and limits for the hosts that this instance sends to. Thread-safe.
 
-A breaker's state lives in memory. Instances share when it opens and closes, by one item per host that expires; they
-read it at their first request to the host, then every ``REFRESH_MS``, and for a webhook that was redriven.
+A breaker's state lives in memory. Instances share its opening and closing by one item per host, which expires. They
+read the item at their first request to the host, then every ``REFRESH_MS``, and for a redriven webhook.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class _Host:
 
 
 class ChallengeLimiter:
-    """Limits the webhooks and challenges of each owner at hosts that have answered none (``domain/challenges.py``).
+    """Limits the webhooks and challenges of each owner at hosts that have never answered (``domain/challenges.py``).
 
-    Keeps which hosts have answered, for ``ANSWERED_MS`` at most; then it reads the table again. Thread-safe.
+    Remembers a host's answer for ``ANSWERED_MS`` at most; then it reads the table again. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class ChallengeLimiter:
         now: int,
         step: Callable[[ChallengeState], ChallengeState | None],
     ) -> ChallengeState | None:
-        """Stores the next state of a host that has not answered; returns the present one if ``step`` allows no next."""
+        """Stores the next state of a host that has not answered; returns the present one if ``step`` allows none."""
         known = (key.tenant, key.owner, host)
         if self._until.get(known, 0) > now:
             return None
@@ -124,7 +124,8 @@ class CircuitBreakers:
     def check(self, name: str, now: int, try_id: str = "") -> None:
         """Raises CircuitOpen while the host's breaker is open.
 
-        A redriven webhook has a ``try_id``, and passes the breaker if it gets the one try that they have together.
+        A redriven webhook has a ``try_id``. It passes the breaker if it gets the one try that all redriven webhooks
+        share.
         """
         self._refresh(name, now, 0 if try_id else REFRESH_MS)
         with self._lock:
@@ -167,7 +168,7 @@ class CircuitBreakers:
                 host.in_flight -= 1
 
     def learn(self, name: str, outcome: Outcome, now: int) -> None:
-        """Records a request's outcome. Stores a breaker that has just opened or closed, for the other instances."""
+        """Records a request's outcome. Stores a breaker that just opened or closed, for the other instances."""
         with self._lock:
             host = self._state_of(name)
             before, host.health = host.health.open_breaker, circuit_breaker.record_outcome(host.health, outcome, now)

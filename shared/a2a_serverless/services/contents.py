@@ -1,13 +1,14 @@
-"""Decides for each part of an answer: inline content or a link (presigned URL). Nothing else decides this.
+"""Decides for each part of an answer: inline content or a link (presigned URL). No other code decides this.
 
 An answer carries up to ``INLINE`` bytes of content, in the order of its parts, and links for the rest. This holds for
-files stored outside the log, and for the texts, data and small files in the log: what does not fit is stored as a file
-and linked. Streams and webhooks (``budget`` 0) get links for stored files, and what is in the log unchanged, without a
-limit. Stored events are never changed: each answer gets new links.
+files stored outside the log, and for the texts, data and small files in the log: content without room is stored as a
+file and linked. Streams and webhooks (``budget`` 0) get links for stored files, and the contents of the log unchanged
+and without a limit. Stored events are never changed: each answer gets new links.
 
 An answer costs a bounded number of calls: it reads ``READS`` files and stores ``KEPT``. After ``LINKS`` links a part
 keeps the address that names its content. Links and short parts have ``SMALL`` bytes of their own, then the room that
-content leaves. Parts for which there is no room or no call left are omitted, and a text part in the answer says so.
+other content leaves. Parts without room, or without a call that is left, are omitted; a text part in the answer tells
+so.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def resolve_contents(contents: ContentStore | None, principal: Principal, answer
 
 
 def is_plain(answer: object, budget: int) -> bool:
-    """Whether the answer needs no change, because it names no stored file and is far below the budget (0 is none)."""
+    """Whether the answer needs no change: it names no stored file and is far below the budget (0 means no limit)."""
     parts = [str(part.__dict__) for holder in _holders(answer) for part in holder.parts]
     is_short = budget == 0 or LARGEST_CHARACTER * sum(map(len, parts)) <= budget
     return is_short and not any(SCHEME in part for part in parts)
@@ -85,9 +86,10 @@ def _holders(answer: object) -> Iterator[Message | Artifact]:
 
 @dataclass(eq=False, repr=False, slots=True)
 class _Resolution:
-    """The state while one answer is made. ``left`` is how many bytes may still go inline; ``task`` the current task.
+    """The state while one answer is made. ``left`` is the bytes that may still go inline; ``task`` the current task.
 
-    ``reads``, ``keeps`` and ``links`` are how many are left of each; ``small`` is how many bytes short parts have left.
+    ``reads``, ``keeps`` and ``links`` count the calls and links that are left; ``small`` the bytes left for short
+    parts.
     """
 
     contents: ContentStore
@@ -101,7 +103,7 @@ class _Resolution:
     small: int = SMALL
 
     def show(self, answer: T) -> T:
-        """Returns the answer; one without parts is unchanged."""
+        """Returns the answer; an answer without parts is unchanged."""
         shown: object = answer
         if isinstance(answer, Message):
             shown = self._message(answer)
@@ -191,7 +193,7 @@ class _Resolution:
         return self.limited and self.task != ""
 
     def _may_link(self, part: Part) -> bool:
-        """Takes one of the links that are left; False if there is none or no room."""
+        """Takes a link of those that are left; False without a link or without room."""
         if not self.links or not self._has_room(LINK + _size_of_description(part)):
             return False
         self.links -= 1
@@ -211,7 +213,7 @@ class _Resolution:
 
 
 def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
-    """A text part in place of the omitted ones; none if nothing was omitted."""
+    """A text part in place of the omitted parts; nothing if no part was omitted."""
     if not left_out:
         return ()
     size = sum(map(part_bytes, left_out))
@@ -239,12 +241,12 @@ def _runs(parts: Iterable[Part]) -> Iterator[tuple[Part, ...]]:
 
 
 def _without_text(part: Part) -> Part:
-    """The part without its text: consecutive parts that are equal in this are one text."""
+    """The part without its text: consecutive parts with equal results are one text."""
     return part.with_content(text="") if part.kind == "text" else part
 
 
 def _size_in_answer(*run: Part) -> int:
-    """The size of a run in the answer, given as the size (bytes) of a file that would take as much.
+    """The size of a run in the answer, as the size (bytes) of a file that takes as much room.
 
     A file is sent in base64. Everything else is sent in JSON, which the function encodes as ASCII JSON once more for
     API Gateway.

@@ -131,7 +131,7 @@ class _Claim:
             return session.fail_unreadable() if session else self._fail_unreadable()
 
     def _begin(self) -> _Delivery | DeliveryOutcome:
-        """The delivery, which has the lease, or why there is none. Raises Conflict, Unreadable."""
+        """The delivery, which has the lease, or the reason why there is no delivery. Raises Conflict, Unreadable."""
         context, message = self._context, self._message
         cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
@@ -144,7 +144,7 @@ class _Claim:
         return session.begin(now) or session
 
     def _open(self, cursor: Cursor) -> _Delivery | DeliveryOutcome:
-        """Reads what a delivery needs, if an event is pending: a second message for the same event takes no lease."""
+        """Reads the data of a delivery, if an event is pending: a second message for the same event takes no lease."""
         context, key = self._context, self._message.key
         with reading():
             snapshot = context.log.read_head(key)
@@ -159,19 +159,19 @@ class _Claim:
         return _Delivery(context, snapshot, config, cursor, self._remaining_ms, self._memory)
 
     def _settle(self, cursor: Cursor) -> DeliveryOutcome:
-        """Ends the due time of a cursor that has no pending event (a failed read or a redrive gave it one)."""
+        """Ends the due time of a cursor without a pending event (a failed read or a redrive set it)."""
         if cursor.due_at is None:
             return DeliveryOutcome.CAUGHT_UP
         context = self._context
         after = delivery.release_lease(delivery.record_success(cursor, cursor.position, now=context.clock.now()))
         check_written(context.store.move_cursor(self._message.key, cursor, after))
-        return DeliveryOutcome.MORE_CAME  # reads again: an event may have come, whose message met the due time
+        return DeliveryOutcome.MORE_CAME  # an event may have come whose message met the due time: reads again
 
     def _retry_after_lease(self, cursor: Cursor, now: int) -> DeliveryOutcome:
         """Enqueues the message again for the end of the lease.
 
-        If only the next attempt is not due yet, drops the message: that attempt has a message of its own. One that
-        comes less than ``CLOCK_SKEW_MS`` early may be that message, and is enqueued again.
+        If only the next attempt is not due yet, drops the message: that attempt has a message of its own. A message
+        that comes less than ``CLOCK_SKEW_MS`` early may be the attempt's own, and is enqueued again.
         """
         wait_until = max(cursor.lease_until, cursor.next_at)
         if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
@@ -193,9 +193,9 @@ class _Claim:
 
 
 class _Delivery:
-    """The delivery to the webhook ``config`` during one lease of its cursor. ``snapshot`` is the task's head before it.
+    """The delivery to the webhook ``config`` during one lease of its cursor. ``snapshot`` is the head before the lease.
 
-    What its methods return ends it; they return None if it goes on.
+    A method that returns an outcome ends the delivery; a method that returns None lets it go on.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class _Delivery:
         return self._notify(self._notifications.summarize(self._lease.cursor, upcoming))
 
     def _notify(self, upcoming: NextNotification) -> DeliveryOutcome | None:
-        """Sends one notification and moves the cursor by the result; after the last one that releases the lease."""
+        """Sends one notification and moves the cursor by the result; after the last notification releases the lease."""
         context, cursor = self._context, self._lease.cursor
         is_last = self._notifications.is_last(upcoming)
         if upcoming.event is None and upcoming.skipped:
@@ -293,7 +293,7 @@ class _Delivery:
         return result
 
     def _fail(self, n: int, result: AttemptResult, verdict: Verdict) -> DeliveryOutcome:
-        """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues another one."""
+        """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues it again."""
         context, retry_after = self._context, _seconds(result.outcome.retry_after)
         cursor, now, chance = self._lease.cursor, context.clock.now(), context.chance()
         after = delivery.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
@@ -390,7 +390,7 @@ def _enqueue_next(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> Non
 
 
 def _enqueue_at(context: DeliveryContext, message: DeliveryMessage, at: int) -> None:
-    """Enqueues the message for ``at`` (ms) if a queue can delay it that long; the sweeper enqueues later ones."""
+    """Enqueues the message for ``at`` (ms) if a queue can delay it that long; else the sweeper enqueues it later."""
     delay_s = max(0, -(-(at - context.clock.now()) // 1000))
     if delay_s <= LONGEST_DELAY_S:
         context.queues.enqueue(message, delay_s)

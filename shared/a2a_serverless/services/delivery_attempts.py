@@ -43,7 +43,7 @@ SLOT_POLL_S: Final = 0.01
 
 
 class CursorLost(Exception):
-    """The notifier no longer holds the cursor: it was deleted, replaced or paused, or the lease expired."""
+    """The notifier has lost the cursor: the cursor was deleted, replaced or paused, or the lease expired."""
 
 
 class TooLittleTime(Exception):
@@ -53,7 +53,7 @@ class TooLittleTime(Exception):
 class CursorLease:
     """A webhook's cursor, and this notifier's lease on it.
 
-    ``cursor`` is what this notifier has read or written last. ``verification`` is stored with the next move.
+    ``cursor`` is the last cursor that this notifier has read or written. ``verification`` is stored with the next move.
     """
 
     def __init__(self, context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> None:
@@ -69,8 +69,8 @@ class CursorLease:
     def extend(self) -> None:
         """Makes the lease outlast a POST; raises CursorLost or TooLittleTime.
 
-        So nothing is sent after a deletion has returned. Called right before each attempt, because what came before
-        it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
+        So nothing is sent after a deletion has returned. It is called right before each attempt, because the work
+        before it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
         answer came late, while the time suffices for the POST.
         """
         while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):
@@ -86,8 +86,8 @@ class CursorLease:
     def try_to_move(self, after: Cursor) -> bool:
         """Moves the cursor and stores the verification state with it; False if the stored cursor has changed.
 
-        If the cursor was closed or paused meanwhile, this stores the same and releases the lease, but keeps that
-        state. If it was replaced, the replacement still has our lease and waits for its end, so this releases the
+        If the cursor was closed or paused meanwhile, this stores the move, releases the lease and keeps the new state.
+        If the cursor was replaced, the replacement still has our lease and waits for its end, so this releases the
         lease too. If the sweeper has postponed its next look meanwhile, this moves the cursor all the same.
         """
         store, before, after = self._context.store, self.cursor, replace(after, verification=self.verification)
@@ -106,13 +106,13 @@ class CursorLease:
         return False
 
     def is_of(self, stored: Cursor) -> bool:
-        """Whether no other lease of this cursor was taken since, and it is the same webhook's."""
+        """Whether ``stored`` is a cursor of the same webhook, and no other lease of it was taken since."""
         return (stored.incarnation, stored.lease_no) == (self.cursor.incarnation, self.cursor.lease_no)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """The result of one POST, when it began (ms), its trace, and the id of the key that signed it (None: not sent)."""
+    """The result of one POST, its beginning (ms), its trace, and the id of the key that signed it (None: not sent)."""
 
     outcome: Outcome
     at: int
@@ -199,7 +199,7 @@ class Attempts:
 
     @contextmanager
     def _reserve_host(self) -> Iterator[None]:
-        """Reserves one of the host's request slots; waits ``SLOT_WAIT_MS`` for one, then raises HostBusy."""
+        """Reserves one of the host's request slots; waits at most ``SLOT_WAIT_MS``, then raises HostBusy."""
         clock = self._context.clock
         until = clock.now() + SLOT_WAIT_MS
         while True:
@@ -227,11 +227,11 @@ class Attempts:
 
 
 def count_exhausted(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:
-    """Counts a webhook that is given up."""
+    """Counts a webhook that was given up."""
     if cursor.state is CursorState.EXHAUSTED:
         count(context, key, "DeliveryExhausted", cursor.config_id)
 
 
 def count(context: DeliveryContext, key: TaskKey, name: str, config_id: str) -> None:
-    """Counts one more ``name`` of a webhook."""
+    """Counts one event of the metric ``name`` for a webhook."""
     context.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)

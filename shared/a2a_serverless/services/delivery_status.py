@@ -1,4 +1,4 @@
-"""The delivery status of a task's webhooks. An owner sees only its own tasks, because their keys contain it."""
+"""The delivery status of a task's webhooks. An owner sees only its own tasks, because their keys contain the owner."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The life of the key ring: first keys, rotation, revocation, and the published key set and signed cards.
 
-A ring is saved only if the stored ring is still the one that it was made from, and published after that. So of two
-concurrent rotators one wins, and only the stored ring is published. The published key set is stored with the time since
-when it lists each key, and a key signs only when it has been listed for long enough. So a rotator may die at any point:
-a ring that was saved but not published signs with keys that were public before, and the next run publishes it.
+A ring is saved only if the stored ring is still the ring that it was made from, and published after that. So of two
+concurrent rotators one succeeds, and only the stored ring is published. The published key set is stored with the time
+at which it first listed each key; a key signs only after it was listed for long enough. So a rotator may die at any
+point: a ring that was saved but not published signs with keys that were public before, and the next run publishes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHANGED: Final = (
 
 
 class KeyRingError(Exception):
-    """The rotator cannot do something, or has found a problem. The texts are for operators and quote no client."""
+    """The rotator cannot do something, or has met a problem. The texts are for operators and quote no client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def ensure_ring(rotation: KeyRotation) -> KeyRing:
         if ring is None:
             now = rotation.publisher.clock.now()
             rotation.store.save(create_ring(rotation.maker.make(now), rotation.maker.make(now), now=now), None)
-            raise Conflict  # whoever has made the first ring: read it
+            raise Conflict  # another rotator has made the first ring: read it
         return ring
 
     return _publish(rotation, retry_on_conflict(attempt, _give_up))
@@ -70,7 +70,7 @@ def rotate_ring(rotation: KeyRotation) -> KeyRing:
 def rotate_when_old(rotation: KeyRotation) -> KeyRing:
     """Runs on the schedule: rotates if the current key is ``age_ms`` old, else only publishes.
 
-    If a published document had been altered, raises KeyRingError, after all is published as it should be.
+    If a published document had been altered, raises KeyRingError after it has published every document again.
     """
     held = rotation.store.load()
     names = find_altered(rotation.publisher, _public_keys(held)) if held else []
@@ -83,7 +83,7 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
 
 
 def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
-    """Removes a key from the ring and the published key set at once; raises KeyRingError for an unknown one."""
+    """Removes a key from the ring and the published key set at once; raises KeyRingError for an unknown key."""
 
     def remove(before: KeyRing, now: int) -> KeyRing:
         if kid not in before.kids:
@@ -94,7 +94,7 @@ def revoke_key(rotation: KeyRotation, kid: str) -> KeyRing:
 
 
 def _change_ring(rotation: KeyRotation, change: Callable[[KeyRing, int], KeyRing]) -> KeyRing:
-    """Saves and publishes the ring that ``change`` makes of the stored one; returns it."""
+    """Saves and publishes the ring that ``change`` makes from the stored ring; returns it."""
 
     def attempt() -> KeyRing:
         before = ensure_ring(rotation)
@@ -127,9 +127,10 @@ def _public_keys(ring: KeyRing) -> list[Json]:
 
 
 def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
-    """Publishes the ring's documents until the ring is the stored one; returns that.
+    """Publishes the ring's documents until the ring is the stored one; returns the stored ring.
 
-    If the stored ring has changed meanwhile, its rotator may have published before us, so it is published again.
+    If the stored ring has changed meanwhile, its rotator may have published before us, so its documents are published
+    again.
     """
 
     def attempt() -> KeyRing:
@@ -156,7 +157,7 @@ def _publish_once(rotation: KeyRotation, ring: KeyRing) -> None:
 
 
 def _listing_times(keys: dict[str, Json], before: Json, now: int) -> JsonObject:
-    """Since when (ms) each key is in the new key set; a key that was listed before keeps its time."""
+    """The time (ms) at which the key set first listed each key; a key that was listed before keeps its time."""
     known = _stored_listing_times(before)
     return {"since": {kid: known.get(kid, now) for kid in _kids(keys)}}
 
@@ -166,7 +167,7 @@ def _listed_at(rotation: KeyRotation, kid: str) -> int:
 
 
 def _stored_listing_times(stored: Json) -> dict[str, int]:
-    """Since when (ms) each key is in the stored key set."""
+    """The time (ms) at which the stored key set first listed each key."""
     since = stored.get("since") if isinstance(stored, dict) else None
     return {kid: int(str(at)) for kid, at in since.items()} if isinstance(since, dict) else {}
 

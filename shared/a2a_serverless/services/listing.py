@@ -1,8 +1,8 @@
 """ListTasks (specification 3.1.4): pages of a caller's tasks, newest status first, from an index.
 
-The index lists the tasks and when their status changed; the tasks themselves are read from their logs. A page reads a
-bounded number of index entries, so a filter that few tasks match may give short pages. It ends with the task for which
-``READ_BYTES`` of stored text have been read: an answer has room for no more. A task that cannot be read is left out and
+The index lists the tasks and the times of their statuses; the tasks themselves are read from their logs. A page reads a
+bounded number of index entries, so a filter that few tasks match may give short pages. It ends with the task at which
+``READ_BYTES`` of stored text have been read: an answer has no room for more. A task that cannot be read is left out and
 logged; GetTask answers it with an internal error. ``totalSize`` is counted on the first page, up to ``COUNTED``. The
 page token is sealed: it is valid only for the same caller and filters.
 """
@@ -34,7 +34,7 @@ COUNTED: Final = 1000
 READ: Final = 300
 READ_BYTES: Final = INLINE
 UNREADABLE: Final = (IllegalTransition, LookupError, RuntimeError, TypeError, ValueError)
-"""What reading raises if what is stored is wrong. A store that fails raises something else."""
+"""The errors of a read if the stored data is wrong. A store that fails raises other errors."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class TaskLister:
 
 @dataclass(frozen=True, slots=True)
 class _PagePosition:
-    """Where a page begins: after position ``after`` of the index. ``total`` was counted on the first page."""
+    """The beginning of a page: after position ``after`` of the index. ``total`` was counted on the first page."""
 
     after: str | None = None
     total: int | None = None
@@ -82,9 +82,9 @@ def _matches(entry: TaskEntry, agent: str, query: ListTasksRequest) -> bool:
 def _read(
     lister: TaskLister, principal: Principal, page: Sequence[TaskEntry], query: ListTasksRequest
 ) -> tuple[list[Task], int]:
-    """The current tasks, and for how many entries: the index may be behind.
+    """The current tasks, and the number of their entries: the index may be behind.
 
-    Omits tasks that have expired or left the wanted state since.
+    Omits tasks that have expired since, and tasks that no longer have the state of the filter.
     """
     tasks: list[Task] = []
     left = READ_BYTES

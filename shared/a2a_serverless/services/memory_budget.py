@@ -1,7 +1,8 @@
-"""How much content the deliveries of one instance hold in memory at the same time. Thread-safe.
+"""Bounds the content that the deliveries of one instance hold in memory at the same time. Thread-safe.
 
-A delivery of little content is never held back. The others share a budget of bytes: whoever finds none left waits for a
-moment, then ends its session and comes again later. One that is larger than the budget is admitted alone.
+A delivery of little content never waits. The other deliveries share a budget of bytes. A delivery that does not get its
+bytes waits for a moment, then ends its session and comes again later. A delivery that is larger than the budget is
+admitted alone.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class MemoryBudget:
 
     @contextmanager
     def share(self, clock: Clock) -> Iterator[MemoryShare]:
-        """The share of one delivery; it is given back in the end."""
+        """The share of one delivery, which is released at the end of the block."""
         share = MemoryShare(self, clock)
         try:
             yield share
@@ -61,7 +62,7 @@ class MemoryBudget:
 
 
 class MemoryShare:
-    """What one delivery holds of a budget."""
+    """The share of one delivery in a budget."""
 
     def __init__(self, budget: MemoryBudget, clock: Clock) -> None:
         self._budget, self._clock = budget, clock
@@ -78,6 +79,6 @@ class MemoryShare:
         return True
 
     def release(self) -> None:
-        """Gives all of it back."""
+        """Returns the whole share to the budget."""
         self._budget.give_back(self.size)
         self.size = 0

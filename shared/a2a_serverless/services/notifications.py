@@ -1,4 +1,4 @@
-"""The notifications of one webhook, in the order of the task's log: what is sent next, and its bytes."""
+"""The notifications of one webhook, in the order of the task's log: the choice of the next one, and its bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Unreadable(Exception):
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Raises Unreadable for what fails inside, but not if a store or this instance is busy."""
+    """Raises Unreadable for an error in the block, except if a store or this instance is busy."""
     try:
         yield
     except (Overloaded, MemoryBusy):
@@ -43,10 +43,10 @@ def reading() -> Iterator[None]:
 
 
 class Notifications:
-    """The notifications of the webhook ``config``; ``snapshot`` is the task's head when the notifier came to it.
+    """The notifications of the webhook ``config``; ``snapshot`` is the task's head at the beginning of the delivery.
 
-    They share one reading of the log: each page of at most ``page_bytes`` bytes is read once. ``memory`` is the share
-    of the delivery that they are made for.
+    They share one reading of the log: each page of at most ``page_bytes`` bytes is read once. ``memory`` is the
+    delivery's share.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class Notifications:
             return notification(self._wire, item)
 
     def _read_page(self, position: int) -> list[Event]:
-        """The next events, ``PAGE`` and ``page_bytes`` at most, but at least one if there is one."""
+        """The next events: at most ``PAGE`` and ``page_bytes``, but at least one if the log has more."""
         memory = self._memory
-        if not tells_whole_task(self._wire):  # the events of the page before are not used any more
+        if not tells_whole_task(self._wire):  # the events of the page before are not needed any more
             memory.release()
         before = memory.size
 
@@ -114,7 +114,7 @@ class Notifications:
 class TaskReplayer:
     """Makes the task as of one event after another; ``head`` may be older than the log.
 
-    The replay for one event continues from the one before, so the log is read once. ``admit`` is ``TaskLog.read``'s.
+    The replay for an event continues from the event before, so the log is read once. ``admit`` is ``TaskLog.read``'s.
     """
 
     def __init__(self, log: TaskLog, head: Head, admit: Callable[[int], bool] = lambda _: True) -> None:
@@ -124,7 +124,7 @@ class TaskReplayer:
         self._replay = TaskReplay(head.key.task, head.context_id)
 
     def at(self, n: int, events: Sequence[Event]) -> Task:
-        """Returns the task as of event ``n``; ``events`` is a contiguous piece of the log that was read already."""
+        """Returns the task as of event ``n``; ``events`` is a contiguous piece of the log that was read before."""
         if self._replay.n == n:
             return self._replay.task()
         if not events[0].n - 1 <= self._replay.n <= n <= events[-1].n:

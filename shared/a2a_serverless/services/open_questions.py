@@ -1,4 +1,4 @@
-"""The open questions of a context: tasks that wait for their client, found without their ids."""
+"""The open questions of a context: tasks that wait for their client, looked up without their ids."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NAMED: Final = 10
 
 
 def find_open_question(service: TaskService, context: RequestContext, context_id: str) -> str | None:
-    """Returns the id of the caller's one task in the context that asks; None if none does.
+    """Returns the id of the caller's one task in the context that asks a question; None if none does.
 
-    It is one of the agent's among the 100 tasks of the context whose status changed last. The index that lists them may
-    be a moment behind, so each head is read: only a task that is younger than that moment is overlooked. Raises
-    InvalidParams, which names the tasks, if several ask.
+    It is a task of the agent among the 100 tasks of the context whose status changed last. The index that lists them
+    may be a moment behind, so each head is read: only a task that is younger than that moment is overlooked. Raises
+    InvalidParams, which names the tasks, if several tasks ask.
     """
     entries, _ = service.lister().index.list_page(context.principal, context_id, None, 0, LISTED)
     unfinished = [one.task for one in entries if one.agent == context.agent and one.state not in TERMINAL]

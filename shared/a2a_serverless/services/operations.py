@@ -110,9 +110,9 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
     until: int,
     ends: frozenset[TaskState],
 ) -> OpenStream:
-    """Opens the stream of a sent message or a subscription. ``after`` is the last event that the client has seen.
+    """Opens the stream of a message or a subscription. ``after`` is the last event that the client has received.
 
-    ``until`` (ms) is when the stream has to end. Raises A2AError if the request is refused. The stream of a message
+    ``until`` (ms) is the latest end of the stream. Raises A2AError if the request is refused. The stream of a message
     ends when the client has to act; a subscription goes on to a state in ``ends`` (specification 3.1.2, 3.1.6, 11.7;
     see docs/deviations.md).
     """
@@ -136,7 +136,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
 def _start_from_message(
     service: TaskService, agent: Agent, begun: StartedTask, after: int | None, until: int
 ) -> StreamStart:
-    """Determines where the stream of a stored message begins, then starts or enqueues the task, in this order."""
+    """Determines the start of the stream of a stored message, then starts or enqueues the task, in this order."""
     if begun.task:
         beginning = StreamStart(begun.task, told=True, after=begun.task.n)
     else:
@@ -161,7 +161,7 @@ def _open_stream(
 async def _items(
     first: StreamItem | None, rest: AsyncGenerator[StreamItem | Heartbeat] | None = None
 ) -> AsyncGenerator[StreamItem | Heartbeat]:
-    """A stream: a message alone (specification 3.1.2), or the task and what follows."""
+    """A stream: a message alone (specification 3.1.2), or the task and the events after it."""
     if first:
         yield first
     if rest:
@@ -176,7 +176,7 @@ def _check_push(agent: Agent) -> None:
 
 
 def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest) -> None:
-    """Checks a message before anything is stored; raises A2AError if it is refused."""
+    """Checks a message before anything is stored; raises A2AError if the message is refused."""
     if request.configuration.task_push_notification_config is not None:
         from a2a_serverless.services import webhooks
 
@@ -187,7 +187,7 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
 
 
 def _check_content(agent: Agent, request: SendMessageRequest) -> None:
-    """Refuses media types that the card does not offer (specification 3.3.2). A part without one is accepted."""
+    """Refuses media types that the card does not offer (specification 3.3.2). Accepts a part without a media type."""
     named = {at: part.media_type for at, part in enumerate(request.message.parts) if part.media_type}
     wanted = request.configuration.accepted_output_modes
     if not (named or wanted):

@@ -1,7 +1,7 @@
 """Publishes a deployment's public documents: its key set, its agents' cards, their list and the AI Catalog of them.
 
-The rotator writes them and the api serves them. A document is stored as the text that is served, so its ETag and its
-signature are made once. It keeps its ``modified`` time until its content changes.
+The rotator writes them and the api serves them. The stored text of a document is the text that is served, so its ETag
+and its signature are made once. A document keeps its ``modified`` time until its content changes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def without_scopes(agent: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CardPublisher:
-    """The dependencies of publishing. ``base_url`` is where clients reach the deployment, without a slash at the end.
+    """The dependencies of publishing. ``base_url`` is the address for clients, without a slash at the end.
 
     ``scopes`` returns, for an agent's id, the scopes that tokens of an issuer among ``schemes`` must have.
     """
@@ -64,8 +64,8 @@ def publish(
 ) -> None:
     """Publishes a document under ``name``, unless ``basis`` (by default the document) is the same as before.
 
-    A document that was altered meanwhile is published again. ``more`` returns what to store with it that is not served;
-    its argument is the stored item so far.
+    A document that was altered meanwhile is published again. ``more`` returns values to store with it that are not
+    served; its argument is the stored item so far.
     """
     digest = etag(dumps(document if basis is None else basis))
     before = publisher.public.get_document(name)
@@ -85,9 +85,9 @@ def strip_signatures(document: Json) -> Json:
 
 
 def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
-    """Returns the names of the published documents whose content is not what it should be, signatures apart.
+    """Returns the names of the published documents whose content is wrong, signatures apart.
 
-    ``keys`` are those that the key set may hold. A missing document does not count as altered.
+    ``keys`` are the keys that the key set may hold. A missing document does not count as altered.
     """
     found = [
         name
@@ -140,7 +140,7 @@ def _parse_stored(stored: Mapping[str, Json]) -> Json:
 def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], bytes]) -> None:
     """Publishes every agent's card, signed (specification 8.4), the list of the agents, and their catalog, signed.
 
-    ES256 signatures differ each time, so what is signed is written when its content or the key's id changes.
+    ES256 signatures differ each time, so a signed document is written when its content or the key's id changes.
     """
     for name, served, card in _documents(publisher):
         if name == CATALOG:
@@ -200,7 +200,7 @@ def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, .
 
 
 def _skills(agent: Agent, skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:
-    """The skills, each with its media types: they are optional (4.4.5), but some clients refuse a skill without."""
+    """The skills, each with its media types: they are optional (4.4.5), but some clients refuse skills without them."""
     return tuple(
         v1_card.AgentSkill(
             **asdict(one)
@@ -216,7 +216,7 @@ def _skills(agent: Agent, skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, 
 def _sign_document(
     publisher: CardPublisher, card: v1_card.AgentCard, served: JsonObject, kid: str, sign: Callable[[bytes], bytes]
 ) -> JsonObject:
-    """Returns the served document with its signatures; a card for 0.3 only has none: 0.3 has no canonical form."""
+    """Returns the served document with its signatures; a card for 0.3 gets none, because 0.3 has no canonical form."""
     if "supportedInterfaces" not in served:
         return served
     forms = signed_forms(as_json(card), served)

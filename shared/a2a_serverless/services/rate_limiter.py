@@ -1,8 +1,8 @@
-"""The rate limiter: enforces each owner's quota before anything is done for a request.
+"""The rate limiter: enforces each owner's quota before any other work for a request.
 
 Sends and uploads are counted in the store, in windows of a minute and of a day (UTC), for the whole deployment. An
-instance reserves several sends at a time, so that most of them need no store call; those that it does not use by the
-end of the minute are lost. Open streams are counted by their leases.
+instance reserves several sends at a time, so that most of them need no store call; those left over at the end of the
+minute are lost. Open streams are counted by their leases.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StreamSlot:
     """One open stream, counted against the quota while its lease lasts.
 
     An instance that dies without releasing it holds the slot for ``STREAM_LEASE_MS`` at most. Thread-safe: a released
-    slot stays released, also if it was being renewed.
+    slot stays released, also if a renewal was under way.
     """
 
     def __init__(self, owners: OwnerStore, clock: Clock, principal: Principal, name: str, until: int) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def relay(store: PushStore, queues: Queues, tasks: Iterable[TaskKey], now: int) -> int:
-    """Enqueues a message for every active configuration of the tasks, each task once; returns how many messages.
+    """Enqueues a message for every active configuration of the tasks, each task once; returns the number of messages.
 
     A configuration that waits for its next attempt is skipped: that attempt has a message of its own.
     """

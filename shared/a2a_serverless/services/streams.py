@@ -1,7 +1,7 @@
 """Streams read the log: first the current task, then every later event, in order, each once.
 
 The only state between reads is the number of the last event. So any instance can serve any stream, closing one changes
-nothing, and a client that reconnects with the last number that it saw misses nothing. A quiet stream costs one query of
+nothing, and a client that reconnects with its last number misses nothing. A quiet stream costs one query of
 an empty range (half a read unit) every ``QUIET_S`` seconds, and sends a new event within that time.
 """
 
@@ -53,7 +53,7 @@ Heartbeat: TypeAlias = None
 
 
 class StreamContext(NamedTuple):
-    """The dependencies of a stream. ``until`` (ms) is when it has to end in any case; the client can reconnect."""
+    """The dependencies of a stream. ``until`` (ms) is its latest end; the client can reconnect."""
 
     log: TaskLog
     clock: Clock
@@ -62,7 +62,7 @@ class StreamContext(NamedTuple):
 
 
 class StreamStart(NamedTuple):
-    """Where a stream begins: the current task, whether it is sent (``told``), and the event to continue after."""
+    """The start of a stream: the current task, whether it is sent (``told``), and the event to continue after."""
 
     task: Task
     told: bool
@@ -70,10 +70,10 @@ class StreamStart(NamedTuple):
 
 
 def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, ends_fine: bool = False) -> StreamStart:
-    """Determines where a stream begins for a client that has seen everything up to ``after``; None has seen nothing.
+    """Determines the start of a stream for a client that has received every event up to ``after`` (None: no event).
 
-    Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has seen it all (specification
-    3.1.6). With ``ends_fine``, for the sender of a message, a task whose turn is over is sent instead.
+    Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has received it all
+    (specification 3.1.6). With ``ends_fine``, for the sender of a message, a task whose turn is over is sent instead.
     """
     found = log.read_task(key)
     if found is None or found[0].agent != agent:

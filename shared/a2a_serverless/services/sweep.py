@@ -58,10 +58,10 @@ class Sweeper:
 
 @dataclass(frozen=True, slots=True)
 class _SweepResult:
-    """What one item needs: messages to enqueue, then a write.
+    """The needs of one item: messages to enqueue, then a write.
 
     In this order a sweeper that dies in between enqueues twice instead of never. ``late_ms`` is by how much the item's
-    webhooks are late; ``error`` is why the item could not be read.
+    webhooks are late; ``error`` is the reason why the item could not be read.
     """
 
     due: DueItem
@@ -155,7 +155,7 @@ def _log_failure(unread: list[_SweepResult]) -> None:
 
 
 def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
-    """Determines what a due task needs.
+    """Determines the needs of a due task.
 
     ``late_ms`` counts from the task's end and is 0 before it: without the log the age of pending events is unknown.
     """
@@ -200,7 +200,7 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:
-    """Determines what a due cursor needs. ``late_ms`` counts from the time of its next attempt."""
+    """Determines the needs of a due cursor. ``late_ms`` counts from the time of its next attempt."""
     cursor, now = sweeper.store.get_cursor(key, config_id), sweeper.clock.now()
     if cursor is None or cursor.due_at is None or cursor.due_at > now:
         return _SweepResult(due)

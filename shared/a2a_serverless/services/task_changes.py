@@ -1,6 +1,6 @@
 """Optimistic concurrency: read, decide, write on condition; when the write is refused, begin again.
 
-So tasks are changed from outside a run, and so is everything else that several processes write.
+Tasks are changed so from outside a run, and so is everything else that several processes write.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIES: Final = 20
 
 
 class Conflict(Exception):
-    """A conditional write was refused: what was read has changed since."""
+    """A conditional write was refused: the item has changed since it was read."""
 
 
 def check_written(written: bool) -> None:  # noqa: FBT001 - what every store returns
@@ -39,9 +39,9 @@ def _raise_overloaded() -> NoReturn:
 
 
 def retry_on_conflict(attempt: Callable[[], T], exhausted: Callable[[], T] = _raise_overloaded) -> T:
-    """Returns what ``attempt`` returns; repeats it while it raises Conflict, at once, ``TRIES`` times in all.
+    """Returns the result of ``attempt``; repeats it while it raises Conflict, at once, ``TRIES`` times in all.
 
-    Then returns what ``exhausted`` returns, which by default raises Overloaded.
+    Then returns the result of ``exhausted``, which by default raises Overloaded.
     """
     for _ in range(TRIES):
         try:
@@ -52,7 +52,7 @@ def retry_on_conflict(attempt: Callable[[], T], exhausted: Callable[[], T] = _ra
 
 
 def change_task(log: TaskLog, key: TaskKey, agent: str, decide: Callable[[HeadSnapshot], Change]) -> Change:
-    """Appends the change that ``decide`` makes from the current head, and returns it. Raises what ``decide`` raises.
+    """Appends the change that ``decide`` makes from the current head, and returns it. Raises the errors of ``decide``.
 
     Raises TaskNotFound if there is no such task of this agent, Overloaded if the head changed at every attempt.
     """
@@ -73,7 +73,7 @@ def try_change(
 
 
 def update_head(log: TaskLog, key: TaskKey, decide: Callable[[Head], Head | None]) -> bool:
-    """Updates the head without an event, as ``decide`` says; False if it says None, or if there is no such task."""
+    """Updates the head by ``decide``, without an event; False if ``decide`` returns None, or without such a task."""
 
     def attempt() -> bool:
         snapshot = log.read_head(key)

@@ -45,8 +45,9 @@ POLL_LAST_S: Final = 0.5
 class TaskService(NamedTuple):
     """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
-    ``webhooks`` and ``lister`` are functions, because most requests need neither: what they use is imported at their
-    first call. So is ``inline_runner``, which returns what runs an agent inside the request, None for a queued agent.
+    ``webhooks`` and ``lister`` are functions, because most requests need neither: their modules are imported at the
+    first call. So is ``inline_runner``. It returns the runner of an agent inside the request, or None for a queued
+    agent.
     """
 
     log: TaskLog
@@ -70,11 +71,11 @@ class QuestionClosed(Exception):
 
 
 class RequestContext(NamedTuple):
-    """Who sends a request to which agent, in which version.
+    """The sender of a request, the agent and the version.
 
     ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
-    ``time_left_ms`` is how long it may take; None is without a limit. With ``answers_by_context`` a message without a
-    taskId answers the one open question of its context.
+    ``time_left_ms`` is the time for the request; None means without a limit. With ``answers_by_context`` a message
+    without a taskId answers the one open question of its context.
     """
 
     principal: Principal
@@ -103,8 +104,7 @@ def send(service: TaskService, context: RequestContext, request: SendMessageRequ
 
     Waits until the task ends or needs its client, unless the request says ``return_immediately``. After ``blocking_ms``
     it returns the task as it is (``blocking`` in docs/deviations.md). That time begins with the request and includes
-    what an inline agent does before it asks for a task. A repeated message id returns the task that the first send
-    made.
+    the work of an inline agent before it asks for a task. A repeated message id returns the task of the first send.
     """
     left = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
     until = service.clock.now() + left
@@ -171,7 +171,7 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
-        service.queues.enqueue(WorkMessage(key))  # a worker cancels the tasks that this task has started
+        service.queues.enqueue(WorkMessage(key))  # a worker cancels the calls of this task
     return _read(service.log, key)[1]
 
 
@@ -215,10 +215,10 @@ def _first_webhook(
 def _answer_by_context(
     service: TaskService, context: RequestContext, context_id: str, request: SendMessageRequest
 ) -> Head | None:
-    """Stores the message as the answer to the one open question of the context; None if there is none.
+    """Stores the message as the answer to the one open question of the context; None if there is no open question.
 
-    A question is answered once: whoever finds it closed when storing looks again. A message that was sent before
-    returns its task, as ever; so the message that made a task is no answer to its question.
+    A question is answered once: if a write meets a closed question, this looks for an open question again. A repeated
+    message returns its task, as always; so the message that created a task is no answer to the task's question.
     """
     from a2a_serverless.services.open_questions import find_open_question
 
@@ -254,7 +254,7 @@ def _continue(
     *,
     only_if_asked: bool = False,
 ) -> Head:
-    """Stores the message as the next event of a task. Raises QuestionClosed with ``only_if_asked`` if it asks nothing.
+    """Stores the message as the next event of a task. With ``only_if_asked`` raises QuestionClosed if it asks nothing.
 
     A webhook that came with the message is then stored already, and stays at that task of the same owner.
     """
@@ -277,7 +277,7 @@ def _continue(
 
             if repeat := _find_repeat(service, context, record):
                 return repeat
-            decide(read_existing_head(service.log, key, agent))  # raises if the message cannot be accepted
+            decide(read_existing_head(service.log, key, agent))  # raises if the task cannot accept the message
             webhooks.add(service.webhooks(), key, agent, _name_webhook(wanted, message), context.wire)
         return retry_on_conflict(
             lambda: _find_repeat(service, context, record) or try_change(service.log, key, agent, decide, record).after
@@ -286,15 +286,14 @@ def _continue(
     try:
         return store()
     except UnsupportedOperation:
-        if repeat := _find_repeat(
-            service, context, record
-        ):  # another send of this message was accepted meanwhile, and the task has ended
+        # Another send of this message may have been accepted meanwhile, and its task may have ended.
+        if repeat := _find_repeat(service, context, record):
             return repeat
         raise
 
 
 def _name_webhook(wanted: TaskPushNotificationConfig, message: Message) -> TaskPushNotificationConfig:
-    """Derives the webhook's id from the message id, unless it has one: a repeated send then registers no second one.
+    """Derives the webhook's id from the message id, unless it has one: a repeated send then registers no other webhook.
 
     The webhook of a message is stored before the message.
     """
@@ -318,7 +317,7 @@ def _idempotency_record(service: TaskService, agent: str, message: Message, task
 
 
 def _incoming(context: RequestContext, request: SendMessageRequest, task_id: str | None, context_id: str) -> Incoming:
-    """The request to store: its message names its task (None before there is one) and its context."""
+    """The request to store: its message names its task (None before the task exists) and its context."""
     message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
     return Incoming(message, request.configuration.accepted_output_modes, request.metadata, context.extensions)
 

@@ -1,4 +1,4 @@
-"""What a task spent its time on, for its owner: from the beginning of its log, its steps' times and its webhooks."""
+"""The timeline of a task, for its owner: the beginning of its log, its steps' times and its webhooks."""
 
 from __future__ import annotations
 

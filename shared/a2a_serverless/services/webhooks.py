@@ -42,8 +42,9 @@ SECRET_LIMIT: Final = 4096
 class Webhooks:
     """The dependencies of the operations on configurations. If ``ownership`` is False, no URL gets a challenge.
 
-    ``per_day`` is how many configurations an owner may register on one day (UTC). Existing ones are not counted:
-    tasks expire by the table's TTL, which would not lower the count. ``own_urls`` gives this deployment's base URLs.
+    ``per_day`` is the number of configurations that an owner may register on one day (UTC). Existing ones are not
+    counted: tasks expire by the table's TTL, which would not lower the count. ``own_urls`` gives this deployment's base
+    URLs.
     """
 
     log: TaskLog
@@ -84,7 +85,7 @@ def add(
 
 
 def get(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str | None) -> PushConfig:
-    """Returns one configuration, the first one if ``config_id`` is None (specification 3.1.8).
+    """Returns one configuration, the first if ``config_id`` is None (specification 3.1.8).
 
     Raises TaskNotFound if it or its task does not exist.
     """
@@ -110,7 +111,7 @@ def delete(webhooks: Webhooks, key: TaskKey, agent: str, config_id: str) -> None
 
 
 def show(task_id: str, config: PushConfig) -> TaskPushNotificationConfig:
-    """Returns the configuration as clients get it: without its secrets."""
+    """Returns the configuration in its form for clients: without its secrets."""
     authentication = AuthenticationInfo(scheme=config.scheme) if config.scheme else None
     return TaskPushNotificationConfig(
         id=config.config_id, task_id=task_id, url=config.url, authentication=authentication
@@ -120,7 +121,7 @@ def show(task_id: str, config: PushConfig) -> TaskPushNotificationConfig:
 def new_config(
     webhooks: Webhooks, key: TaskKey, request: TaskPushNotificationConfig, wire: ProtocolVersion
 ) -> tuple[PushConfig, Cursor]:
-    """Makes a configuration as it is stored, its secrets encrypted, and its cursor.
+    """Makes a configuration in its stored form, with encrypted secrets, and its cursor.
 
     Raises InvalidParams, which names every wrong field, and TooManyRequests.
     """
@@ -154,14 +155,14 @@ def sealing_context(key: TaskKey, config_id: str) -> str:
 def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
     """Deletes the configuration, waits for an attempt in flight to end (at most its lease), deletes the cursor.
 
-    One that is registered under the same id meanwhile stays. If interrupted, this leaves a closed cursor without a
-    configuration, which is not shown and for which nothing is sent.
+    A configuration that is registered under the same id meanwhile stays. If interrupted, this leaves a closed cursor
+    without a configuration, which is not shown and for which nothing is sent.
     """
     deleted: str | None = None
     while cursor := store.get_cursor(key, config_id):
         deleted = deleted or cursor.incarnation
         if cursor.incarnation != deleted:
-            _wait_for_attempt(store, clock, key, cursor)  # it has kept the lease of the one that it replaced
+            _wait_for_attempt(store, clock, key, cursor)  # it has the lease of the replaced cursor
             return
         if cursor.state is not CursorState.CLOSED:
             store.close_config(key, cursor)
