@@ -63,7 +63,7 @@ SHORTEST_PAUSE_MS: Final = 2_000
 LONGEST_LOOK_MS: Final = 60_000
 FILES_MS: Final = 300_000
 LAST_MS: Final = 300_000
-"""So long before the end of its task's life a call without a limit times out: its agent can still say what it has."""
+"""This long before the end of its task's life, a call without a limit times out: its agent can still answer then."""
 
 logger = logging.getLogger(__name__)
 
@@ -107,12 +107,12 @@ class _PendingCall:
 
 
 def look_pause_ms(waited_ms: int) -> int:
-    """How long to wait before the next look at an agent that makes no callbacks: half of the time waited so far."""
+    """The time to wait before the next look at an agent without callbacks: half of the time waited so far."""
     return min(max(SHORTEST_PAUSE_MS, waited_ms // 2), LONGEST_LOOK_MS)
 
 
 def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
-    """How long to wait before the next try at an agent that is unavailable, ``waited_ms`` after the call was made.
+    """The time to wait before the next try at an unavailable agent, ``waited_ms`` after the call was made.
 
     The agent's own wish counts if it is longer, up to an hour. After an hour pauses are a sixtieth of the call's age.
     """
@@ -168,7 +168,7 @@ class AgentCalls:
         return [name for name, own in agents.items() if name != itself and has_tags(own, tags)]
 
     async def _read_once(self, name: str, read: Callable[[], Json], scope: Scope) -> Json:
-        """What other agents say of themselves, or the error: either is stored, so that a later run gets the same."""
+        """Another agent's description of itself, or the error. Either is stored, so that a later run gets the same."""
         if name not in self._steps:
             await self._endings.start(name, scope)
             try:
@@ -203,7 +203,7 @@ class AgentCalls:
     async def _finish_call(  # noqa: PLR0913 - a call's
         self, name: CallName, agent: str, parts: Sequence[Part], content: str, limit: CallLimit, ask: Ask, scope: Scope
     ) -> None:
-        """Makes the call, or goes on with it, and stores how it ended."""
+        """Makes the call, or goes on with it, and stores its ending."""
         opened: OpenedCall | None = None
         try:
             opened = self._open_call(name, agent, content, limit)
@@ -217,12 +217,12 @@ class AgentCalls:
             self._record_span(name, agent, opened)
 
     def _until(self, limit: CallLimit, called_at: int) -> int:
-        """When a call times out, in ms: at its limit, or in time before the task's own life ends."""
+        """The time (ms) at which a call times out: its limit, or earlier if the task's own life ends before."""
         head = self._session.head
         return min(limit.until(called_at, head.created_at) or NEVER, head.deadline - LAST_MS)
 
     def _record_span(self, name: CallName, agent: str, opened: OpenedCall | None, error: str = "") -> None:
-        """Records the span of a call that is over, under the ids that it was made with."""
+        """Records the span of a call that is over, under the ids from the call's beginning."""
         session = self._session
         if session.tracer.is_on and opened and opened.trace:
             from a2a_serverless.domain.spans import call_span
@@ -231,7 +231,7 @@ class AgentCalls:
             session.tracer.record(call_span(session.head, name.path, agent, *ids, times, error))
 
     def _agents_for(self, opened: OpenedCall) -> RemoteAgents:
-        """The remote agents, which get the call's span as the parent of theirs if it has one."""
+        """The remote agents; the spans of their requests are children of the call's span, if it has one."""
         return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
 
     async def _make_call(self, call: _PendingCall, parts: Sequence[Part]) -> Task | Message:
@@ -257,7 +257,7 @@ class AgentCalls:
         return OpenedCall(agent, content, message, token, now, url, address, trace, parent)
 
     async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> SentCall | Message:
-        """Sends the call's message unless that is done; returns what is stored of the remote task, or the message."""
+        """Sends the call's message unless that is done; returns the record of the remote task, or the message."""
         if call.name.sent not in self._steps:
             opened, head = call.opened, self._session.head
             if not head.children:
@@ -284,14 +284,14 @@ class AgentCalls:
                 with suppress(AgentCallFailed):
                     remote_agents.cancel(self._caller, agent, answer.id)
         else:
-            with suppress(AgentUnavailable):  # it is not sent again for its files, which stay links
+            with suppress(AgentUnavailable):  # its files stay links: it is not sent again
                 return self._keep_files(answer)
         return answer
 
     def _keep_files(self, answer: A) -> A:
-        """The answer with its large files stored with our task, also those behind links that expire.
+        """The answer with its large files stored with our task, also files behind links that expire.
 
-        What five minutes do not suffice for stays as it is. Raises AgentUnavailable.
+        Files for which five minutes are not enough stay as they are. Raises AgentUnavailable.
         """
         until = self._session.now() + FILES_MS
 
@@ -338,9 +338,9 @@ class AgentCalls:
         self._store_once(record, {"answered": message.message_id})
 
     async def _ask_agent(self, call: _PendingCall, request: Callable[[], T]) -> T:
-        """What the agent answers. While it is unavailable, it is asked again until the call times out.
+        """The agent's answer. While the agent is unavailable, it is asked again until the call times out.
 
-        The task is suspended in between. Raises AgentCallFailed: the agent refuses, or time is over.
+        The task is suspended in between. Raises AgentCallFailed if the agent refuses or time is over.
         """
         while True:
             seen = self._session.head.wake
@@ -367,7 +367,7 @@ class AgentCalls:
     async def _retry(self, call: Callable[[], T]) -> T:
         """Makes a request to a remote agent, with up to three tries (see ``RETRIES_S``).
 
-        An agent that refuses, that says when to come again, or that leaves us waiting is not tried again at once.
+        An agent that refuses, that names a time to come again, or that lets us wait is not tried again at once.
         """
         for pause in RETRIES_S[:-1]:
             await asyncio.sleep(pause)
@@ -391,7 +391,7 @@ def _guarded(call: Callable[[], T]) -> T:
 
 
 def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, now: int) -> None:
-    """Cancels the running calls of an ended task, and then marks the head as having none.
+    """Cancels the running calls of an ended task, and then marks the head as without calls.
 
     Raises AgentCallFailed if an agent cannot be reached; the cancel is repeated when the task is next due.
     """
@@ -424,7 +424,7 @@ def _callback(opened: OpenedCall) -> TaskPushNotificationConfig:
 
 
 def _question(status: TaskStatus) -> str:
-    """Identifies a question, so that each is answered once."""
+    """Identifies a question, so that each question is answered once."""
     message_id = status.message.message_id if status.message else ""
     return digest([status.timestamp, message_id])[:16]
 

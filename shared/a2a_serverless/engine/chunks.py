@@ -4,8 +4,9 @@ Chunks wait until ``DELAY_S`` (seconds) are over or they have ``SIZE`` bytes. On
 an artifact, their texts joined, and the range of their emit numbers. The resulting task is the same as with single
 events.
 
-A progress message is written at once if none was written in the ``DELAY_S`` before. Those that follow sooner wait until
-that time is over, and become one message with all their parts: no text is lost, and a run writes at most four a second.
+A progress message is written at once if none was written in the ``DELAY_S`` before. Messages that follow sooner wait
+until that time is over, and become one message with all their parts: no text is lost, and a run writes at most four a
+second.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ class ProgressBuffer:
         self._free_at = 0
 
     def add(self, message: Message) -> bool:
-        """Adds a message. Whether the waiting ones should be written now."""
+        """Adds a message. True if the waiting messages should be written now."""
         self._waiting.append(message)
         self._size += sum(map(part_bytes, message.parts))
         return self._size >= SIZE or self._now() >= self._free_at
 
     def take(self) -> list[Message]:
-        """Removes and returns the waiting messages, which are written now."""
+        """Removes and returns the waiting messages, for the caller to write them now."""
         waiting, self._waiting, self._size = self._waiting, [], 0
         if waiting:
             self._free_at = self._now() + int(DELAY_S * 1000)
@@ -82,7 +83,7 @@ class ProgressBuffer:
 
 
 def join_messages(messages: Sequence[Message]) -> Message:
-    """The last message with the parts of all. Of metadata with one name the last counts."""
+    """The last message with the parts of all messages. A metadata name that several have gets its last value."""
     *_, last = messages
     metadata = {name: value for message in messages for name, value in (message.metadata or {}).items()}
     extensions = dict.fromkeys(uri for message in messages for uri in message.extensions)
@@ -101,7 +102,7 @@ def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
 
 
 def _can_join(before: ArtifactEvent, after: ArtifactEvent) -> bool:
-    """Whether two chunks can be one: the second appends, the first is not the last, and all but the parts is equal."""
+    """Whether two chunks can be joined: the second appends, the first is not the last, all but the parts is equal."""
     same = after.artifact.model_copy(update={"parts": before.artifact.parts}) == before.artifact and (
         after.step,
         after.attempt,

@@ -33,7 +33,7 @@ class TypeCodec(Generic[T]):
         return cast("Json", json.loads(self._adapter.dump_json(value, warnings="error")))
 
     def load(self, stored: Json) -> T:
-        """The value; raises ValueError when it does not have the type any more."""
+        """The value; raises ValueError if it does not have the type any more."""
         value: T = self._adapter.validate_json(json.dumps(stored))
         return value
 
@@ -50,7 +50,7 @@ class ResultCodec(TypeCodec[T]):
 
 
 def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
-    """The codec for what ``work`` returns, if its annotation names a model or a dataclass, or if it is one."""
+    """The codec for the result of ``work``, if ``work`` is a model or a dataclass, or its annotation names one."""
     inner: Any = work
     while inner:
         work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
@@ -64,7 +64,7 @@ def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
 def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
     try:
         return get_type_hints(work if isroutine(work) else type(work).__call__).get("return")
-    except (AttributeError, NameError, TypeError):  # it has none, or a name for the type checker only
+    except (AttributeError, NameError, TypeError):  # no annotation, or a name for the type checker only
         return None
 
 

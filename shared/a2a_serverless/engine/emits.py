@@ -1,10 +1,11 @@
 """Writes the chunks that a run emits, except those that the log holds already.
 
 A chunk belongs to the scope that emits it (``ArtifactEvent.step``). Code outside of steps runs again in each run: its
-chunks have numbers within their scope, and those that the log holds are skipped. A step is atomic. Of its chunks count
-those of the attempt whose result is stored, or of the newest attempt as long as none is. Where an artifact shows chunks
-of another attempt, it is rewritten once, in one event (``append=false``), from the chunks that count. If a step runs
-again after others have emitted (what it raised could not be stored), they emit their chunks again behind its own.
+chunks have numbers within their scope, and chunks that the log holds are skipped. A step is atomic. The chunks of the
+attempt whose result is stored count or, before a result is stored, the chunks of the newest attempt. An artifact that
+shows chunks of another attempt is rewritten once, in one event (``append=false``), from the chunks that count. If a
+step runs again after other scopes have emitted (its error could not be stored), they emit their chunks again behind its
+own.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Artifact
 
 EMPTY: Final = Part(text="")
-"""Replaces the content of an artifact of which no chunk counts any more: an artifact cannot be deleted."""
+"""Replaces the content of an artifact without chunks that count: an artifact cannot be deleted."""
 ATTEMPTS: Final = 1_000_000
-"""More attempts at steps than a run makes."""
+"""More than the attempts at steps in a run."""
 
 
 class _StoredEmits(NamedTuple):
-    """A chunk of an earlier run that code outside of steps has emitted; ``emits`` is how many it joins."""
+    """A chunk that code outside of steps emitted in an earlier run; ``emits`` is the number of emits that it joins."""
 
     event: ArtifactEvent
     emits: int
@@ -40,8 +41,8 @@ class _StoredEmits(NamedTuple):
 class Emits:
     """The chunks of one run, after those that the log holds.
 
-    ``_ahead`` are the chunks of earlier runs that this run's code has not come to yet. ``_displaced`` are those of them
-    that a step's rewriting has removed. ``whole_last_chunk`` is the agent's option.
+    ``_ahead`` are the chunks of earlier runs that this run's code has not reached yet. ``_displaced`` are the chunks
+    among them that a step's rewriting has removed. ``whole_last_chunk`` is the agent's option.
     """
 
     def __init__(self, session: RunSession, events: Iterable[Event], *, whole_last_chunk: bool) -> None:
@@ -63,7 +64,7 @@ class Emits:
                 self._hold(event)
 
     def moment(self) -> int:
-        """A number greater than all that it returned before: it orders the starts and ends of steps."""
+        """A number greater than all earlier results: it orders the starts and ends of steps."""
         self._moment += 1
         return self._moment
 
@@ -86,7 +87,7 @@ class Emits:
         return True
 
     def begin_units(self, prefix: str) -> None:
-        """The scopes whose paths begin with ``prefix`` are executed anew: the log holds their chunks of until now."""
+        """The scopes whose paths begin with ``prefix`` are executed anew, on top of the chunks that the log has now."""
         for path, artifact_id in [key for key in self._held if key[0].startswith(prefix)]:
             self._held[path, artifact_id].clear()
             for event in self._log[artifact_id]:
@@ -94,7 +95,7 @@ class Emits:
                     self._hold(event)
 
     def settle(self, path: str, attempt: int) -> None:
-        """From now on this attempt at the step counts: removes what other attempts left in the artifacts."""
+        """From now on this attempt at the step counts: removes the chunks of other attempts from the artifacts."""
         self._valid[path] = attempt
         for artifact_id, attempts in self._attempts[path].items():
             log = self._log[artifact_id]
@@ -105,7 +106,7 @@ class Emits:
         self._come_to([event for event in self._ahead.values() if event.step == path])
 
     def read_back(self, path: str, attempt: int) -> None:
-        """An ending of the step is stored, with this attempt (0: it emitted nothing): the log was settled before.
+        """An ending of the step is stored with this attempt (0: it emitted nothing), so its chunks were settled before.
 
         It counts until code tries the step again, which an earlier run may have done: then a later attempt counts.
         """
@@ -131,7 +132,7 @@ class Emits:
         self._write_anew(step.path, step.attempt, artifact, [*before, chunk] if append else [chunk], last=last)
 
     def _come_to(self, events: Iterable[ArtifactEvent]) -> bool:
-        """The code has come to these chunks of earlier runs. Emits again those that are displaced; False if none is."""
+        """The code has reached these chunks of earlier runs. Emits the displaced ones again; False without any."""
         displaced = [event for event in events if self._ahead.pop(event.n, None) and event in self._displaced]
         for event in displaced:
             self._displaced.remove(event)
@@ -139,7 +140,7 @@ class Emits:
         return bool(displaced)
 
     def _counting(self, artifact_id: str) -> list[ArtifactEvent]:
-        """The chunks that count and that the artifact shows, if it is made of those only."""
+        """The chunks that count and that the artifact shows, if it is made of such chunks only."""
         return _shown(filter(self._counts, self._log[artifact_id]))
 
     def _counts(self, event: ArtifactEvent) -> bool:
@@ -191,7 +192,7 @@ def _parts_of(chunks: Iterable[ArtifactEvent]) -> tuple[Part, ...]:
 
 
 def _shown(events: Iterable[ArtifactEvent]) -> list[ArtifactEvent]:
-    """The chunks since the last one that begins the artifact anew."""
+    """The chunks from the last chunk on that begins the artifact anew."""
     shown = list[ArtifactEvent]()
     for event in events:
         if not event.append:

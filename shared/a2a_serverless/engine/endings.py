@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(eq=False, slots=True)
 class Wait:
-    """A wait for something outside: it is over at ``ready_at()`` (ms), None if that is not known yet.
+    """A wait for an event outside: it is over at ``ready_at()`` (ms), None while that is unknown.
 
     The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
     once it is. ``question`` is what the client is asked.
@@ -117,7 +117,7 @@ class Endings:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """While it is entered, something works that the task must not be suspended for."""
+        """While the context is entered, work goes on for which the task must not be suspended."""
         self._busy += 1
         try:
             yield
@@ -137,7 +137,7 @@ class Endings:
             del self._gates[gate]
 
     async def end(self, number: int, scope: Scope) -> None:
-        """Returns when the ending with this stored number is the next one. 0 is for one that nothing competes with."""
+        """Returns when the ending with this stored number is the next one. 0 is an ending without competition."""
         if not number:
             return
         try:
@@ -154,7 +154,7 @@ class Endings:
             self._note_change()
 
     def pass_over(self, names: Iterable[str]) -> None:
-        """What was stored under these names does not end in this run: the code reads it without executing it."""
+        """The stored endings of these names do not happen in this run: the code reads them without executing them."""
         passed = {self._steps[name].sequence for name in names}
         self._to_come = [number for number in self._to_come if number not in passed]
 
@@ -169,7 +169,7 @@ class Endings:
         await self._wait_in(self._looks, wait, scope)
 
     async def run(self, suspend: Callable[[], None]) -> None:
-        """Ends what is to end next, one after the other. Calls ``suspend`` whenever no step or call works."""
+        """Ends the next step or wait, one after the other. Calls ``suspend`` whenever no step or call works."""
         # An ending has the turn until the agent's code rests: two that looked for rest would keep each other from it.
         while True:
             with suppress(TimeoutError):
@@ -224,7 +224,7 @@ class Endings:
             self.changed.set()
 
     def _end_next(self) -> bool:  # noqa: PLR0911 - one for each rule, in their order
-        """Ends what is to end next, or lets work begin; False if there is nothing that may."""
+        """Ends the next step or wait, or lets work begin; False if neither may happen."""
         if (ended := min(self._ended, default=NEVER)) < NEVER and self._is_next(ended):
             return _set(self._ended.pop(ended))
         if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):

@@ -1,4 +1,4 @@
-"""Errors of steps as JSON values, so that a later run raises what the step has raised."""
+"""Errors of steps as JSON values, so that a later run raises the same error as the step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWN_PACKAGE: Final = "a2a_serverless"
 
 
 def dump_error(error: Exception, packages: frozenset[str]) -> Json:
-    """The error's type and arguments; None if an equal one cannot be made from these.
+    """The error's type and arguments; None if an equal error cannot be made from these.
 
     Types are builtins, this library's, and those of ``packages`` (the top-level packages of the project's agents).
     """
@@ -31,7 +31,7 @@ def dump_error(error: Exception, packages: frozenset[str]) -> Json:
 
 
 def load_error(dumped: Any, packages: frozenset[str]) -> Exception | None:  # noqa: ANN401 - a JSON value
-    """The error that ``dump_error`` has dumped; None if its type does not exist any more."""
+    """The error in the result of ``dump_error``; None if its type does not exist any more."""
     module, name, arguments = dumped
     if module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
         return None

@@ -1,4 +1,4 @@
-"""The execution of an agent's function in one run: what it acts with, what it waits for, and how it is stopped.
+"""The execution of an agent's function in one run: its acts, its waits, and its end.
 
 The run has it. The author's task (``DurableTaskContext``) acts through it, so that nothing acts after it is closed.
 """
@@ -112,7 +112,7 @@ class Execution:
         self._seen = session.head.wake
 
     def outcome(self, done: asyncio.Future[Answer]) -> Answer:
-        """The result of the agent's function. Raises the signal if there was one, else what the function raised."""
+        """The result of the agent's function. Raises the signal if there was one, else the function's exception."""
         if self.signal:
             raise self.signal
         return done.result()
@@ -148,7 +148,7 @@ class Execution:
             raise
 
     def check_open(self) -> None:
-        """Raises what tells the agent's code that it cannot act any more."""
+        """Raises the exception that ends the agent's code, once that code may not act any more."""
         if self._end:
             raise self._end.with_traceback(None)
 

@@ -59,7 +59,7 @@ class TaskFiles:
         return part.with_content(url=kept.address)
 
     def keep(self, key: TaskKey, part: Part) -> Part:
-        """The part of a called agent's answer for the log: what is behind a link that expires is stored, like a file.
+        """The part of a called agent's answer for the log: the file behind a link that expires is stored, too.
 
         Raises AgentUnavailable if it cannot be fetched now. A link that is refused, or to too large a file, stays.
         """
@@ -95,7 +95,7 @@ def _changed(holder: H, change: Callable[[Part], Part]) -> H:
 
 
 def _may_come(outcome: Outcome) -> bool:
-    """Whether a later try may fetch the file."""
+    """Whether a later try may succeed."""
     if outcome.error:
         return outcome.error not in {OutboundError.REFUSED, OutboundError.TOO_LARGE}
     return outcome.status is None or outcome.status >= HTTPStatus.INTERNAL_SERVER_ERROR

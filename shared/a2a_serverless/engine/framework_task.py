@@ -1,4 +1,4 @@
-"""The task as adapters of agent frameworks see it: ``TaskContext``, and what a framework's own loop needs beside it."""
+"""The task for adapters of agent frameworks: ``TaskContext``, and the methods that a framework's own loop needs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class FrameworkTask(TaskContext, Protocol):
         """
 
     def make_id(self, act: str) -> str:
-        """An id for an act, by its scope and its number among its equals there: in each run of the task the same."""
+        """An id for an act, by its scope and its number among equal acts there: the same in each run of the task."""
 
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
 
     def set_unit(self, unit: Callable[[], str]) -> None:
-        """Sets how the scope of the calling code is named where no scope is open; "" is the whole task."""
+        """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task."""
 
     def begin_units(self, prefix: str = "") -> None:
         """The framework executes its units whose names begin with ``prefix`` anew, from their start."""
@@ -47,7 +47,7 @@ class FrameworkTask(TaskContext, Protocol):
 
 
 def framework_task(task: TaskContext) -> FrameworkTask:
-    """The task as its framework gets it. ``task`` is the one that the agent's function got, or ``current_task()``."""
+    """The task for its framework. ``task`` is the agent function's argument, or ``current_task()``."""
     from a2a_serverless.engine.task_context import DurableFrameworkTask  # the api has agents, too, and runs none
 
     return DurableFrameworkTask.of(task)

@@ -34,7 +34,7 @@ class NeedsTask(BaseException):
 
 
 class TasklessContext:
-    """The task object for an agent before there is a task: it only has the request and its caller."""
+    """The task object for an agent before there is a task: it has only the request and its caller."""
 
     def __init__(self, caller: Principal, request: Incoming) -> None:
         self.caller = caller

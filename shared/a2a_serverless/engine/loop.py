@@ -1,4 +1,4 @@
-"""The event loop of a run: it knows when no code is ready to go on, and which timers the agent's own code has set.
+"""The event loop of a run: it knows when no code is ready to go on, and the timers of the agent's own code.
 
 ``play`` takes the place of ``asyncio.run``, which waits for threads, and for tasks that ignore their cancellation.
 """
@@ -52,7 +52,7 @@ class AgentThreads(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - the base's
-        """Drops what no thread has begun. Each thread ends after the call that it is in."""
+        """Drops work that no thread has begun. Each thread ends after its current call."""
         del wait, cancel_futures
         while not self._calls.empty():
             if call := self._calls.get():
@@ -68,7 +68,7 @@ class AgentThreads(ThreadPoolExecutor):
                     future.set_result(work())
                 except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
                     future.set_exception(error)
-            del call, future, work  # nothing of the agent's stays alive while the thread waits
+            del call, future, work  # the waiting thread keeps no object of the agent alive
             self._free.release()
 
 
@@ -114,7 +114,7 @@ class RunLoop(asyncio.SelectorEventLoop):
                 return
 
     def agent_timers(self) -> list[float]:
-        """When the timers are due that agents have set outside of steps, by the loop's clock."""
+        """The due times of the timers that agents have set outside of steps, by the loop's clock."""
         self._timers = self._open_timers()
         return [timer.when() for timer in self._timers]
 

@@ -1,4 +1,4 @@
-"""One run of a task: takes the lease, runs the agent's function under supervision, and stores how it ended.
+"""One run of a task: takes the lease, runs the agent's function under supervision, and stores its end.
 
 A run may die at any line. What it wrote stays, and the next run does the rest: it reads the results of finished steps
 and skips chunks that the log holds. If another run takes the task, this one stops at its next write, which is refused.
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 WATCH_S: Final = 1.0
 LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
-"""After so many seconds a lease that was renewed no later is over, on any clock."""
+"""This many seconds after its last renewal, a lease is over on any clock."""
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
 FIRST_PAUSE_S: Final = 1.0
@@ -83,7 +83,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunOutcome(Enum):
-    """How a run ended. It is not stored: the log says what remains to be done."""
+    """The end of a run. It is not stored: the log says what remains to be done."""
 
     ENDED = "ended"
     WAITING = "waiting"
@@ -95,7 +95,7 @@ class RunOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What a run needs. ``now`` returns ms.
+    """The dependencies of a run. ``now`` returns ms.
 
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
     exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret`` returns
@@ -220,7 +220,7 @@ def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, i
 
 
 def _clean_up(engine: Engine, key: TaskKey) -> None:
-    """Does for an ended task what is left to do: sends the dead letter of one that was given up, and cancels its calls.
+    """Does the rest of the work for an ended task: sends its dead letter if it was given up, and cancels its calls.
 
     A failed cancel is repeated when the task is next due. A dead letter is sent twice only by a process that dies
     before it has stored that it was sent.
@@ -396,7 +396,7 @@ async def _outcome(
 def _fail(
     error: BaseException, agent: Agent, execution: Execution, session: RunSession, engine: Engine
 ) -> tuple[TaskState, Message]:
-    """Tells the author of an error that ends the task. Returns its state, and what the client reads."""
+    """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
     execution.steps.note_failed(error)
     if stated := _stated_reason(error, session):
         engine.on_error(session.key, error, "")
@@ -411,7 +411,7 @@ def _fail(
 
 
 def _make_answer(agent: Agent, answer: MessageContent, session: RunSession) -> Message:
-    """The final message of what the agent's function has returned. Raises InvalidAnswer."""
+    """The final message, from the result of the agent's function. Raises InvalidAnswer."""
     try:
         return session.make_message(answer)
     except (TypeError, ValueError) as invalid:

@@ -129,7 +129,7 @@ def _parts_of(content: object) -> tuple[Part, ...]:
 
 
 def check_printable(what: str, said: ProtoModel) -> None:
-    """Raises TaskFailed for what JSON in UTF-8 cannot hold: stored, it would make every answer that has it an error."""
+    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
     try:
         printed(said)
     except ValueError:
@@ -350,7 +350,7 @@ class RunSession:
     def write_value(self, write: Callable[[Head], str | None]) -> str:
         """Writes a value; returns the version that is stored afterwards.
 
-        ``write`` returns it, or None if the head was not as the run knows it.
+        ``write`` returns that version, or None if the stored head differs from the run's.
         """
 
         def attempt() -> str:
@@ -423,7 +423,7 @@ class RunSession:
         return self._read_until >= self._snapshot.last
 
     def read_new_events(self) -> list[Event]:
-        """The events that others have appended since this was last called, or since the run began."""
+        """The events that other writers have appended since the last call, or since the run began."""
         events = list[Event]()
         while page := self._log.read(self.key, self._read_until):
             events += page

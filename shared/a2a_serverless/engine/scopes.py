@@ -1,4 +1,4 @@
-"""Scopes: parts of an agent's code whose durable acts are identified apart.
+"""Scopes: parts of an agent's code whose durable acts have ids of their own.
 
 An act is known by the path of its scope, its name, and its number among its equals in this execution of the scope. A
 scope is executed from its start or, if it is a step with a stored result, not at all. So a number never depends on code
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class RunningStep:
-    """A running step. ``attempt`` marks what it emits; ``began_at`` is in ms.
+    """A running step. ``attempt`` is the id of its chunks; ``began_at`` is in ms.
 
-    ``stored_before`` is how many results this run had stored when it began, ``waits`` counts what it waits for
-    (``Endings``). ``trace`` has the step's span, if spans are recorded, and
-    ``model_at`` is when the last model call in it ended.
+    ``stored_before`` is the number of results that this run had stored at its beginning, ``waits`` the number of its
+    waits (``Endings``). ``trace`` has the step's span, if spans are recorded. ``model_at`` is the end of its last model
+    call.
     """
 
     path: str
@@ -79,7 +79,7 @@ class Scope:
             )
 
     def next(self, act: str) -> int:
-        """The number of an act among its equals in this execution, from 1."""
+        """The number of an act among equal acts in this execution, from 1."""
         self._equals[act] += 1
         return self._equals[act]
 
@@ -91,13 +91,13 @@ class Scope:
         return join_path(self.path, f"{act}:{name}#{number}" if number > 1 else f"{act}:{name}")
 
     def message_id(self, task_id: str, kind: str, content: Json) -> str:
-        """The id of a message: the same in every run, and another one for each equal message in this scope."""
+        """The id of a message: the same in every run, and different for each equal message in this scope."""
         act = f"{kind}\n{digest(content)}"
         return sha256(f"{task_id}\n{self.identity}\n{act}\n{self.next(act)}".encode()).hexdigest()[:32]
 
     @contextmanager
     def use(self, name: str, *, repeat: bool = False) -> Iterator[str]:
-        """Reserves a name while it is entered, and gives its path.
+        """Reserves a name while the context is entered, and yields the name's path.
 
         A use that ends by an exception leaves the name free. Raises StepConflict for a name that may not be used, is
         in use, or was used; with ``repeat`` the second use has the name ``name#2``.

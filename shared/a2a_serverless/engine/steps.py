@@ -1,4 +1,4 @@
-"""The steps of a run: each is read back if its result is stored, or runs and is stored with how it ended."""
+"""The steps of a run: a step with a stored result is read back; any other step runs, and its ending is stored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _JSON: Final = json.JSONEncoder(allow_nan=False)
 
 
 class Steps:
-    """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins and the library's own.
+    """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins' and the library's own.
 
     ``prices`` are USD for a million of each amount, by model.
     """
@@ -74,7 +74,7 @@ class Steps:
         return _loaded(path, options.codec, stored.value)
 
     def record_usage(self, scope: Scope, model: str, amounts: Mapping[str, float]) -> None:
-        """Adds to the step that runs, or stores usage outside of steps, unless it is stored."""
+        """Adds usage to the running step, or stores usage outside of steps, unless it is stored."""
         check_usage({model: amounts})
         amounts = dict(with_cost(model, amounts, self._prices))
         used = {model: amounts}
@@ -94,7 +94,7 @@ class Steps:
         self._secrets.add(secret)
 
     def note_unfinished(self) -> None:
-        """Stores which steps the time limit interrupted, if nothing was stored since they began.
+        """Stores which steps the time limit interrupted, unless a result was stored since they began.
 
         Raises StepTimedOut if no step was running and runs reach the time limit one after the other.
         """
@@ -109,7 +109,7 @@ class Steps:
             self._note_outside()
 
     def note_failed(self, error: BaseException) -> None:
-        """Stores which step ``error``, which ends the task, comes from: the innermost one, if it comes from a step."""
+        """Stores the step from which ``error`` comes, the innermost one, if it comes from a step. It ends the task."""
         causes = set(map(id, causes_of(error)))
         failed = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
         if failed:
@@ -161,7 +161,7 @@ class Steps:
         return self._store_ending(path, StepResult(arguments, json_value), step, turn)
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
-        """Runs ``work`` in the step's scope, which asyncio tasks that it starts have, too."""
+        """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
 
         def begin_attempt() -> None:
@@ -187,7 +187,7 @@ class Steps:
             step.ended, scope.is_over = self._emits.moment(), True
 
     def _store_ending(self, name: str, result: StepResult, step: RunningStep, turn: int) -> StepResult:
-        """Stores how a step ended. The ending has no number if no other code ran since ``turn``."""
+        """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
         sequence = self._endings.next_number() if self._execution.loop.ready_count != turn else 0
         attempt = step.attempt if step.emitted else 0
         result = replace(result, attempt=attempt, sequence=sequence, usage=step.usage, began_at=step.began_at)
@@ -201,7 +201,7 @@ class Steps:
     def _store_error(
         self, step: RunningStep, arguments: str, number: int, error: Exception, turn: int
     ) -> StepResult | None:
-        """Stores what a step raised if a later run can raise the same: then the agent's code decides the same on it."""
+        """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it."""
         if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut):
             return None
         dumped = dump_error(error, self._packages)
@@ -230,7 +230,7 @@ class Steps:
             session.tracer.record(replace(span, error=error) if error else span)
 
     def _record_model_call(self, step: RunningStep | None, model: str, amounts: Mapping[str, float]) -> None:
-        """Records the span of the model call that usage was recorded of; it began with the step, or the call before."""
+        """Records a model call's span, from its usage. It began with the step, or at the end of the call before."""
         from a2a_serverless.domain.spans import model_span
 
         session, now = self._session, self._session.now()
@@ -301,7 +301,7 @@ def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
 
 
 def _unfit(codec: Codec[Any] | None, value: object) -> str:
-    """Why a result cannot be stored, and what helps."""
+    """The reason why a result cannot be stored, and a remedy."""
     kind = type(value).__name__
     if isinstance(codec, ResultCodec):
         return f"a {kind}, which is not what its function's annotation says"
@@ -312,7 +312,7 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
 
 
 def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
-    """The result as the agent gets it. Raises StepConflict when the codec cannot read what an earlier one stored."""
+    """The result for the agent. Raises StepConflict if the codec cannot read the result of an earlier codec."""
     try:
         return codec.load(stored) if codec else deepcopy(stored)
     except (TypeError, ValueError):

@@ -400,7 +400,7 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _content_of(message: Message) -> Json:
-    """What tells the messages of a scope apart, beside their number."""
+    """The content of a message of the task, by which equal messages of a scope are recognised."""
     return cast("Json", [digest(message.parts), message.metadata, list(message.extensions)])
 
 

@@ -1,4 +1,4 @@
-"""Reads the other tasks that an agent may see: those of the same tenant and owner whose agents the caller may read."""
+"""Reads the other tasks that an agent may see: tasks of the same tenant and owner whose agents the caller may read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
 
 FURTHER: Final = 300
-"""Index entries that are read if the newest ones belong to agents that the caller may not read."""
+"""The index entries that are read at most, if the newest belong to agents that the caller may not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReader:
-    """Reads tasks for the caller of the task ``key``: that caller's own, in the scopes that it has now."""
+    """Reads tasks for the caller of the task ``key``: that caller's own tasks, within its present scopes."""
 
     log: TaskLog
     index: TaskIndex
@@ -40,7 +40,7 @@ class TaskReader:
         return self.read_tasks(caller, islice(others, limit))
 
     def _entries(self, caller: Caller, context_id: str, limit: int) -> Iterator[TaskEntry]:
-        """The newest entries of a conversation: so many as are needed, and a bounded number."""
+        """The newest entries of a conversation: as many as needed, and a bounded number."""
         after: str | None = None
         for size in (limit + 1, FURTHER):
             entries, after = self.index.list_page(caller.principal, context_id, after, 0, size)

@@ -1,7 +1,7 @@
-"""The values of a task or conversation as its agent gets them (``domain.agent.KeyValueStore``).
+"""The values of a task or conversation for its agent (``domain.agent.KeyValueStore``).
 
-What another agent has stored for the conversation is there only for a caller who may read that agent, and is replaced
-only for a caller who may use it.
+A value that another agent has stored for the conversation exists only for a caller who may read that agent. Only a
+caller who may use that agent can replace it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ T = TypeVar("T")
 class RunValues:
     """One run's access to the values of ``scope``. ``perform`` makes a store call after the run's waiting chunks.
 
-    ``identify`` returns the id of a write, from what it does: the same in each run. It is the version that the write
-    stores. So a run that repeats a write finds that it was done.
+    ``identify`` returns the id of a write, from its content: the same in each run. It is the version of the stored
+    value. So a run that repeats a write recognises that the write was done.
     """
 
     store: ValueStore
@@ -80,7 +80,7 @@ class RunValues:
         return self.session.head.caller
 
     async def _find(self, key: str, access: Access) -> StoredText | None:
-        """The stored value, or None. Raises InsufficientScope if the caller has no such access to its agent."""
+        """The stored value, or None. Raises InsufficientScope if the caller has no such access to the value's agent."""
         encode_key(key)
         found: StoredText | None = await self.perform(lambda: self.store.get_value(self.scope, key))
         if found:
@@ -88,7 +88,7 @@ class RunValues:
         return found
 
     async def _check_use(self, key: str) -> None:
-        """Raises InsufficientScope if the value is one of an agent that the caller may not use."""
+        """Raises InsufficientScope if the value belongs to an agent that the caller may not use."""
         encode_key(key)
         if self.scope.context_id is not None and FULL_SCOPE not in self._caller.scopes:
             await self._find(key, "operate")
