@@ -56,7 +56,7 @@ class StepTimedOut(TaskFailed):
 
 
 class AgentCallFailed(TaskFailed):
-    """Another agent could not be reached, or refused; the text says which and why."""
+    """Another agent could not be reached, or refused; the text names the agent and the reason."""
 
 
 class SecretNotRead(Exception):
@@ -64,7 +64,7 @@ class SecretNotRead(Exception):
 
 
 class InvalidAnswer(TypeError):
-    """An agent's function has returned no message. The text names agent, file, line and what helps, and no content."""
+    """An agent's function has returned no message. The text names agent, file, line and a remedy, and no content."""
 
     def __init__(self, agent: Agent, why: Exception) -> None:
         remedy = "Return a text, a dict (data), a list of parts, a Message or None."
@@ -76,7 +76,7 @@ class TaskEnded(Exception):
 
 
 class CancelReason(StrEnum):
-    """Why an agent's work is being cancelled."""
+    """The reason why an agent's work is cancelled."""
 
     CLIENT = "client"
     """The client has canceled the task."""
@@ -89,7 +89,7 @@ class CancelReason(StrEnum):
 
 
 class VersionConflict(Exception):
-    """A value was not written, because another version of it is stored than the one that was expected."""
+    """A value was not written, because its stored version is not the expected version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class KeyValueStore(Protocol):
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """Stores a value and returns its version.
 
-        ``version`` is the version that is to be replaced, "" if there must be none. Raises ``VersionConflict`` when
-        another one is stored. Without ``version`` any value is replaced.
+        ``version`` is the version to replace, "" if no value may be stored. Raises ``VersionConflict`` if another
+        version is stored. Without ``version`` any value is replaced.
         """
 
     async def delete(self, key: str, *, version: str | None = None) -> None:
@@ -157,7 +157,7 @@ class TaskContext(Protocol):
 
     @property
     def store(self) -> KeyValueStore:
-        """Values of this task. They live as long as it."""
+        """Values of this task. They live as long as the task."""
 
     @property
     def conversation(self) -> KeyValueStore:
@@ -189,29 +189,28 @@ class TaskContext(Protocol):
 
         The result is a JSON value, or a pydantic model, a dataclass or a collection of them that the annotation of
         ``work`` names (``-> Quote``, ``-> list[Quote]``); for others the ``Step`` has a codec. The arguments are JSON
-        values, models or dataclasses. A plain function runs in a thread.
-        What the work emits is stored with the result; an interrupted step runs again, and then the new chunks count.
-        Raises ``StepConflict`` when ``name`` was used before in this run, or stored with other arguments, and
-        ``StepTimedOut`` when the step did not finish within three whole runs. A step that raised may be tried again
-        under its name.
+        values, models or dataclasses. A plain function runs in a thread. The chunks of the work are stored with the
+        result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when ``name`` was
+        used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not finish
+        within three whole runs. A step that raised may be tried again under its name.
         """
 
     def scope(self, name: str) -> AbstractContextManager[None]:
-        """A part of the agent's code whose steps, questions, messages and chunks are identified apart (``with``).
+        """A part of the agent's code whose steps, questions, messages and chunks have ids of their own (``with``).
 
-        Parallel branches that use the same names need a scope each. A scope that is opened again in the same scope,
-        after it ended well, is another one: its name gets a number.
+        Parallel branches that use the same names need a scope each. A scope that ended well and is opened again in the
+        same scope is another scope: its name gets a number.
         """
 
     async def sleep(self, name: str, seconds: float) -> None:
-        """Waits, and uses no compute meanwhile. The time begins when a run first comes here.
+        """Waits, and uses no compute meanwhile. The time begins when a run first reaches the call.
 
         The second use of a name in a scope is another sleep. Raises ValueError, as ``sleep_until``, ``timeout`` and
         ``ask`` do, for a time that is over after the task's maximum life.
         """
 
     async def sleep_until(self, name: str, at: datetime) -> None:
-        """As ``sleep``, until a moment, which has a time zone. The moment of the run that first comes here counts."""
+        """As ``sleep``, until ``at``, which has a time zone. The ``at`` of the first run that reaches the call counts."""
 
     def timeout(self, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
         """As ``asyncio.timeout``, for times that may be longer than a run. The time begins as for ``sleep``."""
@@ -278,7 +277,7 @@ class TaskContext(Protocol):
         in the history. Every ``remind_s`` seconds (60 or more) the question is asked again, in a new message.
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
-        7.6). Neither the state nor the answer authorizes anything: ask whoever knows, before each operation (7.6.4).
+        7.6). Neither the state nor the answer authorizes anything: check the sign-in before each operation (7.6.4).
         """
 
     async def get_card(self, agent: str) -> AgentCard:
@@ -287,8 +286,8 @@ class TaskContext(Protocol):
     async def find_agents(self, *tags: str) -> list[str]:
         """The names of the other agents that have all of these tags, or skills of these ids.
 
-        They are those that ``call`` can call, as they were when this task first asked: the agents of this deployment,
-        and those elsewhere that the configuration names and whose cards can be read.
+        ``call`` can call them. The list stays as it was when this task first asked: the agents of this deployment, and
+        the agents elsewhere that the configuration names and whose cards can be read.
         """
 
     async def call(
@@ -329,7 +328,7 @@ _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
 
 
 BEGIN_ATTEMPT: Final[ContextVar[Callable[[], None] | None]] = ContextVar("begin_attempt", default=None)
-"""Begins a new attempt at the current step: what earlier ones have emitted does not count any more."""
+"""Begins a new attempt at the current step: the chunks of earlier attempts do not count any more."""
 
 
 def current_task() -> TaskContext:
@@ -390,7 +389,7 @@ async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
 
 
 class Codec(Protocol[T]):
-    """Converts a step's result to a JSON value and back. ``load`` must return what the agent is to get."""
+    """Converts a step's result to a JSON value and back. ``load`` must return the value for the agent."""
 
     def dump(self, value: T) -> Json:
         """The JSON value to store; raises TypeError or ValueError for a value that cannot be stored."""
@@ -519,7 +518,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
 
 
 def _check_async(agent_id: str, work: object) -> None:
-    """Raises TypeError, with file, line and what helps, if ``work`` is no async function."""
+    """Raises TypeError, with file, line and a remedy, if ``work`` is no async function."""
     function = _function_of(work)
     if inspect.iscoroutinefunction(function):
         return
