@@ -2,11 +2,11 @@
 
     agent = from_executor(MyExecutor, card, id="tailor")
 
-Each turn, from a message of the client to the executor's end or question, is one step: a turn that was stored is never
-run again, one that was interrupted runs again from its beginning, with a new executor. Its artifacts then restart with
-``append=false`` where they differ. The ids that the executor makes up for artifacts differ in each run, so artifacts
-are identified by their names and their order. The SDK's objects are protobuf messages in 1.x (``a2a_sdk_1.py``), and
-pydantic models in 0.3 (``a2a_sdk_0_3.py``).
+Each turn, from a message of the client to the executor's end or question, is one step. A stored turn never runs again.
+An interrupted turn runs again from its beginning, with a new executor. Its artifacts then restart with ``append=false``
+where they differ. An executor makes other artifact ids in each run, so artifacts are identified by their names and
+their order. The SDK's objects are protobuf messages in 1.x (``a2a_sdk_1.py``), and pydantic models in 0.3
+(``a2a_sdk_0_3.py``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fie
     """The agent that runs an executor. ``executor`` is its class, or a function that makes a new one for each turn.
 
     ``card`` is the SDK's ``AgentCard``; its URLs and capabilities are not used, because the deployment has its own.
-    ``fields`` are those of ``Agent``: the ``id`` always, and what the card does not say.
+    ``fields`` are the fields of ``Agent``: the ``id`` always, and those that the card lacks.
     """
     if not callable(executor):
         raise TypeError("pass the executor's class, or a function that makes one: each turn gets a new executor")
@@ -61,7 +61,7 @@ def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fie
 
 
 class TurnResult(BaseModel):
-    """How a turn ended. ``names`` are those of all artifacts so far, by the ids that executors gave them."""
+    """The end of a turn. ``names`` are the names of all artifacts so far, by the ids that executors gave them."""
 
     state: v1.TaskState
     message: v1.Message | None = None
@@ -69,7 +69,7 @@ class TurnResult(BaseModel):
 
 
 async def _work(make: Callable[[], AgentExecutor], task: TaskContext) -> Answer:
-    """Runs turn after turn, until one does not end with a question."""
+    """Runs turn after turn, until a turn does not end with a question."""
     ended: TurnResult | None = None
     while ended is None or ended.state in INTERRUPTED:
         if ended:
@@ -80,7 +80,7 @@ async def _work(make: Callable[[], AgentExecutor], task: TaskContext) -> Answer:
 
 
 def _answer(ended: TurnResult) -> Answer:
-    """The final message; raises what ends a task that was not completed."""
+    """The final message; raises the error that ends a task that was not completed."""
     if ended.state is v1.TaskState.COMPLETED:
         return ended.message
     if ended.state is v1.TaskState.REJECTED:
@@ -106,7 +106,7 @@ async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: Tu
 
 
 class Turn:
-    """What an executor says in a turn, whose artifacts have other names than those of ``names``, the earlier ones."""
+    """The output of an executor in a turn. Its artifacts get names that are not in ``names``, the earlier names."""
 
     def __init__(self, task: TaskContext, names: dict[str, str]) -> None:
         self._task = task
@@ -115,13 +115,13 @@ class Turn:
         self.names = dict(names)
 
     def result(self) -> TurnResult:
-        """How the turn ended: an executor that says nothing of it has completed its task."""
+        """The end of the turn: an executor without a status at its end has completed its task."""
         end = self._end or v1.TaskStatus(state=v1.TaskState.COMPLETED)
         message = end.message if end.message and end.message.parts else None
         return TurnResult(state=end.state, message=message, names=self.names)
 
     async def take(self, item: Any) -> None:  # noqa: ANN401 - an event of 1.0
-        """Handles an event. Nothing counts after a terminal state."""
+        """Handles an event. Events after a terminal state do not count."""
         if self._end and self._end.state in TERMINAL:
             return
         if isinstance(item, v1.Message):
@@ -141,7 +141,7 @@ class Turn:
             await self._take_status(task.status)
 
     async def _take_status(self, status: v1.TaskStatus) -> None:
-        """Notes an end or a question, which a later status takes back; other messages are progress."""
+        """Stores an end or a question, which a later status takes back; other messages are progress."""
         self._end = status if status.state in ENDS else None
         if not self._end and status.message and status.message.parts:
             await self._task.report_progress(status.message)
@@ -168,7 +168,7 @@ class Turn:
 
 
 class LogQueue(EventQueue):
-    """The queue that an executor writes to: each event goes to ``take`` at once. The parent's state is not used."""
+    """The queue of an executor: each event goes to ``take`` at once. The parent's state is not used."""
 
     def __init__(self, take: Callable[[Any], Awaitable[None]]) -> None:
         self._take = take
@@ -186,7 +186,7 @@ async def _ignore(_: object) -> None:
 
 
 class Owner(User):
-    """The client as the SDK sees it: authenticated, with the task's owner as its name."""
+    """The client for the SDK: authenticated, with the task's owner as its name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -203,7 +203,7 @@ class Owner(User):
 
 
 async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: ANN401 - the SDK's task, or None
-    """The context of a turn. Files that are stored outside the message are in it again."""
+    """The context of a turn. Its message has the content of files that are stored outside the log."""
     asked = task.request
     parts = tuple([await _inlined(task, part) for part in asked.message.parts])
     request = v1.SendMessageRequest(

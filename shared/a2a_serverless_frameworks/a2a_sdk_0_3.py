@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def members_of(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
-    """The members of an object, as JSON has them."""
+    """The members of an object as JSON values."""
     members: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
     return members
 
 
 def event_of(event: Any) -> Any:  # noqa: ANN401
-    """The event that an executor has enqueued, in the form of 1.0."""
+    """The event of an executor, in the form of 1.0."""
     return v0_3.StreamItem.model_validate(members_of(event)).to_v1()
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def members_of(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
-    """The members of an object, as JSON has them, empty ones too."""
+    """The members of an object as JSON values, empty ones too."""
     return dict(MessageToDict(thing, always_print_fields_with_no_presence=True))
 
 
 def event_of(event: Any) -> Any:  # noqa: ANN401
-    """The event that an executor has enqueued."""
+    """The event of an executor."""
     model: type[v1.StreamContent] = getattr(v1, type(event).__name__)
     return model.model_validate(members_of(event))
 

@@ -1,4 +1,4 @@
-"""The parts of a message for a model, the artifact with an agent's answer, and what other agents have answered."""
+"""The parts of a message for a model, the artifact with an agent's answer, and the answers of other agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _YES: Final = frozenset({"yes", "y", "ok", "approve", "approved", "true"})
 
 
 class AnswerStream:
-    """Emits the text of one model response while it arrives, in place of what the artifact ``name`` had before.
+    """Emits the text of one model response while it arrives, in place of the former content of the artifact ``name``.
 
     The last piece waits for ``end``, which knows whether it is the last chunk of the answer.
     """
@@ -45,7 +45,7 @@ class AnswerStream:
 
 
 def text_in(part: Part) -> str | None:
-    """A text or a text file as it is, data as JSON; None for any other file."""
+    """The content of a text or a text file, data as JSON; None for any other file."""
     if part.kind == "data":
         return json.dumps(part.value, ensure_ascii=False)
     return part.text if part.text is not None else part.readable or None
@@ -57,7 +57,7 @@ def is_yes(text: str) -> bool:
 
 
 def content_of(answer: Task | Message) -> Json:
-    """What another agent has answered: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
+    """The answer of another agent: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
     if isinstance(answer, Message):
         return data_or_text(answer)
     said = answer.status.message.text() if answer.status.message else ""

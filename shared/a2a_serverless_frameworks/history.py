@@ -1,4 +1,4 @@
-"""The messages of a conversation, as a framework has them: turns of earlier tasks, in the conversation's store."""
+"""The messages of a conversation in a framework's form: turns of earlier tasks, in the conversation's store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
 
 SIZE_LIMIT: Final = 300_000
-"""The most characters of JSON that are stored of a conversation."""
+"""The most characters of JSON that are stored for a conversation."""
 TRIES: Final = 20
 
 
@@ -27,7 +27,7 @@ async def load_history(task: TaskContext, agent_id: str) -> list[Any]:
 async def save_turn(task: TaskContext, agent_id: str, messages: Sequence[Json], turns: int) -> None:
     """Stores the messages of this task as the newest turn. Idempotent.
 
-    The newest ``turns`` are kept, as far as they have ``SIZE_LIMIT`` characters.
+    The newest ``turns`` stay stored, as far as they have ``SIZE_LIMIT`` characters.
     """
     key = f"history/{agent_id}"
     for _ in range(TRIES):

@@ -5,8 +5,8 @@
     support = agent(graph, id="support", description="Answers questions.")
 
 LangGraph's own loop runs, and a task is one turn of a thread. The result of each node is a step: a later run of the
-task reads it back. A checkpoint is one value of the task's store, which the next one replaces. What the chat models of
-a node say belongs to the node's step, so a node that runs again replaces it.
+task reads it back. A checkpoint is one value of the task's store, which the next checkpoint replaces. The output of a
+node's chat models belongs to the node's step, so a node that runs again replaces it.
 
 The thread is the A2A context: the last checkpoint of a completed task is stored for the conversation.
 """
@@ -64,7 +64,7 @@ QUESTION: Final = f"{PREFIX}question"
 SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
 NODE_TAG: Final = "graph:step:"
-"""Begins the tag that the run of a node has, and no run within it."""
+"""Begins the tag of the run of a node, and of no run inside the node."""
 _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
 
@@ -87,7 +87,7 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
     ``read_input`` makes the graph's input from the task; by default the message is appended to ``messages``, and a
     graph without that channel gets the message's data part. ``write_answer`` makes the final message from the state's
     values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Without ``skills`` the agent
-    has one, with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``.
+    has a skill with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``.
     """
     compiled = _checked(graph.compile() if isinstance(graph, StateGraph) else graph)
     name = name or id
@@ -148,7 +148,7 @@ def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 class _Run:
-    """One run of a task: the graph's loop, its questions, and what its chat models say."""
+    """One run of a task: the graph's loop, its questions, and the output of its chat models."""
 
     def __init__(self, task: FrameworkTask, graph: Pregel[Any, Any, Any, Any], saver: _Saver) -> None:
         self._task = task
@@ -184,7 +184,7 @@ class _Run:
         return {one.id for one in interrupts} <= asked
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
-        """The answers to all pending interrupts, by their ids. Asks the client for those that have none."""
+        """The answers to all pending interrupts, by their ids. Asks the client for the missing answers."""
         while asked := [one for one in pending if one.id not in self._answers]:
             await self._ask(asked)
         return {one.id: self._answers[one.id] for one in pending}
@@ -202,7 +202,7 @@ class _Run:
 
 
 def _unit() -> str:
-    """The node that the calling code belongs to: its namespace has the ids of its task and of those around it."""
+    """The node of the calling code: its namespace has the ids of its task and of the tasks around it."""
     config = var_child_runnable_config.get()
     namespace = config["configurable"].get("checkpoint_ns") if config else None
     return f"{PREFIX}{namespace}" if namespace else ""
@@ -251,7 +251,7 @@ class _Saver(BaseCheckpointSaver[int]):
         self.streams = _Streams(task, self._next_name)
 
     async def load(self) -> bool:
-        """Reads what is stored. Returns whether the task has checkpoints; else it begins with the conversation's."""
+        """Reads the stored checkpoints. Returns whether the task has any; else it begins with the conversation's."""
         async for key, data in self._stored_values():
             self._take_point(data, int(key.removeprefix(PREFIX)))
         for stored in self._task.read_steps(f"{PREFIX}node/").values():
@@ -281,7 +281,7 @@ class _Saver(BaseCheckpointSaver[int]):
         return list(found.values())
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The newest checkpoint of the namespace. No other is stored, and nothing asks for another."""
+        """The newest checkpoint of the namespace. No other is stored, and LangGraph asks for no other."""
         point = self._points.get(str(config["configurable"].get("checkpoint_ns", "")))
         return self._tuple(point) if point else None
 
@@ -313,7 +313,7 @@ class _Saver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Stores a checkpoint in one write, after the writes that led to it."""
+        """Stores a checkpoint in one write, after the writes before it."""
         del new_versions
         namespace = str(config["configurable"]["checkpoint_ns"])
         point = {
@@ -335,7 +335,7 @@ class _Saver(BaseCheckpointSaver[int]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Stores what a node wrote, asked or raised as the result of its step, after its tokens."""
+        """Stores a node's writes, questions or error as the result of its step, after its tokens."""
         configurable = config["configurable"]
         indexed = [
             (WRITES_IDX_MAP.get(channel, number), channel, value) for number, (channel, value) in enumerate(writes)
@@ -383,7 +383,7 @@ class _Saver(BaseCheckpointSaver[int]):
         return merged
 
     def _pending(self, namespace: str, checkpoint_id: str) -> list[tuple[str, str, Any]]:
-        """The writes for a checkpoint in ``writes_sort_key`` order: of each attempt at a node that of the last one."""
+        """The writes for a checkpoint in ``writes_sort_key`` order: for each node, the writes of its last attempt."""
         found = {
             writes_sort_key(record["path"], record["task"], index): (channel, value)
             for record in self._writes[namespace, checkpoint_id]
@@ -429,14 +429,14 @@ class _Saver(BaseCheckpointSaver[int]):
 
 
 class _Stream:
-    """What the chat models of one attempt at a node say. It is emitted in the node's step, which ends with the node."""
+    """The output of the chat models of one attempt at a node. The node's step emits it, and ends with the node."""
 
     def __init__(self, task: FrameworkTask, name: str) -> None:
         self._queue: asyncio.Queue[_Action | str] = asyncio.Queue()
         self.step = asyncio.create_task(task.step(Step(name, waits=True), self._work))
 
     def add(self, action: _Action | str) -> None:
-        """Queues an action; the node's writes are the last thing."""
+        """Queues an action; the node's writes are the last action."""
         self._queue.put_nowait(action)
 
     async def _work(self) -> str:
@@ -446,7 +446,7 @@ class _Stream:
 
 
 class _Streams:
-    """The streams of all nodes that run."""
+    """The streams of all running nodes."""
 
     def __init__(self, task: FrameworkTask, next_name: Callable[[str], str]) -> None:
         self._next_name = next_name
@@ -460,7 +460,7 @@ class _Streams:
         self._loop.call_soon_threadsafe(self._add, task_id, action)
 
     async def finish(self, task_id: str, name: str, text: str) -> str:
-        """Ends the node's step with this result, and returns the stored one."""
+        """Ends the node's step with this result, and returns the stored result."""
         stream = self._open.pop(task_id, None)
         if stream:
             stream.add(text)
@@ -479,7 +479,7 @@ class _Streams:
 
 
 class _Reply:
-    """What a chat model says: one artifact. ``key`` is what the artifact's number is counted by."""
+    """The output of a chat model: one artifact. ``key`` is the key by which the artifact's number is counted."""
 
     def __init__(self, task: FrameworkTask, key: tuple[str, str], artifact: str, model: str, *, silent: bool) -> None:
         self.key = key
@@ -518,7 +518,7 @@ class _Listener(AsyncCallbackHandler):
         self._loop = asyncio.get_running_loop()
 
     async def on_chain_start(self, *_: object, **started: Any) -> None:  # noqa: ANN401 - the framework's
-        """Notes the names of nodes: those of a subgraph are named after its node. A node begins anew at each try."""
+        """Stores the names of nodes; nodes of a subgraph are named after its node. A node begins anew at each try."""
         metadata, tags = started["metadata"], started["tags"]
         if "langgraph_checkpoint_ns" not in metadata:
             return
@@ -529,7 +529,7 @@ class _Listener(AsyncCallbackHandler):
             self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
 
     async def on_chat_model_start(self, *_: object, run_id: UUID, **started: Any) -> None:  # noqa: ANN401 - as above
-        """Opens an artifact for what the model will say."""
+        """Opens an artifact for the model's output."""
         metadata = started["metadata"]
         if "langgraph_checkpoint_ns" not in metadata:
             return
@@ -553,7 +553,7 @@ class _Listener(AsyncCallbackHandler):
             await self._do(reply, partial(reply.text.add, str(chunk.message.text)))
 
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **__: object) -> None:
-        """Ends the artifact. A model that does not stream has said everything now."""
+        """Ends the artifact. The whole output of a model that does not stream comes now."""
         reply = self._replies.pop(run_id, None)
         if reply is None:
             return
@@ -572,7 +572,7 @@ class _Listener(AsyncCallbackHandler):
             await self._do(reply, partial(reply.end, "", {}))
 
     def _label(self, metadata: dict[str, Any]) -> str:
-        """The name of a node, after that of the node that its graph is."""
+        """The name of a node, after the name of the node that its graph is."""
         namespace = metadata["langgraph_checkpoint_ns"]
         if namespace not in self._labels:
             path = metadata["langgraph_path"]
@@ -583,10 +583,10 @@ class _Listener(AsyncCallbackHandler):
         return self._labels[namespace]
 
     async def _do(self, reply: _Reply, action: _Action) -> None:
-        """Does an action in the step of the node, or in the step of the agent's author that the model is called in."""
+        """Does an action in the step of the node, or in the step of the agent's author that calls the model."""
         if not reply.in_step:
             self._streams.add(reply.task_id, action)
-        elif self._in_thread(reply):  # the step ends later than the first part of what is scheduled now
+        elif self._in_thread(reply):  # the step ends later than the first part of the work that is scheduled now
             self._loop.call_soon_threadsafe(self._start, action)
         else:
             await action()

@@ -75,9 +75,9 @@ def agent(  # noqa: PLR0913 - the fields of a card
     """Makes an ``Agent`` of a Pydantic AI agent. Its output is the artifact ``answer``.
 
     ``deps`` makes the dependencies from the task, in each run of it. ``models`` are the models that the agent may use
-    beside its own, unless they are given by name. The id, the name and the description default to the agent's own, the
-    skills to one with these. The agent gets the messages of the newest ``history`` tasks of the conversation. Raises
-    ``pydantic_ai.exceptions.UserError`` for an agent without a model, or with toolsets that have no id.
+    beside its own, unless it names them by strings. The id, the name and the description default to the agent's own,
+    the skills to one skill with these. The agent gets the messages of the newest ``history`` tasks of the conversation.
+    Raises ``pydantic_ai.exceptions.UserError`` for an agent without a model, or with toolsets that have no id.
     """
     name = name or wrapped.name or id
     id = id or name  # noqa: A001 - as above
@@ -190,7 +190,7 @@ class _Durability(BaseDurabilityCapability[Any]):
     def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
     ) -> AsyncIterable[AgentStreamEvent]:
-        """Passes the events on. The base class would make a step of each."""
+        """Passes the events on. The base class would make a step of each event."""
         del ctx
         return stream
 
@@ -203,7 +203,7 @@ class _Durability(BaseDurabilityCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:  # noqa: ANN401 - what the tool returns
-        """Gives each call of a tool that is no step a scope, so that calls at once may use the same names."""
+        """Gives each call of a tool outside of steps a scope, so that simultaneous calls may use the same names."""
         del ctx
         if _is_step(tool_def):
             return await handler(args)
@@ -224,7 +224,7 @@ class _Durability(BaseDurabilityCapability[Any]):
 class _Steps(CallableOperationBackend[None]):
     """Runs each operation as a step, under the framework's name and the id of the tool call. There are no options.
 
-    Requests of all models have one name: where a fallback has answered, a later run finds its response at once.
+    The requests of all models have one name: a later run gets the response at once if a fallback model made it.
     """
 
     async def execute(
@@ -254,7 +254,7 @@ class _Steps(CallableOperationBackend[None]):
 
 
 def _config_of(operation_id: DurableOperationId, tool: Any, name: str) -> Literal[False] | None:  # noqa: ANN401
-    """False for a tool that is no step."""
+    """False for a tool outside of steps."""
     del operation_id, name
     return None if tool is None or _is_step(tool.tool_def) else False
 
@@ -265,7 +265,7 @@ def _is_step(tool: ToolDefinition) -> bool:
 
 async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
     used = {name: amount for name, amount in response["usage"].items() if isinstance(amount, int) and amount}
-    if "input_tokens" in used:  # the framework counts what was cached in
+    if "input_tokens" in used:  # the framework includes cached tokens in this count
         cached = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
         used["input_tokens"] = max(0, used["input_tokens"] - cached)
     await task.record_usage(str(response["model_name"]), requests=1, **used)
@@ -290,7 +290,7 @@ def _text_in(event: AgentStreamEvent) -> str:
 
 
 async def _emit_output(task: TaskContext, result: AgentRunResult[Any], *, streamed: bool) -> None:
-    """Emits the output as the artifact, unless that is what the last response has streamed."""
+    """Emits the output as the artifact, unless the last response has streamed it."""
     output = result.output
     if isinstance(output, BinaryContent):
         await task.emit(ANSWER, output.data, media_type=output.media_type, last=True)
@@ -317,7 +317,7 @@ def _has_text(output_type: Any) -> bool:  # noqa: ANN401 - any output type
 
 
 async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
-    """The client's decision: yes, or no with what it said. Data has ``approved``, and may have ``message``."""
+    """The client's decision: yes, or no with the client's words. Data has ``approved``, and may have ``message``."""
     answer = await _ask("approval", call, "May I call {}? Answer yes, or no and why.")
     said = answer.data()
     if isinstance(said, dict):

@@ -55,7 +55,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
 ) -> Agent:
     """Makes an ``Agent`` of a function that returns a new Strands agent. Its output is the artifact ``answer``.
 
-    The name defaults to the id, the skills to one with the description. The agent gets the messages of the newest
+    The name defaults to the id, the skills to one skill with the description. The agent gets the messages of the newest
     ``history`` tasks of the conversation. Do not give it a session manager.
     """
 
@@ -128,7 +128,7 @@ def _without_files(message: Message) -> dict[str, Any]:
 
 
 class _Bytes:
-    """Stores values with bytes as the framework's sessions do."""
+    """Stores values with bytes, as the framework's sessions do."""
 
     def dump(self, value: object) -> Any:  # noqa: ANN401 - JSON
         return encode_bytes_values(value)
@@ -164,7 +164,7 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
         said += text
         await answer.add(text)
     stop = cast("ModelStopReason", event)
-    if stream and said != _text_of(stop.message):  # a guardrail has replaced it
+    if stream and said != _text_of(stop.message):  # a guardrail has replaced the text
         answer = AnswerStream(task)
         await answer.add(_text_of(stop.message))
     await answer.end(last=stop.stop_reason != "tool_use")
@@ -174,7 +174,7 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
 async def _call_tool(
     context: ExecuteToolContext, next_fn: MiddlewareNext, *, held: dict[str, str]
 ) -> AsyncIterator[TypedEvent]:
-    """Middleware that makes each tool call a step; not of tools that only hand over a value in this process.
+    """Middleware that makes each tool call a step, except calls of tools that only pass a value in this process.
 
     ``held`` gets an id of the step for each interrupt in it: a later run that reads the step back does not ask again.
     """
@@ -239,7 +239,7 @@ async def _ask(task: TaskContext, interrupt: Interrupt, step: str) -> dict[str, 
 
 
 async def _emit_output(task: TaskContext, result: AgentResult, *, streamed: bool) -> None:
-    """Emits the output as the artifact, unless that is what the last response has streamed."""
+    """Emits the output as the artifact, unless the last response has streamed it."""
     if result.structured_output is not None:
         await task.emit(ANSWER, Part(data=result.structured_output.model_dump(mode="json")), last=True)
     elif not streamed:

@@ -210,7 +210,7 @@ class TaskContext(Protocol):
         """
 
     async def sleep_until(self, name: str, at: datetime) -> None:
-        """As ``sleep``, until ``at``, which has a time zone. The ``at`` of the first run that reaches the call counts."""
+        """As ``sleep``, until ``at``, which has a time zone. The ``at`` of the first run that gets here counts."""
 
     def timeout(self, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
         """As ``asyncio.timeout``, for times that may be longer than a run. The time begins as for ``sleep``."""
@@ -277,7 +277,7 @@ class TaskContext(Protocol):
         in the history. Every ``remind_s`` seconds (60 or more) the question is asked again, in a new message.
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
-        7.6). Neither the state nor the answer authorizes anything: check the sign-in before each operation (7.6.4).
+        7.6). Neither the state nor the answer authorizes anything: check the permission before each operation (7.6.4).
         """
 
     async def get_card(self, agent: str) -> AgentCard:
