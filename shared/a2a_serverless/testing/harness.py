@@ -243,7 +243,7 @@ class SimulatedDeployment(InProcessDeployment):
         return [at for at, _ in self.queue.waiting]
 
     def next_sweep(self, until: int) -> int:
-        """When the next unfinished task is due, at most at the end of its life; after ``until`` without one."""
+        """The next due time of an unfinished task, other than its deadline; after ``until`` if there is none."""
         due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
         heads = [snapshot.head for key in due if key and (snapshot := self.table.read_head(key))]
         times = [head.due_at or self.now for head in heads if not head.is_terminal and head.due_at != head.deadline]
