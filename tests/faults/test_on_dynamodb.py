@@ -18,6 +18,7 @@ from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.store.values import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched
@@ -51,8 +52,9 @@ class MotoTable:
         client.create_table(TableName=name, **table_schema())
         table = DynamoTable(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
-        log = TaskLog(table, PayloadStore(MemoryBlobStore(), INLINE))
-        self._ports: tuple[object, ...] = (log, PushStore(table), BreakerStore(table))
+        payloads = PayloadStore(MemoryBlobStore(), INLINE)
+        stores = (TaskLog(table, payloads), PushStore(table), BreakerStore(table), ValueStore(table, payloads))
+        self._ports: tuple[object, ...] = stores
 
     def __getattr__(self, call: str) -> Callable[..., object]:
         function = next(getattr(port, call) for port in self._ports if hasattr(port, call))

@@ -427,7 +427,7 @@ def test_a_task_that_waits_for_no_longer_than_a_queue_can_is_enqueued_for_the_en
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now))
     assert scene.sweep(GRACE_MS) == []
     assert scene.world.queue.waiting == [(now + -(-left_ms // 1000) * 1000, WorkMessage(scene.key))]
-    assert (scene.head.due_at, scene.head.rings) == (now + left_ms + GRACE_MS, 0)
+    assert (scene.head.due_at, scene.head.rings) == (now + left_ms + LATE_MS, 0)
     scene.world.now += left_ms
     assert scene.sweep() == [], "the message is under way"
 
