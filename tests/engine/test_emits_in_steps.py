@@ -163,6 +163,18 @@ def test_rule_07_a_question_that_a_stored_step_has_asked_is_asked_again_outside_
 # ---- A step that was interrupted
 
 
+def test_an_artifact_that_is_written_anew_keeps_the_fields_of_its_first_chunk() -> None:
+    model = Model(["2", "3"], ["4"], stands_still_after=2, name="a")
+
+    async def work(task: TaskContext) -> None:
+        await task.emit("a", "1", metadata={"a": 1}, description="Numbers")
+        await task.step("stream", partial(model.stream, task))
+
+    _, task = handed_over(work)
+    (artifact,) = task.artifacts
+    assert (artifact.text(), artifact.metadata, artifact.description) == ("14", {"a": 1}, "Numbers")
+
+
 @pytest.mark.parametrize("again", [["one ", "two ", "three "], ["on", "e t", "wo ", "three "]])
 def test_rule_07_what_a_step_says_again_replaces_what_it_said_in_one_event(again: list[str]) -> None:
     model = Model(["one ", "two ", "three "], again, stands_still_after=2)

@@ -161,7 +161,8 @@ class Emits:
     def _write_anew(
         self, path: str, attempt: int, artifact: Artifact, chunks: list[ArtifactEvent], *, last: bool
     ) -> None:
-        rewritten = artifact.model_copy(update={"parts": _parts_of(chunks)})
+        first = chunks[0].artifact if chunks else artifact
+        rewritten = first.model_copy(update={"parts": _parts_of(chunks)})
         self._write(path, attempt, rewritten, append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
