@@ -644,7 +644,7 @@ def test_what_a_unit_emits_again_is_there_once() -> None:
         task = framework_task(author)
         task.set_unit(lambda: "node")
         for _ in range(2):
-            task.begin_units()
+            task.begin_units("no")
             for text in ("a", "b"):
                 await author.emit("a.txt", text, append=True)
 

@@ -63,7 +63,8 @@ AREAS: Final = {
             "domain/step_names.py",
         ),
         (
-            *("engine/test_answers.py", "engine/test_chunks.py", "engine/test_emits_in_steps.py"),
+            *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py"),
+            "engine/test_emits_in_steps.py",
             *(
                 "engine/test_errors.py",
                 "engine/test_same_in_each_run.py",
