@@ -233,6 +233,20 @@ def test_of_a_task_the_new_artifacts_and_its_end_count(state: str, ended: str) -
     assert chunks_of(harness, reply.task.id, "new") == [("b", False, True), ({"n": 1}, False, True)]
 
 
+def test_the_artifacts_of_a_task_are_sent_anew_by_a_turn_that_runs_again() -> None:
+    tries: list[int] = []
+
+    async def work(context: Any, updater: TaskUpdater) -> None:
+        tries.append(1)
+        artifact = types.Artifact(artifact_id="1", name="note", parts=[text(f"try {len(tries)}")])
+        status = types.TaskStatus(state=state_of("working"))
+        task = types.Task(id=context.task_id, context_id=context.context_id, status=status, artifacts=[artifact])
+        await updater.event_queue.enqueue_event(task)
+        await asyncio.sleep(2000 if len(tries) == 1 else 1)
+
+    assert AgentTestHarness(agent_of(doing(work))).send("x").text("note") == "try 2"
+
+
 # ---- Cards
 
 
