@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def members_of(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
-    """The members of an object as JSON values."""
-    members: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
+    """The members of an object, as JSON has them."""
+    members: dict[str, Any] = thing.model_dump(mode="json", exclude_none=True)
     return members
 
 
