@@ -73,9 +73,9 @@ class Delivery(ProtoModel):
     attempts: tuple[DeliveryAttempt, ...]
 
     @classmethod
-    def of(cls, one: WebhookStatus, task: str | None = None) -> Self:
+    def of(cls, status: WebhookStatus, task: str | None = None) -> Self:
         """The stored status of a webhook. ``task`` is the task's name in the operator's commands."""
-        config, cursor = one.config, one.cursor
+        config, cursor = status.config, status.cursor
         is_active = cursor.state == "active"
         pause = HostPause(until=cursor.next_at, unanswered=cursor.unanswered) if cursor.unanswered else None
         return cls(
@@ -90,11 +90,11 @@ class Delivery(ProtoModel):
             state=cursor.state.value,
             host_paused=pause if is_active else None,
             delivered_up_to=cursor.position,
-            last_event=one.last,
+            last_event=status.last,
             failures_in_a_row=cursor.attempt,
             failing_since=cursor.failing_since or None,
             next_attempt_at=(cursor.next_at or None) if is_active else None,
-            attempts=one.attempts,
+            attempts=status.attempts,
         )
 
 
@@ -134,10 +134,10 @@ class TimelineEvent(ProtoModel):
     @classmethod
     def of(cls, event: Event) -> Self:
         """The event without its contents."""
-        told = {"event_number": event.n, "at": event.at, "run": event.fence or None, "bytes": event_size(event)}
+        members = {"event_number": event.n, "at": event.at, "run": event.fence or None, "bytes": event_size(event)}
         if isinstance(event, StatusEvent):
-            return cls(**told, state=event.state.value)
-        return cls(**told, artifact_id=event.artifact.artifact_id, artifact_name=event.artifact.name)
+            return cls(**members, state=event.state.value)
+        return cls(**members, artifact_id=event.artifact.artifact_id, artifact_name=event.artifact.name)
 
 
 class Timeline(ProtoModel):

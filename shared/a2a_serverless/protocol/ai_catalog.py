@@ -137,4 +137,4 @@ def tags_of(skills: Sequence[AgentSkill | Skill]) -> tuple[str, ...]:
 
 def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:
     """Whether the tags include all ``wanted`` ones; case does not matter."""
-    return {one.casefold() for one in wanted} <= {one.casefold() for one in tags}
+    return {tag.casefold() for tag in wanted} <= {tag.casefold() for tag in tags}

@@ -53,8 +53,10 @@ def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
     Unreadable signatures are left out, and so is every algorithm but ES256.
     """
     listed = served.get(CARDS)
-    objects = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return _readable([(one.get("protected"), one.get("signature")) for one in objects], canonical(served))
+    objects = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    return _readable(
+        [(signature.get("protected"), signature.get("signature")) for signature in objects], canonical(served)
+    )
 
 
 def catalog_signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:

@@ -37,9 +37,9 @@ _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 def asked_version(header: str | None, query: str | None = None) -> str:
     """``Major.Minor`` that the request asks for; a patch does not matter. The header goes before the parameter."""
-    said = (header or "").strip() or (query or "").strip() or "0.3"
-    found = _VERSION.fullmatch(said)
-    return found[1] if found else said
+    text = (header or "").strip() or (query or "").strip() or "0.3"
+    match = _VERSION.fullmatch(text)
+    return match[1] if match else text
 
 
 def check_version(written_in: ProtocolVersion, version: str) -> None:

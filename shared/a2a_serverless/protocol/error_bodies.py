@@ -102,7 +102,9 @@ def details(error: Exception) -> Details:
         case errors.TooManyRequests() | errors.Overloaded():
             return _info(reason), RetryInfo(type_url=TYPE + "RetryInfo", retry_delay=f"{error.retry_after_s}s")
         case errors.A2AError(violations=violations) if violations:
-            fields = tuple([BadField(field=one.field, description=one.description) for one in violations])
+            fields = tuple(
+                [BadField(field=violation.field, description=violation.description) for violation in violations]
+            )
             return _info(reason), BadRequest(type_url=TYPE + "BadRequest", field_violations=fields)
     return (_info(reason),)
 
@@ -113,8 +115,8 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
 
 def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
     """An error response of JSON-RPC. ``version`` is the method's."""
-    said = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
-    return JsonRpcErrorResponse(jsonrpc="2.0", id=call_id, error=said).json_bytes()
+    body = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
+    return JsonRpcErrorResponse(jsonrpc="2.0", id=call_id, error=body).json_bytes()
 
 
 def http_failure(error: Exception, version: ProtocolVersion) -> tuple[int, bytes]:
@@ -124,5 +126,5 @@ def http_failure(error: Exception, version: ProtocolVersion) -> tuple[int, bytes
     if version == "0.3":
         said_old = OldErrorResponse(code=code.rpc_for(version), error=code.name, message=text, details=more)
         return status, said_old.json_bytes()
-    said = Status(code=status, status=code.grpc, message=text, details=more)
-    return status, ErrorResponse(error=said).json_bytes()
+    body = Status(code=status, status=code.grpc, message=text, details=more)
+    return status, ErrorResponse(error=body).json_bytes()

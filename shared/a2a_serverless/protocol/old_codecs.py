@@ -94,7 +94,9 @@ class Task(v0_3.Task):
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
         """The task with its artifacts, counted, and its history, even if both are empty."""
-        artifacts = [one.model_copy(update={"index": n}) for n, one in enumerate(members.pop("artifacts") or ())]
+        artifacts = [
+            artifact.model_copy(update={"index": n}) for n, artifact in enumerate(members.pop("artifacts") or ())
+        ]
         history, context = members.pop("history") or (), members.pop("context_id", "")
         return cls(**members, artifacts=tuple(artifacts), history=history, context_id=context)
 

@@ -39,12 +39,14 @@ def _is_spoken(interface: object) -> bool:
     """Whether the interface has a version of ours. True for a value that is no interface: the reader refuses that."""
     if not isinstance(interface, dict):
         return True
-    said = interface.get("protocolVersion", interface.get("protocol_version"))
-    return not isinstance(said, str | None) or asked_version(said) in VERSIONS
+    version = interface.get("protocolVersion", interface.get("protocol_version"))
+    return not isinstance(version, str | None) or asked_version(version) in VERSIONS
 
 
 def _spoken(interfaces: object) -> object:
-    return [one for one in interfaces if _is_spoken(one)] if isinstance(interfaces, list) else interfaces
+    return (
+        [interface for interface in interfaces if _is_spoken(interface)] if isinstance(interfaces, list) else interfaces
+    )
 
 
 class PeerInterface(ProtoModel):
@@ -97,8 +99,13 @@ class PeerCard(_PeerCard):
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """The interfaces of versions that we speak."""
         return [
-            _interface(one.url, one.protocol_binding, asked_version(one.protocol_version), one.tenant or "")
-            for one in self.supported_interfaces
+            _interface(
+                interface.url,
+                interface.protocol_binding,
+                asked_version(interface.protocol_version),
+                interface.tenant or "",
+            )
+            for interface in self.supported_interfaces
         ]
 
 
@@ -112,7 +119,10 @@ class PeerOldCard(_PeerCard):
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """All interfaces, the main one first."""
         main = _interface(self.url, self.preferred_transport or "JSONRPC", "0.3")
-        return [main, *(_interface(one.url, one.transport, "0.3") for one in self.additional_interfaces)]
+        return [
+            main,
+            *(_interface(interface.url, interface.transport, "0.3") for interface in self.additional_interfaces),
+        ]
 
 
 def _interface(url: str, binding: str, version: str, tenant: str = "") -> v1_card.AgentInterface:
@@ -124,7 +134,7 @@ def read_card(value: object, limits: Limits = ANSWER_LIMITS) -> v1_card.AgentCar
     names = ("supportedInterfaces", "supported_interfaces")
     is_new = isinstance(value, dict) and any(value.get(name) is not None for name in names)
     card = read_peer(PeerCard, value, limits) if is_new else read_peer(PeerOldCard, value, limits)
-    said = card.capabilities or PeerCapabilities()
+    capabilities = card.capabilities or PeerCapabilities()
     return v1_card.AgentCard(
         name=card.name,
         description=card.description or "",
@@ -132,8 +142,10 @@ def read_card(value: object, limits: Limits = ANSWER_LIMITS) -> v1_card.AgentCar
         default_input_modes=card.default_input_modes,
         default_output_modes=card.default_output_modes,
         supported_interfaces=tuple(card.interfaces()),
-        capabilities=v1_card.AgentCapabilities(streaming=said.streaming, push_notifications=said.push_notifications),
-        skills=tuple(_skill(one) for one in card.skills),
+        capabilities=v1_card.AgentCapabilities(
+            streaming=capabilities.streaming, push_notifications=capabilities.push_notifications
+        ),
+        skills=tuple(_skill(skill) for skill in card.skills),
     )
 
 

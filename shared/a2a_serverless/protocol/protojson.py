@@ -51,10 +51,10 @@ def timestamp_text(at: int) -> str:
 
 def read_timestamp(text: str) -> int:
     """Milliseconds, cut off below; without a zone it is UTC (0.3 examples lack it). Raises ValueError."""
-    found = _MOMENT.fullmatch(text)
-    if not found:
+    match = _MOMENT.fullmatch(text)
+    if not match:
         raise ValueError("not a timestamp")
-    date, clock, fraction, zone = found.groups()
+    date, clock, fraction, zone = match.groups()
     moment = datetime.fromisoformat(f"{date}T{clock}{'+00:00' if zone in {None, 'Z', 'z'} else zone}")
     try:
         whole = (moment.astimezone(UTC).replace(tzinfo=None) - _EPOCH) // timedelta(seconds=1)
@@ -157,10 +157,10 @@ def choice(table: Mapping[str, T], numbered: Sequence[T] = ()) -> PlainValidator
             raise violation("is required")
         if type(value) is int and 0 < value <= len(numbered):
             return numbered[value - 1]
-        found = table.get(value) if type(value) is str else value
-        if found is None or not isinstance(found, str):
+        member = table.get(value) if type(value) is str else value
+        if member is None or not isinstance(member, str):
             raise violation("must be one of " + ", ".join(table))
-        return cast("T", found)
+        return cast("T", member)
 
     return PlainValidator(read)
 
@@ -214,13 +214,13 @@ def items(limit: str, *, if_empty: str = "") -> WrapValidator:
 
 
 def _in_slices(values: Sequence[object], read_all: Callable[[object], tuple[T, ...]]) -> tuple[T, ...]:
-    found: list[T] = []
+    results: list[T] = []
     for at in range(0, len(values), _SLICE):
         try:
-            found.extend(read_all(values[at : at + _SLICE]))
+            results.extend(read_all(values[at : at + _SLICE]))
         except ValidationError:
             raise violation(f"has a wrong item among the {_SLICE} from number {at + 1}") from None
-    return tuple(found)
+    return tuple(results)
 
 
 def _absent(value: object, empty: str | None, *, required: bool) -> str | None:
@@ -386,8 +386,10 @@ def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> 
 
 def violations(error: ValidationError, limits: Limits = LIMITS) -> tuple[FieldViolation, ...]:
     """The violations, each with its path as the client wrote it, as many as the limits allow."""
-    found = error.errors(include_url=False)[: limits.violations]
-    return tuple(FieldViolation(path_of(one["loc"]) + _below_path(one), describe(one)) for one in found)
+    errors = error.errors(include_url=False)[: limits.violations]
+    return tuple(
+        FieldViolation(path_of(details["loc"]) + _below_path(details), describe(details)) for details in errors
+    )
 
 
 def path_of(loc: tuple[int | str, ...]) -> str:
@@ -402,9 +404,9 @@ def _names_in(loc: tuple[int | str, ...]) -> list[int | str]:
     return [name for name in loc if isinstance(name, int) or not name.startswith("@")] or [""]
 
 
-def describe(one: ErrorDetails) -> str:
+def describe(details: ErrorDetails) -> str:
     """The text of a violation: which values would be valid."""
-    kind, value, name = one["type"], one["input"], _names_in(one["loc"])[-1]
+    kind, value, name = details["type"], details["input"], _names_in(details["loc"])[-1]
     if kind == "missing" and name in _NEEDS_PARTS:
         return "must hold at least one part"
     if kind == "missing" or (value is None and kind != "violation" and isinstance(name, str)):
@@ -412,11 +414,11 @@ def describe(one: ErrorDetails) -> str:
     if kind == "enum":
         if value == "":
             return "is required"
-        return "must be one of " + str(one["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
-    return _DESCRIPTIONS.get(kind, one["msg"])
+        return "must be one of " + str(details["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+    return _DESCRIPTIONS.get(kind, details["msg"])
 
 
-def _below_path(one: Any) -> str:  # noqa: ANN401 - ErrorDetails
-    if one["type"] == "item_kind":
+def _below_path(details: Any) -> str:  # noqa: ANN401 - ErrorDetails
+    if details["type"] == "item_kind":
         return "kind"
-    return ".kind" if one["type"] == "part_kind" else ""
+    return ".kind" if details["type"] == "part_kind" else ""

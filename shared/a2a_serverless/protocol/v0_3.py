@@ -103,7 +103,7 @@ class Root(RootModel[Any]):
 def _to_v1(value: object) -> object:
     if isinstance(value, Model):
         return value.to_v1()
-    return tuple([_to_v1(one) for one in value]) if isinstance(value, tuple) else value
+    return tuple([_to_v1(item) for item in value]) if isinstance(value, tuple) else value
 
 
 class Family:
@@ -119,7 +119,7 @@ class Family:
         return make(value) if make else value
 
     def _all_of(self, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        return tuple([self.of(one) for one in values]) or None
+        return tuple([self.of(item) for item in values]) or None
 
     def _made(self, model: type[Model], value: ProtoModel) -> Model:
         return model.made_of({name: self.of(inner) for name, inner in value.__dict__.items() if inner is not None})
@@ -386,8 +386,8 @@ class PushNotificationConfig(Model):
 
     @classmethod
     def of(cls, config: v1.TaskPushNotificationConfig) -> Self:
-        said = config.authentication
-        authentication = PushNotificationAuthenticationInfo(schemes=(said.scheme,)) if said else None
+        info = config.authentication
+        authentication = PushNotificationAuthenticationInfo(schemes=(info.scheme,)) if info else None
         return cls(id=config.id, url=config.url, authentication=authentication)
 
 
@@ -413,7 +413,7 @@ class TaskPushNotificationConfigs(Root):
 
     @classmethod
     def of(cls, configs: tuple[v1.TaskPushNotificationConfig, ...]) -> Self:
-        return cls(tuple([TaskPushNotificationConfig.of(one) for one in configs]))
+        return cls(tuple([TaskPushNotificationConfig.of(config) for config in configs]))
 
     def json_bytes(self) -> bytes:
         """The list as compact JSON."""
@@ -492,8 +492,8 @@ class MessageSendParams(Model):
     @model_validator(mode="before")
     @classmethod
     def _prefer_request(cls, value: Any) -> Any:  # noqa: ANN401 - anything may come
-        given = isinstance(value, dict) and value.get("request") is not None
-        return {name: inner for name, inner in value.items() if name != "message"} if given else value
+        has_request = isinstance(value, dict) and value.get("request") is not None
+        return {name: inner for name, inner in value.items() if name != "message"} if has_request else value
 
 
 class TaskQueryParams(Model):

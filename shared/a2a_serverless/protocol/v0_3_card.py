@@ -61,7 +61,7 @@ class AgentCard(ProtoModel):
     @classmethod
     def of(cls, card: v1_card.AgentCard) -> Self:
         """A card of 1.0 in 0.3's form. Raises ValueError when the agent has no interface of that version."""
-        old = [one for one in card.supported_interfaces if one.protocol_version == "0.3"]
+        old = [interface for interface in card.supported_interfaces if interface.protocol_version == "0.3"]
         if not old:
             raise ValueError("the agent has no 0.3 interface")
         same = {name: getattr(card, name) for name in cls.model_fields.keys() & v1_card.AgentCard.model_fields.keys()}
@@ -72,12 +72,12 @@ class AgentCard(ProtoModel):
                 "url": old[0].url,
                 "preferred_transport": old[0].protocol_binding,
                 "additional_interfaces": tuple(
-                    AgentInterface(url=one.url, transport=one.protocol_binding) for one in old
+                    AgentInterface(url=interface.url, transport=interface.protocol_binding) for interface in old
                 ),
                 "capabilities": card.capabilities.model_copy(update={"extended_agent_card": None}),
                 "supports_authenticated_extended_card": card.capabilities.extended_agent_card or False,
-                "security_schemes": {name: SecurityScheme.of(one) for name, one in card.security_schemes.items()},
-                "security": tuple(_scopes(one) for one in card.security_requirements),
+                "security_schemes": {name: SecurityScheme.of(scheme) for name, scheme in card.security_schemes.items()},
+                "security": tuple(_scopes(requirement) for requirement in card.security_requirements),
             }
         )
 
@@ -97,7 +97,7 @@ def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
     A member that both versions have has the value of 1.0. A security scheme has the members of both.
     """
     new: dict[str, Any] = as_json(card)
-    if not any(one.protocol_version == "0.3" for one in card.supported_interfaces):
+    if not any(interface.protocol_version == "0.3" for interface in card.supported_interfaces):
         return new
     merged: dict[str, Any] = _merged(old_card(card), new)
     return merged
@@ -109,7 +109,7 @@ def _merged(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values
         shared = {name: _merged(old[name], new[name]) for name in old.keys() & new.keys()}
         return new | {name: value for name, value in old.items() if name not in new} | shared
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [_merged(one, other) for one, other in zip(old, new, strict=True)]
+        return [_merged(first, second) for first, second in zip(old, new, strict=True)]
     return new
 
 
@@ -147,7 +147,7 @@ class LegacyCard(ProtoModel):
     @classmethod
     def of(cls, card: v1_card.AgentCard, url: str) -> Self:
         """A card of 1.0 in the older form; ``url`` is the address for those clients."""
-        schemes = ["apiKey" if one.api_key_security_scheme else "http" for one in card.security_schemes.values()]
+        schemes = ["apiKey" if scheme.api_key_security_scheme else "http" for scheme in card.security_schemes.values()]
         return cls(
             name=card.name,
             description=card.description,
@@ -155,7 +155,7 @@ class LegacyCard(ProtoModel):
             version=card.version,
             capabilities=card.capabilities.model_copy(update={"extensions": (), "extended_agent_card": None}),
             authentication=LegacyAuthentication(schemes=tuple(schemes)),
-            skills=tuple(_legacy_skill(card, one) for one in card.skills),
+            skills=tuple(_legacy_skill(card, skill) for skill in card.skills),
         )
 
 

@@ -285,7 +285,7 @@ class TaskPushNotificationConfig(Model):
 
     @classmethod
     def of(cls, config: v1.TaskPushNotificationConfig) -> Self:
-        task_id, config_id = (quote(one or "", safe=":@!$&'()*+,;=") for one in (config.task_id, config.id))
+        task_id, config_id = (quote(segment or "", safe=":@!$&'()*+,;=") for segment in (config.task_id, config.id))
         name = f"tasks/{task_id}/pushNotificationConfigs/{config_id}"
         return cls(name=name, push_notification_config=v0_3.PushNotificationConfig.of(config))
 
@@ -297,7 +297,7 @@ class ListTaskPushNotificationConfigResponse(Model):
 
     @classmethod
     def of(cls, configs: tuple[v1.TaskPushNotificationConfig, ...]) -> Self:
-        return cls(configs=tuple([TaskPushNotificationConfig.of(one) for one in configs]))
+        return cls(configs=tuple([TaskPushNotificationConfig.of(config) for config in configs]))
 
 
 FAMILY: Final = v0_3.Family(

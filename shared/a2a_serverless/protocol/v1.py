@@ -93,10 +93,10 @@ class Part(ProtoModel, defer_build=False):
 
     @model_validator(mode="after")
     def _check_one_of(self) -> Self:
-        given = (self.text is not None) + (self.raw is not None) + (self.url is not None)
-        if self.data is None and given:
+        count = (self.text is not None) + (self.raw is not None) + (self.url is not None)
+        if self.data is None and count:
             self.__dict__["data"] = MISSING
-        if given + (self.data is not MISSING) != 1:
+        if count + (self.data is not MISSING) != 1:
             raise violation("must have exactly one of text, raw, url, data")
         return self
 
@@ -115,8 +115,8 @@ class Part(ProtoModel, defer_build=False):
 
     def with_content(self, **changed: Any) -> Self:  # noqa: ANN401 - a member's value
         """A part with other content (one of text, raw, url, data), and the same filename, media type and metadata."""
-        kept = {"media_type": self.media_type, "filename": self.filename, "metadata": self.metadata}
-        return type(self)(**(kept | changed))
+        description = {"media_type": self.media_type, "filename": self.filename, "metadata": self.metadata}
+        return type(self)(**(description | changed))
 
     @property
     def readable(self) -> str:
@@ -257,10 +257,10 @@ class StreamResponse(ProtoModel):
     @property
     def content(self) -> StreamContent:
         """The content of the item."""
-        found = self.task or self.message or self.status_update or self.artifact_update
-        if found is None:
+        content = self.task or self.message or self.status_update or self.artifact_update
+        if content is None:
             raise ValueError("must have one of task, message, statusUpdate, artifactUpdate")
-        return found
+        return content
 
     @model_validator(mode="after")
     def _check_one_of(self) -> Self:
