@@ -53,7 +53,7 @@ class AgentCredentials:
     def redact(self, text: str) -> str:
         """The text without the secrets that it may repeat; for texts of another party."""
         values = (value for headers in self._known().values() for value in headers.values())
-        secrets = {one for value in values for one in (value, *value.split()) if len(one) >= SHORTEST}
+        secrets = {word for value in values for word in (value, *value.split()) if len(word) >= SHORTEST}
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text

@@ -122,9 +122,9 @@ class SecretKeyRingStore:
         return self._read()[0]
 
     def save(self, ring: KeyRing, before: KeyRing | None) -> bool:
-        held, version = self._read()
-        if held != before:
-            return held == ring
+        stored_ring, version = self._read()
+        if stored_ring != before:
+            return stored_ring == ring
         following = sha256(f"after {version}".encode()).hexdigest()
         try:
             self._client.put_secret_value(

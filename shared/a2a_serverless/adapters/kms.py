@@ -91,8 +91,8 @@ class KmsSealer:
             return key
 
     def _new_key(self) -> _DataKey:
-        made = self._client().generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
-        return _DataKey(made["Plaintext"], made["CiphertextBlob"], self._now())
+        answer = self._client().generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
+        return _DataKey(answer["Plaintext"], answer["CiphertextBlob"], self._now())
 
     def _key_for_opening(self, wrapped: bytes) -> bytes:
         with self._lock:

@@ -41,8 +41,8 @@ class IdsOnly(LambdaPowertoolsFormatter):
             "message": record.msg.partition("\n")[0] if isinstance(record.msg, str) else type(record.msg).__name__,
             "logger": record.name,
         }
-        given = self.log_format | vars(record)
-        fields = {name: value for name, value in given.items() if name in FIELDS and value is not None}
+        attributes = self.log_format | vars(record)
+        fields = {name: value for name, value in attributes.items() if name in FIELDS and value is not None}
         kind = record.exc_info and record.exc_info[0]
         return str(self.serialize(line | ({"error": kind.__name__} if kind else {}) | fields))
 

@@ -38,17 +38,17 @@ class EmfMetrics:
         else:
             logger.info("measured", extra={**what, **values})
 
-    def _emf(self, values: Mapping[str, float], what: Mapping[str, str | int]) -> str:
+    def _emf(self, values: Mapping[str, float], ids: Mapping[str, str | int]) -> str:
         """One EMF line. It uses its own metrics object, because threads share a process and dimensions differ."""
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
         metrics.set_default_dimensions(service=self._service)
         (by,) = {METRICS[name].dimension for name in values}
         if by:
-            metrics.add_dimensions(**{by: str(what[by])})
+            metrics.add_dimensions(**{by: str(ids[by])})
         for name, value in values.items():
             metrics.add_metric(name, METRICS[name].unit, value)
-        for name, told in what.items():
-            metrics.add_metadata(name, told)
+        for name, entry in ids.items():
+            metrics.add_metadata(name, entry)
         return json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))
 
 

@@ -90,8 +90,8 @@ class OidcTokenVerifier:
         if len(token) > TOKEN_LIMIT:
             raise InvalidToken
         try:
-            header, said = _unverified(token)
-            _check_kind(header, said)
+            header, unverified = _unverified(token)
+            _check_kind(header, unverified)
             key = self._key(header.get("kid"))
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -167,8 +167,8 @@ class OidcTokenVerifier:
         """The URL of the issuer's keys (OpenID Connect Discovery 1.0); empty when the document does not give one."""
         text = self._fetch(f"{self._trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
-            said = json.loads(text)
-            issuer, url = said["issuer"], said["jwks_uri"]
+            document = json.loads(text)
+            issuer, url = document["issuer"], document["jwks_uri"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return ""
         return url if issuer == self._trust.issuer and isinstance(url, str) and url.startswith("https://") else ""
@@ -182,11 +182,11 @@ class OidcTokenVerifier:
             listed = json.loads(text)["keys"][:KEYS_LIMIT]
         except (ValueError, KeyError, TypeError, RecursionError):
             return keys
-        for one in listed:
+        for jwk in listed:
             try:
-                key = jwt.PyJWK(one) if _is_usable(one) else None
+                key = jwt.PyJWK(jwk) if _is_usable(jwk) else None
                 if key and not key.Algorithm.check_key_length(key.key):  # type: ignore[no-untyped-call, unused-ignore]
-                    keys[one["kid"]] = key
+                    keys[jwk["kid"]] = key
             except Exception:  # noqa: BLE001, S112 - one bad key must not affect the others
                 continue
         return keys
@@ -214,20 +214,20 @@ def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name is there twice")
-    return found
+    return members
 
 
 def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
     """Raises InvalidToken for a token that is not an access token, or is bound to a key."""
     kind = header.get("typ", "JWT")
-    said = (str(claims.get(name, "")).lower() for name in ("typ", "token_use"))
+    kinds = (str(claims.get(name, "")).lower() for name in ("typ", "token_use"))
     if (
         not isinstance(kind, str)
         or kind.lower().removeprefix("application/") not in ACCESS_TOKENS
-        or not OTHER_TOKENS.isdisjoint(said)
+        or not OTHER_TOKENS.isdisjoint(kinds)
         or not FOREIGN_CLAIMS.isdisjoint(claims)
     ):
         raise InvalidToken
@@ -236,7 +236,7 @@ def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
 def _texts(value: object) -> list[str]:
     """The texts of a claim that is a text or a list of texts."""
     listed = value if isinstance(value, list) else [value]
-    return [one for one in listed if isinstance(one, str)]
+    return [item for item in listed if isinstance(item, str)]
 
 
 def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:

@@ -150,12 +150,12 @@ class OpenTelemetryTracer:
             return False
         parent, began = _context(span.parent), span.began_at * NS_PER_MS
         return any(
-            one.instrumentation_scope != SCOPE
-            and (one.attributes or {}).get(OPERATION) == CHAT
-            and one.context.trace_id == parent.trace_id
-            and began <= one.start_time + NS_PER_MS
-            and one.end_time <= (span.ended_at + 1) * NS_PER_MS
-            for one in [*self._ended]
+            ended.instrumentation_scope != SCOPE
+            and (ended.attributes or {}).get(OPERATION) == CHAT
+            and ended.context.trace_id == parent.trace_id
+            and began <= ended.start_time + NS_PER_MS
+            and ended.end_time <= (span.ended_at + 1) * NS_PER_MS
+            for ended in [*self._ended]
         )
 
     def _readable(self, span: TraceSpan) -> Any:  # noqa: ANN401 - the SDK's span
@@ -201,7 +201,7 @@ def _without_content(span: ReadableSpan) -> ReadableSpan:
         parent=span.parent,
         resource=span.resource,
         attributes={name: value for name, value in (span.attributes or {}).items() if _is_harmless(name, value)},
-        links=[traces.Link(one.context) for one in span.links],
+        links=[traces.Link(link.context) for link in span.links],
         kind=span.kind,
         instrumentation_scope=span.instrumentation_scope,
         status=traces.Status(span.status.status_code),

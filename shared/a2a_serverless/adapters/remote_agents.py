@@ -99,21 +99,21 @@ class A2ARemoteAgents:
     def card(self, agent: str) -> AgentCard:
         url = self.address(agent)
         with self._failing(agent):
-            found = discover(url, self._transport if agent in self._siblings else self._outward)
-        _check_host(agent, url, found.client.url)
-        self._clients.setdefault(agent, found.client)
-        if not found.card.capabilities.push_notifications:
+            discovery = discover(url, self._transport if agent in self._siblings else self._outward)
+        _check_host(agent, url, discovery.client.url)
+        self._clients.setdefault(agent, discovery.client)
+        if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)
-        return found.card
+        return discovery.card
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         from a2a_serverless.protocol.ai_catalog import tags_of  # only agents that look for others need it
 
-        found = {name: tags_of(agent.skills) for name, agent in self._agents.items()}
+        tags = {name: tags_of(agent.skills) for name, agent in self._agents.items()}
         for name in self._others:
             with suppress(AgentCallFailed):  # an unreachable agent elsewhere is left out
-                found[name] = tags_of(self.card(name).skills)
-        return found
+                tags[name] = tags_of(self.card(name).skills)
+        return tags
 
     def send(
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
@@ -168,20 +168,22 @@ class A2ARemoteAgents:
 
     @contextmanager
     def _failing(self, agent: str, *, reads: bool = False) -> Iterator[None]:
-        told = self._hidden if agent in self._others else str
+        redact = self._hidden if agent in self._others else str
         try:
             yield
         except Unreachable as error:
             text = f"The agent {agent!r} could not be reached: {error.why}."
             raise AgentUnavailable(text, is_slow=isinstance(error, ResponseTimeout)) from error
         except InvalidAgentResponse as error:
-            raise AgentCallFailed(f"The agent {agent!r} gave an answer that is not A2A: {told(str(error))}") from error
+            raise AgentCallFailed(
+                f"The agent {agent!r} gave an answer that is not A2A: {redact(str(error))}"
+            ) from error
         except (A2AError, HttpError) as error:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
-                text = f"The agent {agent!r} cannot answer now: {told(str(error))}"
+                text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
             gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
-            why = "the API key that the task was sent with has been revoked" if gone else told(str(error))
+            why = "the API key that the task was sent with has been revoked" if gone else redact(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
 
 

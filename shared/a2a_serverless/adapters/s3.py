@@ -57,7 +57,7 @@ class S3BlobStore:
 
     def list_names(self, prefix: str) -> Iterator[str]:
         pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
-        yield from (found["Key"] for page in pages for found in page.get("Contents", []))
+        yield from (entry["Key"] for page in pages for entry in page.get("Contents", []))
 
     def delete(self, name: str) -> None:
         self._client().delete_object(Bucket=self._bucket, Key=name)
@@ -66,21 +66,23 @@ class S3BlobStore:
         saved = (
             f"attachment; filename*=UTF-8''{quote(filename, safe='', errors='replace')}" if filename else "attachment"
         )
-        asked = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": saved}
-        return self._client().generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds)
+        params = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": saved}
+        return self._client().generate_presigned_url("get_object", Params=params, ExpiresIn=seconds)
 
     def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:
         headers = {
             "content-length": str(size),
             "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(sha256)).decode(),
         }
-        asked = {
+        params = {
             "Bucket": self._bucket,
             "Key": name,
             "ContentLength": size,
             "ChecksumSHA256": headers["x-amz-checksum-sha256"],
         }
-        return UploadSlot(self._client().generate_presigned_url("put_object", Params=asked, ExpiresIn=seconds), headers)
+        return UploadSlot(
+            self._client().generate_presigned_url("put_object", Params=params, ExpiresIn=seconds), headers
+        )
 
 
 LINK_S: Final = 3600
@@ -94,18 +96,18 @@ class BlobContentStore:
         self._blobs = blobs
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:
-        kept = StoredFile(key.task, sha256(content).hexdigest(), len(content))
-        self._blobs.put(_name(key, kept), content)
-        return kept
+        file = StoredFile(key.task, sha256(content).hexdigest(), len(content))
+        self._blobs.put(_name(key, file), content)
+        return file
 
     def read(self, principal: Principal, content: StoredFile) -> bytes:
         try:
-            found = self._blobs.get(_name(principal, content), content.size)
+            body = self._blobs.get(_name(principal, content), content.size)
         except KeyError:
             raise ContentNotFound(f"{content.address} is not there") from None
-        if len(found) != content.size or sha256(found).hexdigest() != content.sha256:
+        if len(body) != content.size or sha256(body).hexdigest() != content.sha256:
             raise ContentNotFound(f"{content.address} is not what was stored")
-        return found
+        return body
 
     def exists(self, principal: Principal, content: StoredFile) -> bool:
         return content.size > 0 and self._blobs.size(_name(principal, content)) == content.size

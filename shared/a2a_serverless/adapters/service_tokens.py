@@ -56,10 +56,10 @@ class ServiceTokenIssuer:
     def headers(self, caller: Caller) -> dict[str, str]:
         """The headers with which a sibling agent serves ``caller``; raises AgentCallFailed when it cannot make them."""
         with self._lock:
-            made = self._made.get(caller)
-            if made is None or self._now() - made[0] >= REUSED_MS:
-                made = self._new(caller)
-        return {"X-API-Key": made[1]}
+            token = self._made.get(caller)
+            if token is None or self._now() - token[0] >= REUSED_MS:
+                token = self._new(caller)
+        return {"X-API-Key": token[1]}
 
     def _new(self, caller: Caller) -> tuple[int, str]:
         now = self._now()
@@ -105,12 +105,12 @@ class ServiceTokenVerifier:
             return None
         digest, now = sha256(sealed).digest(), self._now()
         with self._lock:
-            found = self._good.get(digest)
-            if found is None and digest in self._bad:
+            service_token = self._good.get(digest)
+            if service_token is None and digest in self._bad:
                 return None
-        if found is None:
-            found = self._open(sealed, digest, now)
-        return found if found and now < found.expires_at else None
+        if service_token is None:
+            service_token = self._open(sealed, digest, now)
+        return service_token if service_token and now < service_token.expires_at else None
 
     def _open(self, sealed: bytes, digest: bytes, now: int) -> ServiceToken | None:
         second = now // 1000
@@ -118,7 +118,7 @@ class ServiceTokenVerifier:
             if self._failures[0] == second and self._failures[1] >= FAILURES:
                 raise Overloaded("Too many unknown service tokens at once. Try again.")
         try:
-            made = load_claims(self._sealer.open(sealed), now)
+            service_token = load_claims(self._sealer.open(sealed), now)
         except Overloaded:
             self._count_failure(second)
             raise
@@ -126,22 +126,22 @@ class ServiceTokenVerifier:
             self._count_failure(second)
             self._keep(self._bad, digest, None)
             return None
-        self._keep(self._good, digest, made)
-        return made
+        self._keep(self._good, digest, service_token)
+        return service_token
 
     def _count_failure(self, second: int) -> None:
         with self._lock:
             self._failures = (second, self._failures[1] + 1 if self._failures[0] == second else 1)
 
-    def _keep(self, kept: OrderedDict[bytes, T], digest: bytes, found: T) -> None:
+    def _keep(self, cache: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
         with self._lock:
-            kept[digest] = found
-            while len(kept) > KEPT:
-                kept.popitem(last=False)
+            cache[digest] = value
+            while len(cache) > KEPT:
+                cache.popitem(last=False)
 
 
 class _Claims(BaseModel):
-    """What a service token holds. ``parent`` is the digest of the API key, ``ends`` is in ms."""
+    """The claims in a service token. ``parent`` is the digest of the API key, ``ends`` is in ms."""
 
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
     v: int
@@ -152,20 +152,20 @@ class _Claims(BaseModel):
     ends: int
 
 
-def dump_claims(made: ServiceToken) -> str:
+def dump_claims(token: ServiceToken) -> str:
     """The claims as JSON, for sealing."""
-    tenant, owner, scopes = made.principal.tenant, made.principal.owner, sorted(made.scopes)
-    claims = _Claims(v=_VERSION, tenant=tenant, owner=owner, scopes=scopes, parent=made.api_key, ends=made.expires_at)
+    tenant, owner, scopes = token.principal.tenant, token.principal.owner, sorted(token.scopes)
+    claims = _Claims(v=_VERSION, tenant=tenant, owner=owner, scopes=scopes, parent=token.api_key, ends=token.expires_at)
     return claims.model_dump_json()
 
 
 def load_claims(claims: str, now: int) -> ServiceToken:
     """Parses the claims; raises InvalidToken if they are malformed, expired or valid for over an hour."""
     try:
-        said = _Claims.model_validate_json(claims)
+        fields = _Claims.model_validate_json(claims)
     except ValidationError:
         raise InvalidToken from None
-    is_in_time = now < said.ends <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
-    if not (said.v == _VERSION and is_in_time and all(own_scopes([scope]) for scope in said.scopes)):
+    is_in_time = now < fields.ends <= now + SERVICE_TOKEN_LIFE_MS + SERVICE_TOKEN_LEEWAY_MS
+    if not (fields.v == _VERSION and is_in_time and all(own_scopes([scope]) for scope in fields.scopes)):
         raise InvalidToken
-    return ServiceToken(Principal(said.tenant, said.owner), frozenset(said.scopes), said.parent, said.ends)
+    return ServiceToken(Principal(fields.tenant, fields.owner), frozenset(fields.scopes), fields.parent, fields.ends)

@@ -157,10 +157,10 @@ class ConnectionPool:
 
     def take(self, origin: Origin, now: float) -> Connection | None:
         """An idle connection to ``origin`` that can still be used, or None."""
-        while (found := self._pop(origin)) is not None:
-            if found.is_fresh(now) and found.connection.is_silent():
-                return found.connection
-            found.connection.close()
+        while (idle := self._pop(origin)) is not None:
+            if idle.is_fresh(now) and idle.connection.is_silent():
+                return idle.connection
+            idle.connection.close()
         return None
 
     def put_back(self, origin: Origin, connection: Connection, now: float) -> None:
@@ -300,11 +300,11 @@ class WebhookSender:
                 connection.close()
 
     def _connection(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
-        kept = self._kept.take(target.origin, self._wall_clock())
-        if kept is None:
+        connection = self._kept.take(target.origin, self._wall_clock())
+        if connection is None:
             return self._open(target, deadline, outcome)
-        outcome.address, outcome.connected, outcome.reused = kept.address, True, True
-        return kept
+        outcome.address, outcome.connected, outcome.reused = connection.address, True, True
+        return connection
 
     def _open(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
         def connector(address: str, port: int, seconds: float) -> socket.socket:

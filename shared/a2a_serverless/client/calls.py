@@ -259,9 +259,9 @@ def _raise(problem: JsonObject) -> NoReturn:
 def _violations(details: Json) -> Iterator[FieldViolation]:
     for detail in details if isinstance(details, list) else []:
         fields = detail.get("fieldViolations") if isinstance(detail, dict) else None
-        for one in fields if isinstance(fields, list) else []:
-            if isinstance(one, dict):
-                yield FieldViolation(str(one.get("field", "")), str(one.get("description", "")))
+        for violation in fields if isinstance(fields, list) else []:
+            if isinstance(violation, dict):
+                yield FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
 
 
 def _not_an_update(sent: StreamContent) -> Task | Message:

@@ -74,8 +74,8 @@ class CatalogReader:
 
         Members that an entry lacks are read from its card and added to the result; 50 cards at most.
         """
-        candidates = (self._with_card(one) for one in entries if not one.tags or has_tags(one.tags, tags))
-        return [one for one in candidates if has_tags(one.tags, tags) and _has_words(one, words)]
+        candidates = (self._with_card(entry) for entry in entries if not entry.tags or has_tags(entry.tags, tags))
+        return [entry for entry in candidates if has_tags(entry.tags, tags) and _has_words(entry, words)]
 
     def _agents(self, address: str, document: Json, depth: int) -> Iterator[CatalogEntry]:
         try:
@@ -132,10 +132,10 @@ class CatalogReader:
         except UNREAD as error:
             self._on_skipped(entry.url or entry.identifier, str(error))
             return entry
-        said = {"display_name": card.name, "description": card.description, "version": card.version}
-        own = entry.model_dump(exclude_none=True, include={*said}, by_alias=False)
+        members = {"display_name": card.name, "description": card.description, "version": card.version}
+        own = entry.model_dump(exclude_none=True, include={*members}, by_alias=False)
         tags = tuple(dict.fromkeys([*entry.tags, *tags_of(card.skills)]))
-        return entry.model_copy(update=said | own | {"tags": tags})
+        return entry.model_copy(update=members | own | {"tags": tags})
 
     def _card(self, entry: CatalogEntry) -> Json:
         if entry.url is None:

@@ -72,11 +72,13 @@ def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[
 def interface_of(card: AgentCard) -> AgentInterface:
     """Returns the first JSON-RPC interface of the newest supported version (8.3.2). Raises NoInterface."""
     interfaces = reversed(card.supported_interfaces)
-    spoken = {one.protocol_version: one for one in interfaces if one.protocol_binding == "JSONRPC"}
-    found = spoken.get("1.0") or spoken.get("0.3")
-    if found is None:
+    spoken = {
+        interface.protocol_version: interface for interface in interfaces if interface.protocol_binding == "JSONRPC"
+    }
+    newest = spoken.get("1.0") or spoken.get("0.3")
+    if newest is None:
         raise NoInterface
-    return found
+    return newest
 
 
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:
@@ -90,7 +92,7 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
 def objects_in(document: Json, name: str) -> list[JsonObject]:
     """Returns the objects in the list of this name in a document; none if it has no such list."""
     listed = document.get(name) if isinstance(document, dict) else None
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:

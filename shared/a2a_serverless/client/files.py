@@ -50,10 +50,10 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
 def _upload(client: Client, content: bytes) -> str:
     from a2a_serverless.protocol.additions import UploadRequest, UploadResponse
 
-    wanted = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()
+    upload = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
     answer = read_peer(
-        UploadResponse, _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, wanted))
+        UploadResponse, _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, upload))
     )
     target = answer.upload
     with client.transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as done:

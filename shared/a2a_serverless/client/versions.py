@@ -36,10 +36,10 @@ def versions(client: Client, context_id: str) -> dict[str, tuple[Version, ...]]:
 
 def by_name(tasks: Iterable[Task]) -> dict[str, tuple[Version, ...]]:
     """Groups the artifacts of tasks (in any order) by name. An artifact without a name is listed by its id."""
-    found: dict[str, tuple[Version, ...]] = {}
+    groups: dict[str, tuple[Version, ...]] = {}
     for task in sorted(tasks, key=lambda task: (task.status.timestamp, task.id)):
         for artifact in task.artifacts:
             name = artifact.name or artifact.artifact_id
-            earlier = found.get(name, ())
-            found[name] = (*earlier, Version(len(earlier) + 1, task.id, task.status.timestamp, artifact))
-    return found
+            earlier = groups.get(name, ())
+            groups[name] = (*earlier, Version(len(earlier) + 1, task.id, task.status.timestamp, artifact))
+    return groups

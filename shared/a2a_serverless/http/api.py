@@ -72,8 +72,8 @@ class OidcOrApiKey:
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Returns the caller; raises Unauthenticated, with the same text for every reason."""
         key, bearer = _credentials(headers)
-        found = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
-        caller = found.caller if found else None if key else self._token(bearer)
+        credential = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
+        caller = credential.caller if credential else None if key else self._token(bearer)
         if caller is None:
             raise Unauthenticated(given=bool(key or bearer))
         return caller
@@ -90,14 +90,14 @@ class OidcOrApiKey:
 
     def _pass(self, token: str) -> ServiceToken | None:
         """Returns the service token if its API key still exists, or, without a key, if an issuer is set."""
-        made = self.service_tokens(token)
-        return made if made and self._is_backed(made) else None
+        service_token = self.service_tokens(token)
+        return service_token if service_token and self._is_backed(service_token) else None
 
-    def _is_backed(self, made: ServiceToken) -> bool:
-        if not made.api_key:
+    def _is_backed(self, service_token: ServiceToken) -> bool:
+        if not service_token.api_key:
             return self.tokens is not None
-        parent = self.keys(made.api_key)
-        return parent is not None and parent.principal == made.principal
+        parent = self.keys(service_token.api_key)
+        return parent is not None and parent.principal == service_token.principal
 
     def _token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:

@@ -65,8 +65,8 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     try:
         caller = api.sign_in(request)
     except (Unauthenticated, Overloaded) as error:
-        asked = asked_version(request.headers.get(VERSION_HEADER.lower()))
-        return _call_refusal(None, error, "1.0" if asked == "1.0" else "0.3", UNAVAILABLE)
+        header_version = asked_version(request.headers.get(VERSION_HEADER.lower()))
+        return _call_refusal(None, error, "1.0" if header_version == "1.0" else "0.3", UNAVAILABLE)
     try:
         request.check_content_type()
     except ContentTypeNotSupported as error:
@@ -140,12 +140,12 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     return json_answer(str(document["body"]).encode(), headers, content_type)
 
 
-def _is_current(asked: Mapping[str, str], held: Mapping[str, str]) -> bool:
+def _is_current(request_headers: Mapping[str, str], document_headers: Mapping[str, str]) -> bool:
     """Whether the client has the current document, by ETag, else by date (RFC 9110, 13.2.2)."""
-    etag = asked.get("if-none-match")
+    etag = request_headers.get("if-none-match")
     if etag is not None:
-        return unchanged(etag, held["etag"])
-    return unchanged_since(asked.get("if-modified-since"), held["last-modified"])
+        return unchanged(etag, document_headers["etag"])
+    return unchanged_since(request_headers.get("if-modified-since"), document_headers["last-modified"])
 
 
 def answer_callback(api: Api, request: HttpRequest) -> Response:

@@ -56,7 +56,7 @@ def serve_file(name: str) -> Response:
 
 
 def _entry(agent: Agent) -> str:
-    name, text = (escape(UNSEEN.sub("", said)) for said in (agent.name, agent.description))
+    name, text = (escape(UNSEEN.sub("", value)) for value in (agent.name, agent.description))
     link = f'<a href="?agent={quote(agent.id, safe="")}" data-agent="{escape(agent.id)}" title="{text}">'
     return f'<li>{link}<bdi class="name">{name}</bdi><bdi class="about">{text}</bdi></a></li>'
 

@@ -52,8 +52,10 @@ class Cors:
                 self._mark(MutableHeaders(scope=message), origin)
             await send(message)
 
-        asked = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        await (Response(status_code=204, headers=PREFLIGHT) if asked and origin else self._app)(scope, receive, marked)
+        is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
+        await (Response(status_code=204, headers=PREFLIGHT) if is_preflight and origin else self._app)(
+            scope, receive, marked
+        )
 
     def _allowed(self, origin: str) -> str:
         """The allowed origin: the request's own, ``*`` if all are allowed, "" if it is not allowed."""

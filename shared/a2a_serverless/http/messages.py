@@ -56,15 +56,15 @@ class HttpRequest(NamedTuple):
     @property
     def answer_type(self) -> str:
         """The media type of the answer: the accepted one by name, else the body's, else ``application/json``."""
-        wanted = [one for one in _accepted(self) if one in {JSON, A2A_JSON}]
+        modes = [mode for mode in _accepted(self) if mode in {JSON, A2A_JSON}]
         sent = _essence(self.headers.get("content-type", ""))
-        return wanted[0] if wanted else sent if sent == A2A_JSON else JSON
+        return modes[0] if modes else sent if sent == A2A_JSON else JSON
 
     @property
     def only_streams(self) -> bool:
         """Whether the client accepts nothing but a stream of events, and would not read an error in JSON."""
-        wanted = set(_accepted(self))
-        return sse.CONTENT_TYPE in wanted and wanted.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
+        modes = set(_accepted(self))
+        return sse.CONTENT_TYPE in modes and modes.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
 
     def check_content_type(self) -> None:
         """Raises ContentTypeNotSupported if the request has a content type that is not JSON."""
@@ -74,7 +74,7 @@ class HttpRequest(NamedTuple):
 
 
 def _accepted(request: HttpRequest) -> list[str]:
-    return [_essence(one) for one in request.headers.get("accept", "").split(",")]
+    return [_essence(mode) for mode in request.headers.get("accept", "").split(",")]
 
 
 def _essence(media_type: str) -> str:

@@ -118,29 +118,29 @@ class OperationHandler(NamedTuple):
         try:
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
-            asked = self.codec.read(operation, params, self.api.limits)
+            a2a_request = self.codec.read(operation, params, self.api.limits)
             service, context = self.api.service, self.context
-            if asked.tenant:
-                context = context._replace(principal=self.api.principal(self.caller, asked.tenant))
+            if a2a_request.tenant:
+                context = context._replace(principal=self.api.principal(self.caller, a2a_request.tenant))
             if self.api.limiter and operation in SENDING:
                 self.api.limiter.admit_send(context.principal)
             if operation in STREAMING:
-                return self._stream(operation, context, asked, headers)
+                return self._stream(operation, context, a2a_request, headers)
             if operation is Operation.CARD:
                 task, result = None, dumps(self._extended_card())
             else:
-                answer = run_operation(service, context, self.agent, asked)
+                answer = run_operation(service, context, self.agent, a2a_request)
                 shown = resolve_contents(service.contents, context.principal, answer, INLINE)
                 task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
             self._log(operation, task)
             return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
             self._log(operation, None, type(error).__name__)
-            told, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
-            return error_answer(told, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
+            exception, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
+            return error_answer(exception, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
 
     def _stream(
-        self, operation: Operation, context: RequestContext, asked: ProtoModel, headers: dict[str, str]
+        self, operation: Operation, context: RequestContext, a2a_request: ProtoModel, headers: dict[str, str]
     ) -> Response:
         """Opens the stream, and takes a slot of the owner's quota of streams."""
         after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
@@ -148,7 +148,7 @@ class OperationHandler(NamedTuple):
         until = service.clock.now() + (self.api.stream_ms if left is None else min(self.api.stream_ms, left))
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
-            opened = open_stream(service, context, self.agent, asked, after, until, self.codec.subscription_ends)
+            opened = open_stream(service, context, self.agent, a2a_request, after, until, self.codec.subscription_ends)
         except BaseException:
             if slot:
                 slot.release()
@@ -169,15 +169,15 @@ class OperationHandler(NamedTuple):
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        asked = self.request.headers.get(VERSION_HEADER.lower())
+        header = self.request.headers.get(VERSION_HEADER.lower())
         version = self.context.wire
-        if asked != version:
-            check_version(version, asked_version(asked, dict(self.request.query).get(VERSION_HEADER)))
+        if header != version:
+            check_version(version, asked_version(header, dict(self.request.query).get(VERSION_HEADER)))
         offered = self.agent.extensions
         if not offered:
             return {}
-        required = [one.uri for one in offered if one.required]
-        active = activated_extensions(self.context.extensions, [one.uri for one in offered], required)
+        required = [extension.uri for extension in offered if extension.required]
+        active = activated_extensions(self.context.extensions, [extension.uri for extension in offered], required)
         return {EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
@@ -197,9 +197,9 @@ class OperationHandler(NamedTuple):
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request: operation, agent, version, task, outcome and trace."""
-        said = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire, "task": task}
+        fields = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire, "task": task}
         traced = trace.trace_id(self.context.trace)
-        logger.info("request answered", extra={**said, "outcome": outcome, "trace": traced})
+        logger.info("request answered", extra={**fields, "outcome": outcome, "trace": traced})
         if self.api.service.tracer.is_on:
             self._record_span(operation, task, outcome)
 
@@ -208,8 +208,8 @@ class OperationHandler(NamedTuple):
         from a2a_serverless.domain.spans import request_span
 
         (began, parent), service = self.since, self.api.service
-        said = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
-        span = request_span(self.context.trace, parent, began, service.clock.now(), task=task, **said)
+        attributes = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
+        span = request_span(self.context.trace, parent, began, service.clock.now(), task=task, **attributes)
         service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 

@@ -66,8 +66,8 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
         raise no_such_path()
     principal = api.principal(caller, dict(request.query).get("tenant"))
     request.check_content_type()
-    wanted = read_model(UploadRequest, loads(request.body))
-    upload = StoredFile(UPLOADS, wanted.sha256, wanted.size)
+    upload_request = read_model(UploadRequest, loads(request.body))
+    upload = StoredFile(UPLOADS, upload_request.sha256, upload_request.size)
     if api.limiter:
         api.limiter.admit_upload(principal, upload.size)
     slot = api.service.contents.presign_put(principal, upload)
@@ -77,15 +77,15 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
 
 def show_deliveries(api: Api, request: HttpRequest) -> Response:
     """The delivery status of the webhooks of the caller's task. Raises TaskNotFound, InsufficientScope."""
-    found = list_deliveries(*_own_task(api, request))
-    deliveries = tuple(Delivery.of(one, path(*one.key)) for one in found)
+    statuses = list_deliveries(*_own_task(api, request))
+    deliveries = tuple(Delivery.of(status, path(*status.key)) for status in statuses)
     return json_answer(Deliveries(deliveries=deliveries).json_bytes())
 
 
 def show_timeline(api: Api, request: HttpRequest) -> Response:
     """The timeline of the caller's task. Raises TaskNotFound, InsufficientScope."""
-    found = read_timeline(*_own_task(api, request))
-    return json_answer(Timeline.of(found).json_bytes())
+    timeline = read_timeline(*_own_task(api, request))
+    return json_answer(Timeline.of(timeline).json_bytes())
 
 
 def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskKey, str]:
@@ -163,7 +163,7 @@ def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
 
     @cache
     def document(agents: tuple[str, ...], base_url: str) -> bytes:
-        return dumps(describe(routes, {name: told for _, _, name, _, told in ADDED}, agents, base_url))
+        return dumps(describe(routes, {name: description for _, _, name, _, description in ADDED}, agents, base_url))
 
     def show_document(api: Api, request: HttpRequest) -> Response:
         del request
@@ -176,7 +176,7 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     if request.body:
         request.check_content_type()
-    given = _from_body(request.body, api.limits) if route.verb == "POST" else _from_query(request.query)
+    members = _from_body(request.body, api.limits) if route.verb == "POST" else _from_query(request.query)
     binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(
         content_type=request.answer_type,
@@ -185,34 +185,34 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
         resumes=binding != "legacy",
     )
     handler = make_handler(api, agent, caller, request, binding, route.version, envelope)
-    return handler.handle(route.operation, given | route.fields(request))
+    return handler.handle(route.operation, members | route.fields(request))
 
 
 def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
-    given: JsonObject = {}
+    members: JsonObject = {}
     for name, value in query:
-        if name in given:
+        if name in members:
             raise InvalidParams(violations=(FieldViolation(name, "must not be given twice"),))
-        given[name] = value
-    return given
+        members[name] = value
+    return members
 
 
 def _from_body(body: bytes, limits: Limits) -> JsonObject:
     """The body's object. ``null`` is an empty body: the official Go client sends it for a request without members."""
-    given = loads(body, limits) if body.strip() else None
-    if given is None:
+    value = loads(body, limits) if body.strip() else None
+    if value is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise InvalidParams("The body must be an object.")
-    return given
+    return value
 
 
 def _refuse(known: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
     """Refuses an unknown path, or a known path with another verb, after ``check`` has authenticated the caller."""
     check(api, request)
     scope = {"type": "http", "path": request.path, "method": request.verb}
-    found = [route for route in known if route.matches(scope)[0] is not Match.NONE]
-    verbs = {verb for route in found if isinstance(route, Route) for verb in route.methods or ()}
+    matches = [route for route in known if route.matches(scope)[0] is not Match.NONE]
+    verbs = {verb for route in matches if isinstance(route, Route) for verb in route.methods or ()}
     raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
 
 

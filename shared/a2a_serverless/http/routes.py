@@ -148,7 +148,9 @@ V0_3: Final = (
     OperationRoute("GET", "/v1/card", Operation.CARD, "0.3"),
 )
 ROUTES: Final = (*V0_3, *V1)
-TENANT_ROUTES: Final = tuple(OperationRoute(one.verb, "/{tenant}" + one.template, one.operation, "1.0") for one in V1)
+TENANT_ROUTES: Final = tuple(
+    OperationRoute(route.verb, "/{tenant}" + route.template, route.operation, "1.0") for route in V1
+)
 # The shapes from before 0.3, below /legacy/{agent}.
 LEGACY_ROUTES: Final = (
     OperationRoute("POST", "/tasks/send", Operation.SEND, "0.3"),
@@ -202,15 +204,20 @@ def describe(
     shown = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in described]
     servers = [{"url": base_url}] if base_url else None
     document = get_openapi(title="A2A Serverless", version="1.0", routes=shown, servers=servers)
-    read = {(one, "validation") for told in described.values() for one in (told.body, told.query) if one}
-    answered = {(told.answer, "serialization") for told in described.values() if told.answer}
+    read = {
+        (model, "validation")
+        for description in described.values()
+        for model in (description.body, description.query)
+        if model
+    }
+    answered = {(description.answer, "serialization") for description in described.values() if description.answer}
     errors = {(ErrorResponse, "serialization"), (OldErrorResponse, "serialization")}
     every: Any = sorted(read | answered | errors, key=str)
     schemas, definitions = models_json_schema(every, ref_template="#/components/schemas/{model}")
     for path, verbs in document["paths"].items():
-        for said in verbs.values():
-            found = described[said["operationId"]]
-            said.update(_operation(path, found, schemas, definitions["$defs"], agents))
+        for spec in verbs.values():
+            about = described[spec["operationId"]]
+            spec.update(_operation(path, about, schemas, definitions["$defs"], agents))
     document["components"] = {"schemas": definitions["$defs"]}
     return document
 
@@ -228,34 +235,40 @@ def _description(route: OperationRoute) -> Description:
     )
 
 
-def _operation(path: str, told: Description, schemas: Any, definitions: Schema, agents: Sequence[str]) -> Schema:  # noqa: ANN401
+def _operation(path: str, description: Description, schemas: Any, definitions: Schema, agents: Sequence[str]) -> Schema:  # noqa: ANN401
     """The OpenAPI operation object, without its name."""
     named: Schema = {"type": "string", "minLength": 1}
     in_path = {name: {"enum": [*agents]} if name == "agent" else named for name in re.findall(r"\{(\w+)\}", path)}
     parameters = [_parameter("path", name, schema, required=True) for name, schema in in_path.items()]
-    if told.query:
-        about = definitions[schemas[told.query, "validation"]["$ref"].rpartition("/")[2]]
-        asked = {name: schema for name, schema in about["properties"].items() if name not in {*in_path, "tenant"}}
-        parameters += [_parameter("query", name, schema) for name, schema in asked.items()]
-    if told.version:
-        version = {"enum": [told.version]}
-        parameters.append(_parameter("header", VERSION_HEADER, version, required=told.version == "1.0"))
-    failed = _content(schemas[OldErrorResponse if told.version == "0.3" else ErrorResponse, "serialization"])
-    answers = {"200": _answer(told, schemas), "default": {"description": "An error", **failed}}
-    said: Schema = {"parameters": parameters, "responses": answers}
-    if told.body:
-        said["requestBody"] = {"required": True, **_content(schemas[told.body, "validation"], told.example)}
-    return said
+    if description.query:
+        about = definitions[schemas[description.query, "validation"]["$ref"].rpartition("/")[2]]
+        in_query = {name: schema for name, schema in about["properties"].items() if name not in {*in_path, "tenant"}}
+        parameters += [_parameter("query", name, schema) for name, schema in in_query.items()]
+    if description.version:
+        version = {"enum": [description.version]}
+        parameters.append(_parameter("header", VERSION_HEADER, version, required=description.version == "1.0"))
+    failed = _content(schemas[OldErrorResponse if description.version == "0.3" else ErrorResponse, "serialization"])
+    answers = {"200": _answer(description, schemas), "default": {"description": "An error", **failed}}
+    spec: Schema = {"parameters": parameters, "responses": answers}
+    if description.body:
+        spec["requestBody"] = {
+            "required": True,
+            **_content(schemas[description.body, "validation"], description.example),
+        }
+    return spec
 
 
-def _answer(told: Description, schemas: Any) -> Schema:  # noqa: ANN401 - as pydantic returns it
-    if told.streams:
+def _answer(description: Description, schemas: Any) -> Schema:  # noqa: ANN401 - as pydantic returns it
+    if description.streams:
         return {
             "description": "Events, one stream item each",
             "content": {CONTENT_TYPE: {"schema": {"type": "string"}}},
         }
     empty = {"type": "object", "maxProperties": 0}
-    return {"description": "The result", **_content(schemas[told.answer, "serialization"] if told.answer else empty)}
+    return {
+        "description": "The result",
+        **_content(schemas[description.answer, "serialization"] if description.answer else empty),
+    }
 
 
 def _parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Schema:
@@ -263,5 +276,5 @@ def _parameter(where: str, name: str, schema: Schema, *, required: bool = False)
 
 
 def _content(schema: Schema, example: object = None) -> Schema:
-    held = {"schema": schema} if example is None else {"schema": schema, "example": example}
-    return {"content": dict.fromkeys((JSON, A2A_JSON), held)}
+    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
+    return {"content": dict.fromkeys((JSON, A2A_JSON), content)}

@@ -196,8 +196,8 @@ def _serve_one(
         answer = handler(invocation.event, invocation)
     except Exception as error:  # noqa: BLE001 - the loop goes on with the next event
         logger.error("invocation failed", extra=safe_error_fields(error))
-        kind, told = type(error).__name__, str(error) if isinstance(error, NotHttp) else HIDDEN_REASON
-        _post_response(api, lambda: api.fail(invocation, kind, told))
+        kind, reason = type(error).__name__, str(error) if isinstance(error, NotHttp) else HIDDEN_REASON
+        _post_response(api, lambda: api.fail(invocation, kind, reason))
         return
     if isinstance(answer, bytes):
         _post_response(api, lambda: api.respond(invocation, answer))

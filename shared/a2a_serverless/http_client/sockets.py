@@ -46,8 +46,8 @@ class Deadline:
 
 def resolve(host: str, port: int) -> list[str]:
     """All addresses of a name, in the order of the system's resolver; raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(answer[4][0]) for answer in found))
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
 
 
 def connect(address: str, port: int, seconds: float) -> socket.socket:
@@ -100,14 +100,14 @@ def look_up(host: str, port: int, resolver: ResolveHost, seconds: float) -> list
 
 
 def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: ResolveHost) -> None:
-    found: list[str] | Exception
+    answer: list[str] | Exception
     try:
-        found = list(resolver(*key[1:]))
+        answer = list(resolver(*key[1:]))
     except Exception as error:  # noqa: BLE001
-        found = error
+        answer = error
     with _LOCK:
         del _LOOKUPS[key]
-    if isinstance(found, Exception):
-        lookup.answer.set_exception(found)
+    if isinstance(answer, Exception):
+        lookup.answer.set_exception(answer)
     else:
-        lookup.answer.set_result(found)
+        lookup.answer.set_result(answer)
