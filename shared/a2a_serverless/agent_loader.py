@@ -55,14 +55,14 @@ def import_agents(path: str) -> tuple[Agent, ...]:
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise AgentImportError(f"{path!r} is not an import path such as package.module:attribute")
-    found = getattr(import_module(module), attribute, None)
-    agents = tuple(found) if isinstance(found, list | tuple) else (found,)
-    if found is None:
+    target = getattr(import_module(module), attribute, None)
+    agents = tuple(target) if isinstance(target, list | tuple) else (target,)
+    if target is None:
         raise AgentImportError(f"{path} is not an agent: {module} has no {attribute}")
     if not agents or not all(isinstance(agent, Agent) for agent in agents):
-        what = f"{type(found).__module__}.{type(found).__name__}"
+        kind = f"{type(target).__module__}.{type(target).__name__}"
         raise AgentImportError(
-            f"{path} is not an agent but a {what}: list what `agent` makes of it (docs/bring-your-agent.md)"
+            f"{path} is not an agent but a {kind}: list what `agent` makes of it (docs/bring-your-agent.md)"
         )
     return agents
 
@@ -74,7 +74,7 @@ def load_agents(manifest: Path, *, local: bool = False) -> tuple[Agent, ...]:
     except FileNotFoundError:
         raise NotBuilt(f"{manifest.name} is missing: build with `a2a-serverless build`") from None
     described = (document["local"] if local else {}) | document["agents"]
-    return tuple(_agent(path, one) for path, ones in described.items() for one in ones)
+    return tuple(_agent(path, description) for path, ones in described.items() for description in ones)
 
 
 def write_manifest(manifest: Path, agents: Mapping[str, Any], local: Mapping[str, Any]) -> None:
@@ -93,16 +93,18 @@ def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
     Raises ValueError when two have the same id, when an id is reserved, and when a required list of a card would be
     empty (specification 5.7).
     """
-    found = {agent.id: agent for agent in agents}
-    if len(found) != len(agents):
-        twice = sorted({agent.id for agent in agents if sum(one.id == agent.id for one in agents) > 1})
+    agents_by_id = {agent.id: agent for agent in agents}
+    if len(agents_by_id) != len(agents):
+        twice = sorted({agent.id for agent in agents if sum(other.id == agent.id for other in agents) > 1})
         raise ValueError(f"two agents have the same id: {', '.join(twice)}")
-    if taken := RESERVED & found.keys():
+    if taken := RESERVED & agents_by_id.keys():
         raise ValueError(f"an agent cannot be called {', '.join(sorted(taken))}")
     for agent in agents:
-        if not (agent.skills and agent.input_modes and agent.output_modes and all(one.tags for one in agent.skills)):
+        if not (
+            agent.skills and agent.input_modes and agent.output_modes and all(skill.tags for skill in agent.skills)
+        ):
             raise ValueError(f"the card of {agent.id} needs a skill with a tag, and media types in and out")
-    return MappingProxyType(found)
+    return MappingProxyType(agents_by_id)
 
 
 def _description(agent: Agent) -> dict[str, Any]:
@@ -118,9 +120,9 @@ async def _no_work(task: TaskContext) -> None:
 def _agent(path: str, described: Mapping[str, Any]) -> Agent:
     parts = {
         "work": ImportedWork(path, described["id"]),
-        "skills": tuple(Skill(**_with_tuples(one)) for one in described["skills"]),
-        "extended_skills": tuple(Skill(**_with_tuples(one)) for one in described["extended_skills"]),
-        "extensions": tuple(AgentExtension(**one) for one in described["extensions"]),
+        "skills": tuple(Skill(**_with_tuples(skill)) for skill in described["skills"]),
+        "extended_skills": tuple(Skill(**_with_tuples(skill)) for skill in described["extended_skills"]),
+        "extensions": tuple(AgentExtension(**extension) for extension in described["extensions"]),
     }
     return Agent(**_with_tuples(described) | parts)
 

@@ -36,7 +36,7 @@ class SettingsError(ValueError):
 
 def _read(parse: Callable[[str], object]) -> BeforeValidator:
     """Parses the text of a variable. A value that is no text is parsed already."""
-    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
 def _whole(least: int, most: int) -> BeforeValidator:
@@ -67,10 +67,10 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def _list(pattern: str, what: str) -> BeforeValidator:
+def _list(pattern: str, items: str) -> BeforeValidator:
     def parse(text: str) -> tuple[str, ...]:
         if not all(re.fullmatch(pattern, item) for item in _split(text)):
-            raise ValueError(f"must be a list of {what}, not {text!r}")
+            raise ValueError(f"must be a list of {items}, not {text!r}")
         return _split(text)
 
     return _read(parse)
@@ -84,14 +84,14 @@ def _parse_urls(text: str) -> dict[str, str]:
 
 
 def _parse_claims(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    claims: dict[str, str] = {}
     for item in _split(text):
         name, _, value = (part.strip() for part in item.partition("="))
-        if name not in _CLAIMS or not value or name in found:
+        if name not in _CLAIMS or not value or name in claims:
             names = ", ".join(_CLAIMS)
             raise ValueError(f"must be a list of name=value with each of {names} once at most, not {item!r}")
-        found[name] = value
-    return found
+        claims[name] = value
+    return claims
 
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
@@ -151,8 +151,8 @@ class Settings(BaseModel):
             return None
         claims = {_CLAIMS[name]: value for name, value in self.oidc_claims.items()}
         scopes = tuple(claims.pop("scope_claims", "").split())
-        found: dict[str, Any] = {"jwks_url": "", **claims, "scope_claims": scopes}
-        return TrustedIssuer(self.oidc_issuer, self.oidc_audience, **found)
+        fields: dict[str, Any] = {"jwks_url": "", **claims, "scope_claims": scopes}
+        return TrustedIssuer(self.oidc_issuer, self.oidc_audience, **fields)
 
     @property
     def schemes(self) -> "Mapping[str, SecurityScheme]":
@@ -162,12 +162,12 @@ class Settings(BaseModel):
         if self.anonymous_access:
             return {}
         key = v1_card.ApiKeySecurityScheme(location="header", name="X-API-Key")
-        found = {"apiKey": v1_card.SecurityScheme(api_key_security_scheme=key)}
+        schemes = {"apiKey": v1_card.SecurityScheme(api_key_security_scheme=key)}
         if self.trusted_issuer:
             url = f"{self.trusted_issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
             oidc = v1_card.OpenIdConnectSecurityScheme(open_id_connect_url=url)
-            found["oidc"] = v1_card.SecurityScheme(open_id_connect_security_scheme=oidc)
-        return found
+            schemes["oidc"] = v1_card.SecurityScheme(open_id_connect_security_scheme=oidc)
+        return schemes
 
     @property
     def local(self) -> bool:
@@ -214,11 +214,13 @@ class Settings(BaseModel):
 
 def read(environment: Mapping[str, str]) -> Settings:
     """Parses the settings from an environment; raises SettingsError, which names every invalid value."""
-    given: dict[str, object] = {name: text.strip() for name, text in environment.items() if text.strip()}
-    if "OIDC_ISSUER" not in given:
-        given.pop("OIDC_CLAIMS", None)
+    variables: dict[str, object] = {name: text.strip() for name, text in environment.items() if text.strip()}
+    if "OIDC_ISSUER" not in variables:
+        variables.pop("OIDC_CLAIMS", None)
     try:
-        return Settings.model_validate(given | {"VALUES": {**environment}}, by_alias=True, by_name=False)
+        return Settings.model_validate(variables | {"VALUES": {**environment}}, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = [(*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    raise SettingsError("; ".join(" ".join(words) for words in found))
+        errors = [
+            (*map(str, details["loc"]), details["msg"].removeprefix("Value error, ")) for details in error.errors()
+        ]
+    raise SettingsError("; ".join(" ".join(words) for words in errors))

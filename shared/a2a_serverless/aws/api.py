@@ -141,12 +141,12 @@ def _inline_runner(
 
 def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
     """The deployment's base URLs for the api, which reads its own from the public table, once it is there."""
-    found: list[str] = [*resources.own_urls(settings)]
+    urls: list[str] = [*resources.own_urls(settings)]
 
     def own() -> tuple[str, ...]:
-        if not found:
-            found.extend(filter(None, [resources.published_base_url(resources.public_table(settings, aws))]))
-        return tuple(found)
+        if not urls:
+            urls.extend(filter(None, [resources.published_base_url(resources.public_table(settings, aws))]))
+        return tuple(urls)
 
     return own
 

@@ -71,7 +71,7 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
     endpoint = environment.get(OTEL_ENDPOINT, "").strip()
     if environment.get(OTEL_SWITCH) != "on" or not endpoint:
         return NULL_TRACER
-    given, place = environment.get(OTEL_HEADERS, "").strip(), environment.get(OTEL_HEADERS_SECRET, "")
+    header_text, place = environment.get(OTEL_HEADERS, "").strip(), environment.get(OTEL_HEADERS_SECRET, "")
     try:
         from opentelemetry.trace import set_tracer_provider
 
@@ -79,12 +79,12 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
         from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
         from a2a_serverless.domain.url_policy import is_confidential
 
-        if (given or place) and not is_confidential(endpoint):
+        if (header_text or place) and not is_confidential(endpoint):
             logger.error("no spans: the headers for the collector need an https endpoint")
             return NULL_TRACER
 
         def headers() -> Mapping[str, str]:
-            text = given or (secret_at(place, aws) if place and aws else "")
+            text = header_text or (secret_at(place, aws) if place and aws else "")
             return _headers_in(text.strip())
 
         service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
@@ -101,10 +101,10 @@ def _headers_in(text: str) -> Mapping[str, str]:
     """The headers in ``name=value,name=value``. Raises ValueError if there is a text but no header in it."""
     from opentelemetry.util.re import parse_env_headers
 
-    found = dict(parse_env_headers(text, liberal=True))
-    if text and not found:
+    headers = dict(parse_env_headers(text, liberal=True))
+    if text and not headers:
         raise ValueError("the headers for the collector are not name=value,name=value")
-    return found
+    return headers
 
 
 def start_handler(
@@ -112,13 +112,13 @@ def start_handler(
     environment: Mapping[str, str],
     metrics: Metrics,
     function: str,
-    told: tuple[type[Exception], ...] = (),
+    errors: tuple[type[Exception], ...] = (),
     tracer: Tracer = NULL_TRACER,
 ) -> Handler:
-    """The handler of a function. It raises ``told`` errors with their text; of others it shows only the class."""
+    """The handler of a function. It raises these ``errors`` with their text; of others it shows only the class."""
     from a2a_serverless.adapters.invocations import hide_texts
 
-    return start_logged(hide_texts(handler, told), environment, metrics, function, tracer)
+    return start_logged(hide_texts(handler, errors), environment, metrics, function, tracer)
 
 
 def start_logged(

@@ -72,18 +72,18 @@ class CachedApiKeyStore:
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         """The key; None if it is absent or revoked."""
-        seen, now = self._seen.get(digest), self._now()
-        if seen and now - seen[0] < KEPT_MS:
-            return seen[1]
+        cached, now = self._seen.get(digest), self._now()
+        if cached and now - cached[0] < KEPT_MS:
+            return cached[1]
         if now - self._absent.get(digest, -ABSENT_MS) < ABSENT_MS:
             return None
-        found = self._keys.find(digest, fresh=False) or (self._reload(digest, now) if fresh else None)
+        key = self._keys.find(digest, fresh=False) or (self._reload(digest, now) if fresh else None)
         self._seen.pop(digest, None)
-        if found is None:
+        if key is None:
             self._miss(digest, now)
         elif len(self._seen) < KEPT:
-            self._seen[digest] = (now, found)
-        return found
+            self._seen[digest] = (now, key)
+        return key
 
     def _reload(self, digest: str, now: int) -> ApiKey | None:
         second, used = self._fresh

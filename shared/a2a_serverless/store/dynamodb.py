@@ -170,7 +170,7 @@ class DynamoTable:
             if len(requests) == 1:
                 self._write_one(requests[0])
             else:
-                named = [{kind: {"TableName": self._name, **one[kind]} for kind in one} for one in requests]
+                named = [{kind: {"TableName": self._name, **request[kind]} for kind in request} for request in requests]
                 self._client.transact_write_items(TransactItems=named)  # type: ignore[arg-type]
         except ClientError as error:
             refusal = _refusal(error, len(requests))
@@ -196,8 +196,8 @@ class DynamoTable:
     def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
         start: Mapping[str, Any] | None = {}
         while start is not None:
-            asked = {"TableName": self._name, **query, **start}
-            page = self._retry_policy.call(partial(self._client.query, **asked))
+            params = {"TableName": self._name, **query, **start}
+            page = self._retry_policy.call(partial(self._client.query, **params))
             yield from page["Items"]
             last = page.get("LastEvaluatedKey")
             start = {"ExclusiveStartKey": last} if last else None
@@ -315,8 +315,8 @@ def _refusal(error: ClientError, actions: int) -> WriteConflict | None:
     reasons = _reasons(error)
     if not any(reason.get("Code") == FAILED for reason in reasons):
         return None
-    found = tuple(reason.get("Item") for reason in reasons)
-    return WriteConflict(found if len(found) == actions else (None,) * actions)
+    stored_items = tuple(reason.get("Item") for reason in reasons)
+    return WriteConflict(stored_items if len(stored_items) == actions else (None,) * actions)
 
 
 def _is_transient(error: ClientError) -> bool:

@@ -45,8 +45,8 @@ class Fence:
             return True
         if self._head.is_leased(self._table.now()):
             return False
-        found = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
-        return found is None or any(found.get(name) != value for name, value in self._held.items())
+        item = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
+        return item is None or any(item.get(name) != value for name, value in self._held.items())
 
 
 def _run_held(head: Head) -> Mapping[str, Any]:

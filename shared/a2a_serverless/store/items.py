@@ -136,8 +136,8 @@ def names_of(record: Head | Cursor | ChallengeState) -> list[str]:
 def record_item(record: Head | Record) -> Item:
     """The attributes of a record."""
     kind: type = type(record)
-    given = zip(_fields(kind).items(), _getter(kind)(record), strict=True)
-    return {name: _value(name, value) for (name, default), value in given if value != default}
+    values = zip(_fields(kind).items(), _getter(kind)(record), strict=True)
+    return {name: _value(name, value) for (name, default), value in values if value != default}
 
 
 def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
@@ -148,7 +148,7 @@ def record_of(kind: type[R], item: Mapping[str, Any]) -> R:
 @cache
 def _fields(kind: type) -> dict[str, object]:
     """The names and defaults of a record's fields, without ``key``: the item's own key contains it."""
-    return {one.name: one.default for one in signature(kind).parameters.values() if one.name != "key"}
+    return {field.name: field.default for field in signature(kind).parameters.values() if field.name != "key"}
 
 
 @cache

@@ -121,21 +121,21 @@ class SnapshotStore:
         or corrupt, or has another format. Without ``artifacts`` it has no artifacts; without ``history`` it may lack
         messages.
         """
-        wanted = {"artifacts": artifacts, "history": history}
-        found = self._find(head, wanted, admit) if 0 < head.snapshot_position <= most else None
-        if found is None:
+        members = {"artifacts": artifacts, "history": history}
+        snapshot = self._find(head, members, admit) if 0 < head.snapshot_position <= most else None
+        if snapshot is None:
             return TaskReplay(head.key.task, head.context_id, artifacts=artifacts), 0
-        task, size = found
+        task, size = snapshot
         return TaskReplay.from_task(task, artifacts=artifacts), size
 
-    def _find(self, head: Head, wanted: Mapping[str, bool], admit: Admit | None) -> tuple[Task, int] | None:
+    def _find(self, head: Head, members: Mapping[str, bool], admit: Admit | None) -> tuple[Task, int] | None:
         """The task of the snapshot, and the bytes that were read."""
         with suppress(PayloadCorrupted, ValueError):
             text, total = self._fetch(head, head.fold.partition(" ")[2], admit)
             stored = load_snapshot(text)
             task = stored.task
             for name, place in stored.apart.items():
-                if wanted[name]:
+                if members[name]:
                     text, size = self._fetch(head, place, admit)
                     task = task.model_copy(update=_APART[name].model_validate(_parsed(text)).__dict__)
                     total += size
@@ -235,9 +235,9 @@ def load_snapshot(text: str) -> StoredSnapshot:
 
 def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
-    said = {"t": result.attempt or None, "s": result.sequence or None, "u": result.usage or None}
-    given = {name: value for name, value in said.items() if value is not None}
-    return dump_json({"a": result.arguments, "v": result.value, **given})
+    fields = {"t": result.attempt or None, "s": result.sequence or None, "u": result.usage or None}
+    members = {name: value for name, value in fields.items() if value is not None}
+    return dump_json({"a": result.arguments, "v": result.value, **members})
 
 
 def load_step(text: str) -> StepResult:

@@ -37,8 +37,8 @@ class PushStore:
         )
         if refusal is None:
             return True
-        kept = self.get_config(before.key, config.config_id)
-        return kept is not None and kept.incarnation == config.incarnation
+        stored = self.get_config(before.key, config.config_id)
+        return stored is not None and stored.incarnation == config.incarnation
 
     def close_config(self, key: TaskKey, before: Cursor) -> bool:
         """Deletes a cursor's configuration and closes the cursor. False when the cursor no longer equals ``before``."""
@@ -59,13 +59,13 @@ class PushStore:
 
     def list_configs(self, key: TaskKey) -> list[PushConfig]:
         """All configurations of a task, by id."""
-        found = [items.record_of(PushConfig, item) for item in self._table.query_prefix(keys.task(key), keys.PUSHES)]
-        return sorted(found, key=lambda config: config.config_id)
+        configs = [items.record_of(PushConfig, item) for item in self._table.query_prefix(keys.task(key), keys.PUSHES)]
+        return sorted(configs, key=lambda config: config.config_id)
 
     def list_cursors(self, key: TaskKey) -> list[Cursor]:
         """All cursors of a task, by config id."""
-        found = [items.record_of(Cursor, item) for item in self._table.query_prefix(keys.task(key), keys.CURSORS)]
-        return sorted(found, key=lambda cursor: cursor.config_id)
+        cursors = [items.record_of(Cursor, item) for item in self._table.query_prefix(keys.task(key), keys.CURSORS)]
+        return sorted(cursors, key=lambda cursor: cursor.config_id)
 
     def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         """One cursor, or None."""
@@ -77,14 +77,14 @@ class PushStore:
         refusal = self._table.write(_move_action(key, before, after))
         if refusal is None:
             return True
-        found = refusal.found[0]
-        return (items.record_of(Cursor, found) if found else self.get_cursor(key, before.config_id)) == after
+        item = refusal.found[0]
+        return (items.record_of(Cursor, item) if item else self.get_cursor(key, before.config_id)) == after
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
         """Deletes the configuration and the cursor of that incarnation. Nothing happens if they are absent."""
-        held = {"incarnation": {"S": incarnation}}
+        expected = {"incarnation": {"S": incarnation}}
         places = [items.make_place(keys.task(key), sk) for sk in (keys.push(config_id), keys.cursor(config_id))]
-        self._table.write(*(Delete(place, held) for place in places))
+        self._table.write(*(Delete(place, expected) for place in places))
 
     def record_attempt(self, key: TaskKey, attempt: Attempt, expires: int) -> None:
         """Stores an attempt and its result. Idempotent."""
@@ -93,8 +93,8 @@ class PushStore:
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
         """All attempts of a task, oldest first within each config."""
-        found = [items.record_of(Attempt, item) for item in self._table.query_prefix(keys.task(key), keys.ATTEMPTS)]
-        return sorted(found, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
+        attempts = [items.record_of(Attempt, item) for item in self._table.query_prefix(keys.task(key), keys.ATTEMPTS)]
+        return sorted(attempts, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
         """Counts a webhook of the task's owner on ``day`` (days since the epoch). False when ``limit`` is reached."""
@@ -112,23 +112,23 @@ class PushStore:
         """Replaces the state if it equals ``before`` (or ``after`` already), until ``expires`` (s); False otherwise."""
         old, new = items.record_item(before), items.record_item(after)
         item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
-        held = {name: old.get(name) for name in items.names_of(before)}
+        expected = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
         fresh = before == ChallengeState()
-        action = PutNew(item) if fresh else Update(item, old, new | ends, held)
+        action = PutNew(item) if fresh else Update(item, old, new | ends, expected)
         return self._table.write(action) is None or self.get_challenge_state(key, host) == after
 
     def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
         """Webhooks (task, config id) given up at ``since`` (ms) or later, oldest first. Eventually consistent."""
-        found = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
-        rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in found]
+        due_items = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
+        rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in due_items]
         return [(key, config_id) for key, config_id in rows if config_id is not None]
 
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:
     """The attributes of a cursor."""
-    held = keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else str(shard)
-    return items.record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": held}})
+    due_shard = keys.EXHAUSTED if cursor.state is CursorState.EXHAUSTED else str(shard)
+    return items.record_item(cursor) | ({} if cursor.due_at is None else {"due_shard": {"S": due_shard}})
 
 
 def config_actions(head: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None) -> list[Action]:

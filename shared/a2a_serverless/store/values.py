@@ -46,8 +46,8 @@ class ValueStore:
         """At most ``limit`` values whose keys begin with ``prefix``, in a fixed order, after the key ``after``."""
         pk, first = _place(scope, encode_key(prefix) if prefix else "")
         later = f"{_place(scope, encode_key(after))[1]}!" if after else first  # "!" sorts before any character
-        found = self._table.query_range(pk, max(first, later), f"{first}\x7f", limit=limit)
-        return [self._text_of(item) for item in found]
+        rows = self._table.query_range(pk, max(first, later), f"{first}\x7f", limit=limit)
+        return [self._text_of(item) for item in rows]
 
     def put_value(self, head: Head, scope: ValueScope, value: StoredText, expected: str | None) -> str | None:
         """Stores a value and returns its version; ``expected`` is the version that it replaces, "" for no value.
@@ -73,10 +73,10 @@ class ValueStore:
         refusal = self._table.write(self._replacing(item, expected), Fence(self._table, head).check)
         if refusal is None:
             return version
-        found = refusal.found[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
-        if {"S": version} in (found.get("version"), found.get("replaced")):
+        current = refusal.found[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
+        if {"S": version} in (current.get("version"), current.get("replaced")):
             return version  # an earlier try, whose answer was lost; another write may have replaced it since
-        stored = found["version"]["S"] if found and items.is_live(found, self._table.now()) else ""
+        stored = current["version"]["S"] if current and items.is_live(current, self._table.now()) else ""
         return str(stored) if expected is not None and stored != expected else None
 
     def _replacing(self, item: Item, expected: str | None) -> Action:
