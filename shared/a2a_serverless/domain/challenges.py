@@ -34,20 +34,20 @@ class ChallengeState:
 ANSWERED: Final = ChallengeState(answered=True)
 
 
-def add_webhook(asked: ChallengeState) -> ChallengeState | None:
+def add_webhook(state: ChallengeState) -> ChallengeState | None:
     """The state with one more webhook; None at the limit."""
-    return replace(asked, webhooks=asked.webhooks + 1) if asked.webhooks < WEBHOOKS else None
+    return replace(state, webhooks=state.webhooks + 1) if state.webhooks < WEBHOOKS else None
 
 
-def add_challenge(asked: ChallengeState, now: int) -> ChallengeState | None:
+def add_challenge(state: ChallengeState, now: int) -> ChallengeState | None:
     """The state with one more challenge; None when it is too early for another challenge."""
-    if now < asked.next_at:
+    if now < state.next_at:
         return None
-    sent = asked.sent + 1
+    sent = state.sent + 1
     wait_s = WAITS_S[min(sent - CHALLENGE_BURST, len(WAITS_S) - 1)] if sent >= CHALLENGE_BURST else 0
-    return replace(asked, sent=sent, next_at=now + wait_s * 1000 if wait_s else 0)
+    return replace(state, sent=sent, next_at=now + wait_s * 1000 if wait_s else 0)
 
 
-def next_check_at(asked: ChallengeState, now: int) -> int:
+def next_check_at(state: ChallengeState, now: int) -> int:
     """The time (ms) of the next check: ``next_at`` or sooner, because another webhook's challenge may be answered."""
-    return min(asked.next_at, now + RECHECK_MS)
+    return min(state.next_at, now + RECHECK_MS)

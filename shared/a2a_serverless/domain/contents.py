@@ -56,5 +56,5 @@ def is_expiring(part: Part) -> bool:
 
 def file_of(part: Part) -> StoredFile | None:
     """The content that a part refers to; None if the part refers to no content of ours."""
-    found = None if part.url is None else _ADDRESS.fullmatch(part.url)
-    return StoredFile(found[1], found[2], int(found[3])) if found else None
+    match = None if part.url is None else _ADDRESS.fullmatch(part.url)
+    return StoredFile(match[1], match[2], int(match[3])) if match else None

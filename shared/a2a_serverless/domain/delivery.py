@@ -144,9 +144,9 @@ def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Curso
     return replace(first, lease_until=replaced.lease_until, lease_no=replaced.lease_no, holder=replaced.holder)
 
 
-def same_lease(one: Cursor, other: Cursor) -> bool:
+def same_lease(first: Cursor, second: Cursor) -> bool:
     """Whether two cursors, perhaps of different configurations, have the same lease of the same holder."""
-    return (one.lease_no, one.holder, one.lease_until) == (other.lease_no, other.holder, other.lease_until)
+    return (first.lease_no, first.holder, first.lease_until) == (second.lease_no, second.holder, second.lease_until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ def digest(value: object) -> str:
 def _members(value: object) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         fields_of = type(value).model_fields
-        given = {name: inner for name, inner in value.__dict__.items() if inner != fields_of[name].default}
-        return {"@": type(value).__name__, **given}
+        members = {name: inner for name, inner in value.__dict__.items() if inner != fields_of[name].default}
+        return {"@": type(value).__name__, **members}
     if is_dataclass(value) and not isinstance(value, type):
         return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
     raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")

@@ -8,21 +8,21 @@ from collections.abc import Iterator
 def safe_error_fields(error: BaseException) -> dict[str, object]:
     """Fields for a log line: ``error`` has the classes of the exception and its causes, ``raised_at`` the traceback."""
     chain = list(causes_of(error))
-    kinds = " < ".join(_kind(one) for one in chain)
+    kinds = " < ".join(_kind(cause) for cause in chain)
     fields: dict[str, object] = {"error": kinds}
     if "UnknownServiceError" in kinds:
         fields["remedy"] = "the zip has data of AWS services only whose names stand as text in the project's code"
-    return fields | {"raised_at": [place for one in reversed(chain) for place in _places(one)]}
+    return fields | {"raised_at": [place for cause in reversed(chain) for place in _places(cause)]}
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
     """The error, then its causes and contexts."""
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    ids: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in ids:
+        ids.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 
 
 def _kind(error: BaseException) -> str:

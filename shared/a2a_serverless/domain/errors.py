@@ -34,12 +34,12 @@ class A2AError(Exception):
 
 def _said(violations: tuple[FieldViolation, ...]) -> str:
     """The first violations as sentences of limited length, and the number of others; "" for none."""
-    said = [
-        f"{_cut(one.field or 'The object')} {_cut(one.description).rstrip('.')}."
-        for one in violations[:VIOLATIONS_NAMED]
+    sentences = [
+        f"{_cut(violation.field or 'The object')} {_cut(violation.description).rstrip('.')}."
+        for violation in violations[:VIOLATIONS_NAMED]
     ]
     more = len(violations) - VIOLATIONS_NAMED
-    return " ".join([*said, f"{more} more under fieldViolations."] if more > 0 else said)
+    return " ".join([*sentences, f"{more} more under fieldViolations."] if more > 0 else sentences)
 
 
 def _cut(text: str) -> str:

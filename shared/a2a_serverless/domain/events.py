@@ -96,8 +96,8 @@ def event_size(event: Event) -> int:
     """The event's approximate size in the log, in bytes."""
     if isinstance(event, ArtifactEvent):
         return sum(map(part_bytes, event.artifact.parts))
-    said = (event.message, event.incoming and event.incoming.message)
-    return sum(part_bytes(part) for message in said if message for part in message.parts)
+    messages = (event.message, event.incoming and event.incoming.message)
+    return sum(part_bytes(part) for message in messages if message for part in message.parts)
 
 
 UNREAD: Final = (Part(text=""),)
@@ -134,9 +134,9 @@ def count_messages(events: Sequence[Event]) -> int:
 def _messages(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     """The event's number for each message of the history, and for that of the status, after the last of ``events``."""
     statuses = [event for event in events if isinstance(event, StatusEvent)]
-    told = [event.n for event in statuses for message in (event.incoming, event.message) if message]
-    past = len(told) - (1 if statuses and statuses[-1].message else 0)
-    return told[:past], told[past:]
+    numbers = [event.n for event in statuses for message in (event.incoming, event.message) if message]
+    past = len(numbers) - (1 if statuses and statuses[-1].message else 0)
+    return numbers[:past], numbers[past:]
 
 
 def part_bytes(part: Part) -> int:
@@ -175,10 +175,10 @@ def join_chunks(chunks: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
     return tuple(run[0] if len(run) == 1 else join_texts(run) for run in runs)
 
 
-def is_same_text(one: Part, other: Part) -> bool:
+def is_same_text(first: Part, second: Part) -> bool:
     """Whether both are texts that differ only in their text."""
-    about = [(part.kind, part.media_type, part.filename, part.metadata) for part in (one, other)]
-    return one.kind == "text" and about[0] == about[1]
+    about = [(part.kind, part.media_type, part.filename, part.metadata) for part in (first, second)]
+    return first.kind == "text" and about[0] == about[1]
 
 
 def join_texts(parts: Sequence[Part]) -> Part:
@@ -217,7 +217,7 @@ class TaskReplay:
         replay._usage = cast("JsonObject | None", (task.metadata or {}).get(METADATA_KEY))
         replay._history = [*task.history]
         if artifacts:
-            replay._artifacts = {one.artifact_id: (one, [one.parts]) for one in task.artifacts}
+            replay._artifacts = {artifact.artifact_id: (artifact, [artifact.parts]) for artifact in task.artifacts}
         return replay
 
     @property

@@ -74,11 +74,11 @@ def promotable_at(ring: KeyRing, waits: RotationTimes, listed_at: int = 0) -> in
 
 def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, listed_at: int = 0) -> KeyRing:
     """Promotes the next key and makes ``fresh`` the next one. If it is too early, only removes expired keys."""
-    kept = tuple(old for old in ring.previous if old.until > now)
+    previous = tuple(old for old in ring.previous if old.until > now)
     if now < promotable_at(ring, waits, listed_at):
-        return replace(ring, previous=kept)
+        return replace(ring, previous=previous)
     retired = RetiredKey(ring.current.kid, ring.current.public, now + waits.retire_ms)
-    return KeyRing(ring.next, fresh, (retired, *kept), promoted_at=now)
+    return KeyRing(ring.next, fresh, (retired, *previous), promoted_at=now)
 
 
 def revoke(ring: KeyRing, kid: str, fresh: SigningKey, *, now: int) -> KeyRing:

@@ -20,8 +20,8 @@ def fits_any(modes: Iterable[str], media_type: str) -> bool:
     return any(fits(mode, media_type) for mode in modes)
 
 
-def _alike(one: str, other: str) -> bool:
-    return one == other or "*" in {one, other}
+def _alike(first: str, second: str) -> bool:
+    return first == second or "*" in {first, second}
 
 
 def _essence(media_type: str) -> str:

@@ -59,16 +59,16 @@ def request_span(  # noqa: PLR0913 - what a request has
     trace: str, parent: str, began_at: int, ended_at: int, *, operation: str, agent: str, version: str, task: str | None
 ) -> TraceSpan:
     """The span of a request to an agent."""
-    said = {"a2a.method.name": operation, "a2a.protocol.version": version, "gen_ai.agent.id": agent}
+    attributes = {"a2a.method.name": operation, "a2a.protocol.version": version, "gen_ai.agent.id": agent}
     return TraceSpan(
-        f"{operation} {agent}", trace, parent, began_at, ended_at, said | _named("a2a.task.id", task), "server"
+        f"{operation} {agent}", trace, parent, began_at, ended_at, attributes | _named("a2a.task.id", task), "server"
     )
 
 
 def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent | None, outcome: str) -> TraceSpan:
     """The span of a run of a task's agent; ``head`` is the head at the end of the run."""
     name = agent.name if agent else head.agent
-    said = task_attributes(head) | {
+    attributes = task_attributes(head) | {
         OPERATION: INVOKE_AGENT,
         "gen_ai.agent.name": name,
         "a2a.task.state": head.state.value,
@@ -76,7 +76,7 @@ def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent 
         "a2a_serverless.run.outcome": outcome,
     }
     failed = head.state.value if outcome == "ended" and head.state.name == "FAILED" else ""
-    return TraceSpan(f"{INVOKE_AGENT} {name}", trace, head.trace, began_at, ended_at, said, error=failed)
+    return TraceSpan(f"{INVOKE_AGENT} {name}", trace, head.trace, began_at, ended_at, attributes, error=failed)
 
 
 def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterator[TraceSpan]:
@@ -88,52 +88,54 @@ def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterato
             return
         if span.kind in {SpanKind.INPUT, SpanKind.AUTH} and span.ended_at is not None:
             trace = child_of(head.trace, f"wait {head.key.task} {span.began_at}")
-            said = task_attributes(head) | {"a2a.task.state": span.kind.value}
-            yield TraceSpan(f"wait {span.kind.value}", trace, head.trace, span.began_at, span.ended_at, said)
+            attributes = task_attributes(head) | {"a2a.task.state": span.kind.value}
+            yield TraceSpan(f"wait {span.kind.value}", trace, head.trace, span.began_at, span.ended_at, attributes)
 
 
 def step_span(head: Head, name: str, tool: str, trace: str, parent: str, times: tuple[int, int]) -> TraceSpan:
     """The span of a step, or of a tool call if the step names its ``tool``."""
-    said = task_attributes(head) | {"a2a_serverless.step.name": name[:LONGEST]}
+    attributes = task_attributes(head) | {"a2a_serverless.step.name": name[:LONGEST]}
     if tool:
-        said |= {OPERATION: EXECUTE_TOOL, "gen_ai.tool.name": tool}
+        attributes |= {OPERATION: EXECUTE_TOOL, "gen_ai.tool.name": tool}
     shown = f"{EXECUTE_TOOL} {tool}" if tool else f"step {name}"
-    return TraceSpan(shown[:LONGEST], trace, parent, *times, said)
+    return TraceSpan(shown[:LONGEST], trace, parent, *times, attributes)
 
 
 def model_span(
     head: Head, model: str, amounts: Mapping[str, float], trace: str, parent: str, times: tuple[int, int]
 ) -> TraceSpan:
     """The span of a model call, from its recorded usage."""
-    said = task_attributes(head) | {OPERATION: CHAT, "gen_ai.request.model": model[:LONGEST]}
-    said |= {USAGE[name]: amount for name, amount in amounts.items() if name in USAGE}
-    return TraceSpan(f"{CHAT} {model}"[:LONGEST], trace, parent, *times, said, "client")
+    attributes = task_attributes(head) | {OPERATION: CHAT, "gen_ai.request.model": model[:LONGEST]}
+    attributes |= {USAGE[name]: amount for name, amount in amounts.items() if name in USAGE}
+    return TraceSpan(f"{CHAT} {model}"[:LONGEST], trace, parent, *times, attributes, "client")
 
 
 def call_span(  # noqa: PLR0913 - what a call has
     head: Head, name: str, agent: str, trace: str, parent: str, times: tuple[int, int], error: str = ""
 ) -> TraceSpan:
     """The span of a call of another agent, from its beginning to its stored result. Several runs may lie between."""
-    said = task_attributes(head) | {
+    attributes = task_attributes(head) | {
         OPERATION: INVOKE_AGENT,
         "gen_ai.agent.name": agent,
         "a2a_serverless.call.name": name[:LONGEST],
     }
-    return TraceSpan(f"{INVOKE_AGENT} {agent}", trace, parent, *times, said, "client", error)
+    return TraceSpan(f"{INVOKE_AGENT} {agent}", trace, parent, *times, attributes, "client", error)
 
 
 def delivery_span(head: Head, attempt: Attempt, trace: str, host: str, *, accepted: bool) -> TraceSpan:
     """The span of a POST to a webhook. It lacks the URL, which may hold a secret."""
     error = "" if accepted else str(attempt.status or attempt.error or "refused")
-    said = task_attributes(head) | {
+    attributes = task_attributes(head) | {
         "http.request.method": "POST",
         "server.address": host,
         "a2a_serverless.webhook.id": attempt.config_id,
         "a2a_serverless.event.number": attempt.n,
         "http.request.resend_count": attempt.k - 1,
     }
-    said |= {"http.response.status_code": attempt.status} if attempt.status else {}
-    return TraceSpan("POST webhook", trace, head.trace, attempt.at, attempt.at + attempt.ms, said, "client", error)
+    attributes |= {"http.response.status_code": attempt.status} if attempt.status else {}
+    return TraceSpan(
+        "POST webhook", trace, head.trace, attempt.at, attempt.at + attempt.ms, attributes, "client", error
+    )
 
 
 def task_attributes(head: Head) -> dict[str, str | int | float]:

@@ -104,23 +104,23 @@ def _span_of(event: StatusEvent, last: Span | None) -> Span | None:
 
 def step_spans(times: Iterable[StepTime]) -> list[Span]:
     """The spans of steps and of calls of other agents, by their beginning."""
-    known = {one.name: one for one in times}
-    spans = filter(None, (_step_span(one, known) for one in known.values()))
+    by_name = {time.name: time for time in times}
+    spans = filter(None, (_step_span(time, by_name) for time in by_name.values()))
     return sorted(spans, key=lambda span: (span.began_at, span.name))
 
 
-def _step_span(one: StepTime, known: dict[str, StepTime]) -> Span | None:
-    if one.name.startswith(UNFINISHED):
-        name = one.name.removeprefix(UNFINISHED).rpartition("/")[0]
-        return Span(SpanKind.INTERRUPTED, name, one.began_at or one.ended_at, one.ended_at)
-    if one.name.startswith(FAILED):
-        name = one.name.removeprefix(FAILED)
-        return Span(SpanKind.FAILED, name, one.began_at or one.ended_at, one.ended_at, one.error)
-    if call := call_of(one.name):
-        return _call_span(one, call, known) if one.name == call.opened else None
-    if one.name.startswith(INTERNAL):
+def _step_span(time: StepTime, times: dict[str, StepTime]) -> Span | None:
+    if time.name.startswith(UNFINISHED):
+        name = time.name.removeprefix(UNFINISHED).rpartition("/")[0]
+        return Span(SpanKind.INTERRUPTED, name, time.began_at or time.ended_at, time.ended_at)
+    if time.name.startswith(FAILED):
+        name = time.name.removeprefix(FAILED)
+        return Span(SpanKind.FAILED, name, time.began_at or time.ended_at, time.ended_at, time.error)
+    if call := call_of(time.name):
+        return _call_span(time, call, times) if time.name == call.opened else None
+    if time.name.startswith(INTERNAL):
         return None
-    return Span(SpanKind.STEP, one.name, one.began_at or one.ended_at, one.ended_at)
+    return Span(SpanKind.STEP, time.name, time.began_at or time.ended_at, time.ended_at)
 
 
 def _call_span(opened: StepTime, call: CallName, known: dict[str, StepTime]) -> Span:

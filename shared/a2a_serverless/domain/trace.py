@@ -22,18 +22,18 @@ _SAMPLED: Final = 1
 
 def parse_traceparent(header: str | None) -> str | None:
     """The trace of a ``traceparent`` header, in the format of version 00; None if it must be ignored (3.2.2)."""
-    found = _ACCEPTED.fullmatch((header or "").strip(" \t"))
-    if found is None or (found[1] == "00" and found[5]):
+    match = _ACCEPTED.fullmatch((header or "").strip(" \t"))
+    if match is None or (match[1] == "00" and match[5]):
         return None
-    return f"00-{found[2]}-{found[3]}-{int(found[4], 16) & _SAMPLED:02}"
+    return f"00-{match[2]}-{match[3]}-{int(match[4], 16) & _SAMPLED:02}"
 
 
 def from_xray(header: str | None, seed: str) -> str | None:
     """The trace of an X-Ray header, so that X-Ray and our logs have the same trace id; None without one."""
-    found = _XRAY.search(header or "")
-    if found is None or not int(found[1] + found[2], 16):
+    match = _XRAY.search(header or "")
+    if match is None or not int(match[1] + match[2], 16):
         return None
-    return f"00-{found[1]}{found[2]}-{_span(seed)}-{'Sampled=1' in (header or ''):02}"
+    return f"00-{match[1]}{match[2]}-{_span(seed)}-{'Sampled=1' in (header or ''):02}"
 
 
 def new_trace(seed: str) -> str:

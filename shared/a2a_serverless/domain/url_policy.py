@@ -140,18 +140,18 @@ class WebhookTarget:
 @lru_cache(maxsize=1024)  # a webhook gets several events in a row
 def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> WebhookTarget:
     """Parses and checks ``url``, of at most ``longest`` characters; raises UrlNotAllowed."""
-    found = _URL.fullmatch(url) if len(url) <= longest else None
-    if found is None:
+    match = _URL.fullmatch(url) if len(url) <= longest else None
+    if match is None:
         raise UrlNotAllowed(
             f"not a plain URL of at most {longest} characters: https, a name, a path and a query in ASCII; "
             "no user-info, no fragment, nothing that needs repair"
         )
-    scheme, host = found["scheme"].lower(), found["host"].lower()
-    port = int(found["port"] or _DEFAULT_PORT.get(scheme, 0))
+    scheme, host = match["scheme"].lower(), match["host"].lower()
+    port = int(match["port"] or _DEFAULT_PORT.get(scheme, 0))
     local = scheme in _DEFAULT_PORT and port <= MAX_PORT and policy.is_local(host, port)
     if not local:
         _check_public(scheme, host, port, policy)
-    target = WebhookTarget(scheme, host, port, (found["path"] or "/") + (found["query"] or ""), local)
+    target = WebhookTarget(scheme, host, port, (match["path"] or "/") + (match["query"] or ""), local)
     if policy.is_own(url, target):
         raise UrlNotAllowed("the host is this deployment's own")
     return target
@@ -163,12 +163,12 @@ def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[st
     One address that is not public refuses the name, because it is a sign of DNS rebinding. For a local target, all
     addresses must be loopback instead.
     """
-    found = tuple(dict.fromkeys(addresses))
-    if not found:
+    candidates = tuple(dict.fromkeys(addresses))
+    if not candidates:
         raise NameUnresolved("the name has no address")
-    if not all(map(is_loopback if target.local else is_public, found)):
+    if not all(map(is_loopback if target.local else is_public, candidates)):
         raise UrlNotAllowed("the name has an address that is not public")
-    return found
+    return candidates
 
 
 @lru_cache(maxsize=1024)

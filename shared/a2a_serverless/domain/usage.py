@@ -36,10 +36,10 @@ def with_cost(model: str, amounts: Mapping[str, float], prices: Usage) -> Mappin
     return {**amounts, COST: sum(amounts.get(name, 0) * price for name, price in priced.items()) / MILLION}
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
+def add_usage(first: Usage, second: Usage) -> Usage:
     """The sums, of the first ``LIMIT`` models with ``LIMIT`` amounts each."""
-    models = islice(dict.fromkeys(chain(one, other)), LIMIT)
-    return {model: _add(one.get(model, {}), other.get(model, {})) for model in models}
+    models = islice(dict.fromkeys(chain(first, second)), LIMIT)
+    return {model: _add(first.get(model, {}), second.get(model, {})) for model in models}
 
 
 def with_usage(metadata: JsonObject | None, usage: JsonObject) -> JsonObject:
@@ -47,6 +47,6 @@ def with_usage(metadata: JsonObject | None, usage: JsonObject) -> JsonObject:
     return {**(metadata or {}), METADATA_KEY: usage}
 
 
-def _add(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    names = islice(dict.fromkeys(chain(one, other)), LIMIT)
-    return {name: one.get(name, 0) + other.get(name, 0) for name in names}
+def _add(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    names = islice(dict.fromkeys(chain(first, second)), LIMIT)
+    return {name: first.get(name, 0) + second.get(name, 0) for name in names}

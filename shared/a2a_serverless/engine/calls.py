@@ -309,7 +309,7 @@ class AgentCalls:
             return task if task.status.state in RUNNABLE else self._keep_files(task)
 
         while True:
-            seen = self._session.head.wake
+            wake = self._session.head.wake
             task = await self._ask_agent(call, get)
             if task.status.state in TERMINAL:
                 return task
@@ -322,12 +322,12 @@ class AgentCalls:
                 await self._answer_question(call, question, task)
             else:
                 waited_ms = self._session.now() - call.opened.at
-                await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), seen)
+                await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), wake)
 
     async def _answer_question(self, call: _PendingCall, identity: str, task: Task) -> None:
         """Asks our own client the remote agent's question, and sends the answer back once."""
-        asked, record = task.status.message, call.name.answer(identity)
-        question = asked.parts if asked and asked.parts else f"{call.agent} asks for input."
+        status_message, record = task.status.message, call.name.answer(identity)
+        question = status_message.parts if status_message and status_message.parts else f"{call.agent} asks for input."
         answer = await call.ask(question, record, call.scope)
         message_id = str(self._store_once(call.name.answer_id(identity), self._registry.ids.new()))
         message = Message(
@@ -343,7 +343,7 @@ class AgentCalls:
         The task is suspended in between. Raises AgentCallFailed if the agent refuses or time is over.
         """
         while True:
-            seen = self._session.head.wake
+            wake = self._session.head.wake
             try:
                 with self._endings.at_work():
                     return await self._retry(request)
@@ -352,15 +352,15 @@ class AgentCalls:
                     raise
                 logger.warning("agent unavailable", extra={"task": self._session.key.task, "agent": call.agent})
                 pause_ms = retry_pause_ms(now - call.opened.at, failed.retry_after_s)
-            await self._pause(call, pause_ms, seen)
+            await self._pause(call, pause_ms, wake)
 
-    async def _pause(self, call: _PendingCall, ms: int, seen: int) -> None:
-        """Returns when the task's wake counter differs from ``seen``, after ``ms``, or when the call times out."""
+    async def _pause(self, call: _PendingCall, ms: int, wake: int) -> None:
+        """Returns when the task's wake counter differs from ``wake``, after ``ms``, or when the call times out."""
         due_at = min(call.until, self._session.now() + ms)
 
         def ready_at() -> int | None:
             now = self._session.now()
-            return now if self._session.head.wake != seen or now >= due_at else None
+            return now if self._session.head.wake != wake or now >= due_at else None
 
         await self._endings.look(Wait(call.name.opened, ready_at, due_at), call.scope)
 
@@ -409,13 +409,13 @@ def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, no
 
 def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
     """The unfinished calls as (agent, task id). The id comes from the agent's answer, or else its first callback."""
-    found: dict[tuple[str, str], None] = {}
+    children: dict[tuple[str, str], None] = {}
     for name, step in steps.items():
         call = call_of(name)
         if call and name in {call.sent, call.told} and call.done not in steps:
             child = SentCall.of(step.value)
-            found[child.agent, child.task] = None
-    return found
+            children[child.agent, child.task] = None
+    return children
 
 
 def _callback(opened: OpenedCall) -> TaskPushNotificationConfig:

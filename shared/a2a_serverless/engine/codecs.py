@@ -71,4 +71,4 @@ def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
 def _has_fields(kind: Any) -> bool:  # noqa: ANN401 - any type
     if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel)):
         return True
-    return any(_has_fields(one) for one in get_args(kind))
+    return any(_has_fields(argument) for argument in get_args(kind))

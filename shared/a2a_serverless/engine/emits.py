@@ -78,10 +78,10 @@ class Emits:
         if scope.step:
             self._emit_in(scope.step, make(), append=append, last=last)
             return True
-        if held := self._held[scope.path, artifact_id]:
-            event, emits = held.popleft()
+        if queue := self._held[scope.path, artifact_id]:
+            event, emits = queue.popleft()
             if emits > 1:
-                held.appendleft(_StoredEmits(event, emits - 1))
+                queue.appendleft(_StoredEmits(event, emits - 1))
             return self._come_to([event])
         self._write(scope.path, 0, make(), append=append, last=last)
         return True
@@ -110,13 +110,15 @@ class Emits:
 
         It counts until code tries the step again, which an earlier run may have done: then a later attempt counts.
         """
-        if attempt and attempt == max((one for made in self._attempts[path].values() for one in made), default=0):
+        if attempt and attempt == max(
+            (number for numbers in self._attempts[path].values() for number in numbers), default=0
+        ):
             self.settle(path, attempt)
 
     def _hold(self, event: ArtifactEvent) -> None:
         if not event.attempt:
-            held = _StoredEmits(event, event.emits[1] - event.emits[0] + 1)
-            self._held[event.step, event.artifact.artifact_id].append(held)
+            chunk = _StoredEmits(event, event.emits[1] - event.emits[0] + 1)
+            self._held[event.step, event.artifact.artifact_id].append(chunk)
 
     def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id
@@ -174,7 +176,7 @@ class Emits:
         other, at = self._emitters.get(artifact_id, (step, 0))
         until = other.ended if other else at
         if other is not step and (until is None or (step and until > step.began)):
-            both = " and ".join(f"the step {one.name!r}" if one else "the agent" for one in (other, step))
+            both = " and ".join(f"the step {emitter.name!r}" if emitter else "the agent" for emitter in (other, step))
             raise StepConflict(f"One artifact is emitted at the same time by {both}. Give each an artifact of its own.")
         self._emitters[artifact_id] = step, self.moment()
 

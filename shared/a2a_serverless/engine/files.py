@@ -55,8 +55,8 @@ class TaskFiles:
         """The part for the log; the content of a large file is stored outside it."""
         if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
             return part
-        kept = self.contents.store(key, base64.b64decode(str(part.value)))
-        return part.with_content(url=kept.address)
+        file = self.contents.store(key, base64.b64decode(str(part.value)))
+        return part.with_content(url=file.address)
 
     def keep(self, key: TaskKey, part: Part) -> Part:
         """The part of a called agent's answer for the log: the file behind a link that expires is stored, too.
@@ -83,10 +83,10 @@ def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task |
     """The answer of an agent with each of its parts changed."""
     if isinstance(answer, Message):
         return _changed(answer, change)
-    said = answer.status.message
-    status = answer.status.model_copy(update={"message": said and _changed(said, change)})
-    artifacts = tuple(_changed(one, change) for one in answer.artifacts)
-    history = tuple(_changed(one, change) for one in answer.history)
+    message = answer.status.message
+    status = answer.status.model_copy(update={"message": message and _changed(message, change)})
+    artifacts = tuple(_changed(artifact, change) for artifact in answer.artifacts)
+    history = tuple(_changed(entry, change) for entry in answer.history)
     return answer.model_copy(update={"status": status, "artifacts": artifacts, "history": history})
 
 

@@ -279,8 +279,8 @@ def _texts(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        yield from (text for one in value for text in _texts(one))
-        yield from (text for one in (value.values() if isinstance(value, dict) else ()) for text in _texts(one))
+        yield from (text for item in value for text in _texts(item))
+        yield from (text for item in (value.values() if isinstance(value, dict) else ()) for text in _texts(item))
 
 
 async def result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:

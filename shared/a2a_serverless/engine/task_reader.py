@@ -30,13 +30,13 @@ class TaskReader:
 
     def read_tasks(self, caller: Caller, task_ids: Iterable[str]) -> list[Task]:
         """The tasks with these ids, as far as they exist and the caller may read them."""
-        found = (self._task(caller, task_id) for task_id in dict.fromkeys(task_ids))
-        return [task for task in found if task]
+        tasks = (self._task(caller, task_id) for task_id in dict.fromkeys(task_ids))
+        return [task for task in tasks if task]
 
     def list_context(self, caller: Caller, context_id: str, limit: int) -> list[Task]:
         """The newest tasks of a conversation that the caller may read, without this one."""
         entries = self._entries(caller, context_id, limit)
-        others = (one.task for one in entries if one.task != self.key.task and caller.allows(one.agent, "read"))
+        others = (entry.task for entry in entries if entry.task != self.key.task and caller.allows(entry.agent, "read"))
         return self.read_tasks(caller, islice(others, limit))
 
     def _entries(self, caller: Caller, context_id: str, limit: int) -> Iterator[TaskEntry]:
@@ -49,5 +49,5 @@ class TaskReader:
                 return
 
     def _task(self, caller: Caller, task_id: str) -> Task | None:
-        found = self.log.read_task(caller.principal.key(task_id))
-        return found[1] if found and caller.allows(found[0].agent, "read") else None
+        head_and_task = self.log.read_task(caller.principal.key(task_id))
+        return head_and_task[1] if head_and_task and caller.allows(head_and_task[0].agent, "read") else None

@@ -43,19 +43,19 @@ class RunValues:
 
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
-        found = await self._find(key, "read")
-        return _loaded(found) if found else None
+        value = await self._find(key, "read")
+        return _loaded(value) if value else None
 
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
-        most, found = min(limit, LIST_LIMIT), list[StoredText]()
-        while len(found) < most:
+        most, values = min(limit, LIST_LIMIT), list[StoredText]()
+        while len(values) < most:
             page = await self.perform(partial(self.store.list_values, self.scope, prefix, after, most))
-            found += (one for one in page if self._caller.allows(one.agent, "read"))
+            values += (value for value in page if self._caller.allows(value.agent, "read"))
             if len(page) < most:
                 break
             after = page[-1].key
-        return [_loaded(one) for one in found[:most]]
+        return [_loaded(value) for value in values[:most]]
 
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
@@ -82,10 +82,10 @@ class RunValues:
     async def _find(self, key: str, access: Access) -> StoredText | None:
         """The stored value, or None. Raises InsufficientScope if the caller has no such access to the value's agent."""
         encode_key(key)
-        found: StoredText | None = await self.perform(lambda: self.store.get_value(self.scope, key))
-        if found:
-            self._caller.check(found.agent, access)
-        return found
+        value: StoredText | None = await self.perform(lambda: self.store.get_value(self.scope, key))
+        if value:
+            self._caller.check(value.agent, access)
+        return value
 
     async def _check_use(self, key: str) -> None:
         """Raises InsufficientScope if the value belongs to an agent that the caller may not use."""
@@ -99,5 +99,5 @@ class RunValues:
         return by
 
 
-def _loaded(found: StoredText) -> StoredValue:
-    return StoredValue(found.key, load_value(found.text), found.version)
+def _loaded(value: StoredText) -> StoredValue:
+    return StoredValue(value.key, load_value(value.text), value.version)

@@ -173,7 +173,7 @@ class CircuitBreakers:
             host = self._state_of(name)
             before, host.health = host.health.open_breaker, circuit_breaker.record_outcome(host.health, outcome, now)
             open_breaker = host.health.open_breaker
-            alone = sum(1 for one in self._hosts.values() if one.health.open_breaker)
+            alone = sum(1 for state in self._hosts.values() if state.health.open_breaker)
         if (open_breaker is None) != (before is None):
             self._metrics.record({"OpenCircuits": alone}, host=name)
         if open_breaker != before:

@@ -133,17 +133,17 @@ class _Resolution:
         return artifact.model_copy(update={"parts": self._parts(_runs(artifact.parts))})
 
     def _parts(self, runs: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
-        told: list[Part] = []
+        parts: list[Part] = []
         left_out: list[Part] = []
         for run in runs:
             shown = self._run(run)
             if not shown:
                 left_out.extend(run)
                 continue
-            told.extend(_omission_note(left_out))
-            told.extend(shown)
+            parts.extend(_omission_note(left_out))
+            parts.extend(shown)
             left_out = []
-        return (*told, *_omission_note(left_out))
+        return (*parts, *_omission_note(left_out))
 
     def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """Returns the parts for a run (one text, or one part of another kind); none if it is omitted."""
@@ -167,9 +167,9 @@ class _Resolution:
         if not self.keeps or not self._may_link(part):
             return ()
         self.keeps -= 1
-        kept = self.contents.store(self.principal.key(self.task), _content(*run))
-        part = part.with_content(url=kept.address, media_type=part.media_type or _TYPES[part.kind])
-        return (part.with_content(url=self.contents.presign_get(self.principal, kept, part)),)
+        file = self.contents.store(self.principal.key(self.task), _content(*run))
+        part = part.with_content(url=file.address, media_type=part.media_type or _TYPES[part.kind])
+        return (part.with_content(url=self.contents.presign_get(self.principal, file, part)),)
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
@@ -217,8 +217,8 @@ def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
     if not left_out:
         return ()
     size = sum(map(part_bytes, left_out))
-    said = f"{size} bytes are left out of this answer. Ask for less: one task, a shorter history."
-    return (Part(text=said, media_type=PLAIN),)
+    note = f"{size} bytes are left out of this answer. Ask for less: one task, a shorter history."
+    return (Part(text=note, media_type=PLAIN),)
 
 
 def _content(*run: Part) -> bytes:
@@ -228,7 +228,7 @@ def _content(*run: Part) -> bytes:
         return base64.b64decode(str(part.value))
     if part.kind == "data":
         return dumps(part.value)
-    return "".join(str(one.value) for one in run).encode()
+    return "".join(str(part.value) for part in run).encode()
 
 
 def _runs(parts: Iterable[Part]) -> Iterator[tuple[Part, ...]]:
@@ -254,11 +254,11 @@ def _size_in_answer(*run: Part) -> int:
     part, *_ = run
     if part.kind == "raw":
         return len(str(part.value)) * 3 // 4 + _size_of_description(part)
-    bodies = (json.dumps(dumps(one.value).decode()) for one in run)
+    bodies = (json.dumps(dumps(part.value).decode()) for part in run)
     return sum(len(body) + PART_BYTES for body in bodies) * 3 // 4 + len(run) * _size_of_description(part)
 
 
 def _size_of_description(part: Part) -> int:
     """The size of a part's filename, media type and metadata, in the unit of ``_size_in_answer``."""
-    said: list[Json] = [part.filename, part.media_type, part.metadata]
-    return len(json.dumps(dumps(said).decode())) * 3 // 4 if any(said) else 0
+    values: list[Json] = [part.filename, part.media_type, part.metadata]
+    return len(json.dumps(dumps(values).decode())) * 3 // 4 if any(values) else 0

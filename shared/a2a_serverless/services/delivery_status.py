@@ -35,7 +35,7 @@ def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookS
             configs[cursor.config_id],
             cursor,
             snapshot.last,
-            tuple(one for one in attempts if one.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
+            tuple(attempt for attempt in attempts if attempt.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
         )
         for cursor in store.list_cursors(key)
         if cursor.config_id in configs

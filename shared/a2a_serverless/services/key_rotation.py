@@ -72,8 +72,8 @@ def rotate_when_old(rotation: KeyRotation) -> KeyRing:
 
     If a published document had been altered, raises KeyRingError after it has published every document again.
     """
-    held = rotation.store.load()
-    names = find_altered(rotation.publisher, _public_keys(held)) if held else []
+    stored_ring = rotation.store.load()
+    names = find_altered(rotation.publisher, _public_keys(stored_ring)) if stored_ring else []
     ring = ensure_ring(rotation)
     if rotation.publisher.clock.now() - ring.promoted_at >= rotation.age_ms:
         ring = rotate_ring(rotation)
@@ -136,9 +136,9 @@ def _publish(rotation: KeyRotation, ring: KeyRing) -> KeyRing:
     def attempt() -> KeyRing:
         nonlocal ring
         _publish_once(rotation, ring)
-        held = rotation.store.load() or ring
-        if held != ring:
-            ring = held
+        latest = rotation.store.load() or ring
+        if latest != ring:
+            ring = latest
             raise Conflict
         return ring
 

@@ -90,10 +90,10 @@ def _read(
     left = READ_BYTES
     for count, entry in enumerate(page, 1):
         key = principal.key(entry.task)
-        if found := _read_one(lister, key, query):
-            left -= found.size
-            if query.status in {None, found.head.state}:
-                tasks.append(found.task)
+        if result := _read_one(lister, key, query):
+            left -= result.size
+            if query.status in {None, result.head.state}:
+                tasks.append(result.task)
         if left <= 0:
             return tasks, count
     return tasks, len(page)

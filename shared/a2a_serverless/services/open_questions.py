@@ -22,7 +22,7 @@ def find_open_question(service: TaskService, context: RequestContext, context_id
     InvalidParams, which names the tasks, if several tasks ask.
     """
     entries, _ = service.lister().index.list_page(context.principal, context_id, None, 0, LISTED)
-    unfinished = [one.task for one in entries if one.agent == context.agent and one.state not in TERMINAL]
+    unfinished = [entry.task for entry in entries if entry.agent == context.agent and entry.state not in TERMINAL]
     asking = [task for task in unfinished if _asks(service, context, task)]
     if len(asking) > 1:
         named = ", ".join(sorted(asking)[:NAMED])

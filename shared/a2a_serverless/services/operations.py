@@ -84,8 +84,10 @@ def _run_push_operation(
         case GetTaskPushNotificationConfigRequest(task_id=task):
             return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
         case ListTaskPushNotificationConfigsRequest(task_id=task):
-            found = webhooks.list_configs(service, context.key(task), agent.id)
-            return ListTaskPushNotificationConfigsResponse(configs=tuple(webhooks.show(task, one) for one in found))
+            configs = webhooks.list_configs(service, context.key(task), agent.id)
+            return ListTaskPushNotificationConfigsResponse(
+                configs=tuple(webhooks.show(task, config) for config in configs)
+            )
         case DeleteTaskPushNotificationConfigRequest(task_id=task):
             webhooks.delete(service, context.key(task), agent.id, request.id)
             return None
@@ -189,8 +191,8 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
 def _check_content(agent: Agent, request: SendMessageRequest) -> None:
     """Refuses media types that the card does not offer (specification 3.3.2). Accepts a part without a media type."""
     named = {at: part.media_type for at, part in enumerate(request.message.parts) if part.media_type}
-    wanted = request.configuration.accepted_output_modes
-    if not (named or wanted):
+    modes = request.configuration.accepted_output_modes
+    if not (named or modes):
         return
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
@@ -199,7 +201,7 @@ def _check_content(agent: Agent, request: SendMessageRequest) -> None:
         for at, media_type in named.items()
         if not fits_any(takes, media_type)
     ]
-    if wanted and not any(fits_any(makes, mode) for mode in wanted):
+    if modes and not any(fits_any(makes, mode) for mode in modes):
         wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
     if wrong:
         raise ContentTypeNotSupported(violations=tuple(wrong))

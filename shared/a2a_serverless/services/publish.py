@@ -80,8 +80,8 @@ def strip_signatures(document: Json) -> Json:
     """Returns a document without its signatures, at the top and in the forms of each version."""
     if not isinstance(document, dict):
         return document
-    found = {name: one for name, one in document.items() if name not in {CARDS, CATALOGS}}
-    return {name: strip_signatures(one) if name in VERSIONS else one for name, one in found.items()}
+    members = {name: member for name, member in document.items() if name not in {CARDS, CATALOGS}}
+    return {name: strip_signatures(member) if name in VERSIONS else member for name, member in members.items()}
 
 
 def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
@@ -89,7 +89,7 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
 
     ``keys`` are the keys that the key set may hold. A missing document does not count as altered.
     """
-    found = [
+    names = [
         name
         for name, document, _ in _documents(publisher)
         if _stored_content(publisher, name) not in (None, _readable(document))
@@ -97,7 +97,7 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
     listed = _stored_content(publisher, JWKS)
     named = listed.get("keys") if isinstance(listed, dict) else None
     is_known = isinstance(named, list) and all(key in keys for key in named)
-    return found if listed is None or is_known else [JWKS, *found]
+    return names if listed is None or is_known else [JWKS, *names]
 
 
 def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_card.AgentCard | None]]:
@@ -185,7 +185,7 @@ def card_of(
         capabilities=v1_card.AgentCapabilities(
             streaming=agent.streaming,
             push_notifications=agent.push,
-            extensions=tuple(v1_card.AgentExtension(**asdict(one)) for one in agent.extensions),
+            extensions=tuple(v1_card.AgentExtension(**asdict(extension)) for extension in agent.extensions),
             extended_agent_card=bool(agent.extended_skills) or None,
         ),
         skills=_skills(agent, agent.skills),
@@ -203,13 +203,13 @@ def _skills(agent: Agent, skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, 
     """The skills, each with its media types: they are optional (4.4.5), but some clients refuse skills without them."""
     return tuple(
         v1_card.AgentSkill(
-            **asdict(one)
+            **asdict(skill)
             | {
-                "input_modes": one.input_modes or agent.input_modes,
-                "output_modes": one.output_modes or agent.output_modes,
+                "input_modes": skill.input_modes or agent.input_modes,
+                "output_modes": skill.output_modes or agent.output_modes,
             }
         )
-        for one in skills
+        for skill in skills
     )
 
 

@@ -75,10 +75,10 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
     Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has received it all
     (specification 3.1.6). With ``ends_fine``, for the sender of a message, a task whose turn is over is sent instead.
     """
-    found = log.read_task(key)
-    if found is None or found[0].agent != agent:
+    head_and_task = log.read_task(key)
+    if head_and_task is None or head_and_task[0].agent != agent:
         raise TaskNotFound
-    head, task = found
+    head, task = head_and_task
     if after is not None and after < task.n:
         return StreamStart(task, told=False, after=after)
     if head.is_terminal and not ends_fine:

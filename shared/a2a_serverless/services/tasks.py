@@ -204,12 +204,12 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
 def _first_webhook(
     service: TaskService, key: TaskKey, request: SendMessageRequest, wire: ProtocolVersion
 ) -> tuple[tuple[PushConfig, Cursor], ...]:
-    wanted = request.configuration.task_push_notification_config
-    if wanted is None:
+    push = request.configuration.task_push_notification_config
+    if push is None:
         return ()
     from a2a_serverless.services.webhooks import new_config
 
-    return (new_config(service.webhooks(), key, wanted, wire),)
+    return (new_config(service.webhooks(), key, push, wire),)
 
 
 def _answer_by_context(
@@ -271,14 +271,14 @@ def _continue(
         )
 
     def store() -> Head:
-        wanted = request.configuration.task_push_notification_config
-        if wanted is not None:
+        push = request.configuration.task_push_notification_config
+        if push is not None:
             from a2a_serverless.services import webhooks
 
             if repeat := _find_repeat(service, context, record):
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the task cannot accept the message
-            webhooks.add(service.webhooks(), key, agent, _name_webhook(wanted, message), context.wire)
+            webhooks.add(service.webhooks(), key, agent, _name_webhook(push, message), context.wire)
         return retry_on_conflict(
             lambda: _find_repeat(service, context, record) or try_change(service.log, key, agent, decide, record).after
         )
@@ -292,12 +292,12 @@ def _continue(
         raise
 
 
-def _name_webhook(wanted: TaskPushNotificationConfig, message: Message) -> TaskPushNotificationConfig:
+def _name_webhook(push: TaskPushNotificationConfig, message: Message) -> TaskPushNotificationConfig:
     """Derives the webhook's id from the message id, unless it has one: a repeated send then registers no other webhook.
 
     The webhook of a message is stored before the message.
     """
-    return wanted.model_copy(update={"id": wanted.id or digest([message.message_id])[:32]})
+    return push.model_copy(update={"id": push.id or digest([message.message_id])[:32]})
 
 
 def _answer_repeat(

@@ -138,8 +138,8 @@ class _SimulatedSelector(selectors.SelectSelector):
 def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
     """The running threads among these, each with its position in the code."""
     frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
-    found = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
-    return {(ident, id(frame.f_code), frame.f_lasti) for ident, frame in found if frame and not _waits(frame)}
+    frames_by_id = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
+    return {(ident, id(frame.f_code), frame.f_lasti) for ident, frame in frames_by_id if frame and not _waits(frame)}
 
 
 def _waits(frame: FrameType) -> bool:
@@ -158,7 +158,7 @@ class _AtOnce(ThreadPoolExecutor):
         future = thread.submit(fn, *args, **kwargs)
         until, looks = time.monotonic() + THREADS_S, 0
         while not wait([future], timeout=POLL_S).done and looks < LOOKS and time.monotonic() < until:
-            at_work = _at_work([one for one in threading.enumerate() if one not in before])
+            at_work = _at_work([candidate for candidate in threading.enumerate() if candidate not in before])
             looks = 0 if at_work else looks + 1
         thread.shutdown()
         return future
@@ -244,7 +244,7 @@ class SimulatedDeployment(InProcessDeployment):
 
     def next_sweep(self, until: int) -> int:
         """The next due time of an unfinished task, other than its deadline; after ``until`` if there is none."""
-        due = (one.key for shard in range(SHARDS) for one in self.table.list_due(shard, until))
+        due = (item.key for shard in range(SHARDS) for item in self.table.list_due(shard, until))
         heads = [snapshot.head for key in due if key and (snapshot := self.table.read_head(key))]
         times = [head.due_at or self.now for head in heads if not head.is_terminal and head.due_at != head.deadline]
         return min(times, default=until + 1)
@@ -381,10 +381,10 @@ class _Artifacts(dict[str, "Artifact"]):
         self._reply = reply
 
     def __missing__(self, name: str) -> Artifact:
-        state, said, error = self._reply.state, self._reply.said, self._reply.error
+        state, text, error = self._reply.state, self._reply.said, self._reply.error
         raised = f" The agent raised {type(error).__name__}: {error}" if error else ""
         there = ", ".join(map(repr, self)) or "none"
-        raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {said}{raised}") from error
+        raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {text}{raised}") from error
 
 
 class AgentTestHarness(SimulatedDeployment):

@@ -62,8 +62,8 @@ class MemoryItems:
     ) -> Iterator[Item]:
         with self._lock:
             names = self._sort_keys.get(pk, [])
-            found = names[bisect_left(names, first) : bisect_right(names, last)]
-            rows = [self.partitions[pk][sk] for sk in (reversed(found) if newest_first else found)]
+            in_range = names[bisect_left(names, first) : bisect_right(names, last)]
+            rows = [self.partitions[pk][sk] for sk in (reversed(in_range) if newest_first else in_range)]
         return islice(self._live(rows), limit or None)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
@@ -71,8 +71,8 @@ class MemoryItems:
         return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
-        found = self._query_index(("due_shard", shard), "due_at", since, until)
-        return islice(self._live(found), limit or None)
+        rows = self._query_index(("due_shard", shard), "due_at", since, until)
+        return islice(self._live(rows), limit or None)
 
     def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
         del index
@@ -80,8 +80,8 @@ class MemoryItems:
 
     def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
         del index
-        found = self._query_index(partition, "st", after or "", keys.NEWEST)
-        return [item for item in found if item["st"]["S"] != after][:limit]
+        rows = self._query_index(partition, "st", after or "", keys.NEWEST)
+        return [item for item in rows if item["st"]["S"] != after][:limit]
 
     def list_keys(self, pk: str, prefix: str = "") -> list[Item]:
         with self._lock:
@@ -93,31 +93,33 @@ class MemoryItems:
 
     def write(self, *actions: Action) -> WriteConflict | None:
         with self._lock:
-            found = [self._find(*place_of(action)) for action in actions]
-            refused = [not self._is_allowed(action, item) for action, item in zip(actions, found, strict=True)]
+            stored_items = [self._find(*place_of(action)) for action in actions]
+            refused = [not self._is_allowed(action, item) for action, item in zip(actions, stored_items, strict=True)]
             if any(refused):
-                return WriteConflict(tuple(item if no else None for item, no in zip(found, refused, strict=True)))
-            for action, item in zip(actions, found, strict=True):
+                return WriteConflict(
+                    tuple(item if no else None for item, no in zip(stored_items, refused, strict=True))
+                )
+            for action, item in zip(actions, stored_items, strict=True):
                 if not isinstance(action, Check):
                     self._store(place_of(action), _result(action, item))
         return None
 
-    def _is_allowed(self, action: Action, found: Item | None) -> bool:
-        """Whether the condition of an action holds for the stored item ``found``; None is no item."""
+    def _is_allowed(self, action: Action, old_item: Item | None) -> bool:
+        """Whether the condition of an action holds for the stored item ``old_item``; None is no item."""
         match action:
             case Put():
                 return True
             case PutNew(item, unlike):
-                differs = bool(unlike and found and unlike in found and found[unlike] != item[unlike])
-                return differs or not is_live(found, self.now())
+                differs = bool(unlike and old_item and unlike in old_item and old_item[unlike] != item[unlike])
+                return differs or not is_live(old_item, self.now())
             case Update():
-                return is_live(found, self.now()) and _matches(found, action.expected)
+                return is_live(old_item, self.now()) and _matches(old_item, action.expected)
             case Count():
-                return _number(found, action.attribute) + action.by <= action.limit
+                return _number(old_item, action.attribute) + action.by <= action.limit
             case Check():
-                return _matches(found, action.expected)
+                return _matches(old_item, action.expected)
             case Delete():
-                return found is None or _matches(found, action.expected)
+                return old_item is None or _matches(old_item, action.expected)
 
     def _find(self, pk: str, sk: str) -> Item | None:
         return self.partitions.get(pk, {}).get(sk)
@@ -153,28 +155,30 @@ class MemoryItems:
         return (item for item in rows if is_live(item, now))
 
 
-def _result(action: Put | PutNew | Update | Count | Delete, found: Item | None) -> Item | None:
-    """The result of an action on the stored item ``found``; None is no item, as argument and as result."""
+def _result(action: Put | PutNew | Update | Count | Delete, old_item: Item | None) -> Item | None:
+    """The result of an action on the stored item ``old_item``; None is no item, as argument and as result."""
     match action:
         case Put(item) | PutNew(item):
             return item
         case Update(_, before, after):
             changed = {name: value for name, value in after.items() if before.get(name) != value}
-            return {name: one for name, one in (found or {}).items() if name in after or name not in before} | changed
+            return {
+                name: member for name, member in (old_item or {}).items() if name in after or name not in before
+            } | changed
         case Count():
-            number = _number(found, action.attribute) + action.by
+            number = _number(old_item, action.attribute) + action.by
             numbers = {action.attribute: {"N": str(number)}, "expires": {"N": str(action.expires)}}
-            return {**action.where, **(found or {}), **numbers}
+            return {**action.where, **(old_item or {}), **numbers}
         case Delete():
             return None
 
 
-def _matches(found: Item | None, expected: Mapping[str, Any]) -> bool:
-    return found is not None and all(found.get(name) == value for name, value in expected.items())
+def _matches(item: Item | None, expected: Mapping[str, Any]) -> bool:
+    return item is not None and all(item.get(name) == value for name, value in expected.items())
 
 
-def _number(found: Item | None, attribute: str) -> int:
-    return int((found or {}).get(attribute, {"N": "0"})["N"])
+def _number(item: Item | None, attribute: str) -> int:
+    return int((item or {}).get(attribute, {"N": "0"})["N"])
 
 
 class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
@@ -334,10 +338,10 @@ class MemorySealer:
         return base64.b64encode(json.dumps([context, secret]).encode()).decode()
 
     def open(self, sealed: str, context: str) -> str:
-        found = json.loads(base64.b64decode(sealed))
-        if not isinstance(found, list) or found[:1] != [context]:
+        content = json.loads(base64.b64decode(sealed))
+        if not isinstance(content, list) or content[:1] != [context]:
             raise ValueError("sealed for another context")
-        return str(found[1])
+        return str(content[1])
 
 
 class MemoryCallbackVerifier:
@@ -345,5 +349,5 @@ class MemoryCallbackVerifier:
 
     def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
         del call
-        said = json.loads(incoming.body or b"null")
-        return said.get("challenge") if isinstance(said, dict) else None
+        body = json.loads(incoming.body or b"null")
+        return body.get("challenge") if isinstance(body, dict) else None
