@@ -56,8 +56,8 @@ def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fie
     """
     if not callable(executor):
         raise TypeError("pass the executor's class, or a function that makes one: each turn gets a new executor")
-    told = {} if card is None else _fields_of(sdk.members_of(card))
-    return Agent(**(told | fields), work=partial(_work, executor))
+    card_fields = {} if card is None else _fields_of(sdk.members_of(card))
+    return Agent(**(card_fields | fields), work=partial(_work, executor))
 
 
 class TurnResult(BaseModel):
@@ -91,8 +91,9 @@ def _answer(ended: TurnResult) -> Answer:
 async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: TurnResult | None) -> TurnResult:
     """Runs a new executor for the client's last message."""
     now, turn = await task.get_task(), Turn(task, before.names if before else {})
-    earlier = tuple(one for one in now.artifacts if one.name in turn.earlier)  # without those of an interrupted try
-    turn.names |= {one.artifact_id: one.name or "" for one in earlier}
+    # Without the artifacts of an interrupted try.
+    earlier = tuple(artifact for artifact in now.artifacts if artifact.name in turn.earlier)
+    turn.names |= {artifact.artifact_id: artifact.name or "" for artifact in earlier}
     current = sdk.task_of(now.model_copy(update={"artifacts": earlier}))
     executor, context = make(), await _context(task, current if before else None)
     try:
@@ -164,7 +165,7 @@ class Turn:
         """The artifact's name, with a number if an artifact before it has the name."""
         name, used = artifact.name or UNNAMED, set(self.names.values())
         numbered = (f"{name} {number}" for number in count(2))
-        return next(one for one in chain([name], numbered) if one not in used)
+        return next(candidate for candidate in chain([name], numbered) if candidate not in used)
 
 
 class LogQueue(EventQueue):
@@ -204,21 +205,21 @@ class Owner(User):
 
 async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: ANN401 - the SDK's task, or None
     """The context of a turn. Its message has the content of files that are stored outside the log."""
-    asked = task.request
-    parts = tuple([await _inlined(task, part) for part in asked.message.parts])
+    incoming = task.request
+    parts = tuple([await _inlined(task, part) for part in incoming.message.parts])
     request = v1.SendMessageRequest(
-        message=asked.message.model_copy(update={"parts": parts}),
-        metadata=asked.metadata,
-        configuration=v1.SendMessageConfiguration(accepted_output_modes=asked.accepted_output_modes),
+        message=incoming.message.model_copy(update={"parts": parts}),
+        metadata=incoming.metadata,
+        configuration=v1.SendMessageConfiguration(accepted_output_modes=incoming.accepted_output_modes),
     )
-    call = ServerCallContext(user=Owner(task.caller.owner), requested_extensions=set(asked.extensions))
+    call = ServerCallContext(user=Owner(task.caller.owner), requested_extensions=set(incoming.extensions))
     sdk.set_tenant(call, task.caller.tenant)
     return RequestContext(
         request=sdk.request_of(request),
         task_id=task.id,
         context_id=task.context_id,
         task=current,
-        related_tasks=[sdk.task_of(one) for one in await task.get_referenced_tasks(asked.message)],
+        related_tasks=[sdk.task_of(related) for related in await task.get_referenced_tasks(incoming.message)],
         call_context=call,
     )
 
@@ -232,16 +233,16 @@ async def _inlined(task: TaskContext, part: Part) -> Part:
 def _fields_of(card: dict[str, Any]) -> dict[str, Any]:
     names = {"name": "name", "description": "description", "version": "version"}
     lists = {"input_modes": "defaultInputModes", "output_modes": "defaultOutputModes"}
-    found = {ours: card[theirs] for ours, theirs in names.items() if card.get(theirs)}
-    found |= {ours: tuple(card[theirs]) for ours, theirs in lists.items() if card.get(theirs)}
+    members = {ours: card[theirs] for ours, theirs in names.items() if card.get(theirs)}
+    members |= {ours: tuple(card[theirs]) for ours, theirs in lists.items() if card.get(theirs)}
     extensions = card.get("capabilities", {}).get("extensions", ())
-    return found | {
-        "skills": tuple(Skill(**{"tags": (), **_told(Skill, one)}) for one in card.get("skills", ())),
-        "extensions": tuple(AgentExtension(**_told(AgentExtension, one)) for one in extensions),
+    return members | {
+        "skills": tuple(Skill(**{"tags": (), **_told(Skill, skill)}) for skill in card.get("skills", ())),
+        "extensions": tuple(AgentExtension(**_told(AgentExtension, extension)) for extension in extensions),
     }
 
 
 def _told(kind: type[DataclassInstance], members: dict[str, Any]) -> dict[str, Any]:
     """The members that are fields of a dataclass, by its names and with its tuples."""
-    found = {to_snake(name): tuple(value) if isinstance(value, list) else value for name, value in members.items()}
-    return {field.name: found[field.name] for field in fields(kind) if field.name in found}
+    values = {to_snake(name): tuple(value) if isinstance(value, list) else value for name, value in members.items()}
+    return {field.name: values[field.name] for field in fields(kind) if field.name in values}

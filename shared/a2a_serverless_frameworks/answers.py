@@ -60,19 +60,19 @@ def content_of(answer: Task | Message) -> Json:
     """The answer of another agent: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
     if isinstance(answer, Message):
         return data_or_text(answer)
-    said = answer.status.message.text() if answer.status.message else ""
+    text = answer.status.message.text() if answer.status.message else ""
     if answer.status.state is not TaskState.COMPLETED:
-        raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {said}")
+        raise AgentCallFailed(f"The task of the other agent is {answer.status.state}: {text}")
     match [data_or_text(artifact) for artifact in answer.artifacts]:
         case []:
-            return said
+            return text
         case [content]:
             return content
         case contents:
             return contents
 
 
-def data_or_text(said: Message | Artifact) -> Json:
+def data_or_text(holder: Message | Artifact) -> Json:
     """The first data part, or else the text."""
-    data = said.data()
-    return said.text() if data is None else data
+    data = holder.data()
+    return holder.text() if data is None else data

@@ -32,9 +32,9 @@ async def save_turn(task: TaskContext, agent_id: str, messages: Sequence[Json], 
     key = f"history/{agent_id}"
     for _ in range(TRIES):
         stored = await task.conversation.get(key)
-        kept = [*_turns(stored.value if stored else None, task), {"task": task.id, "messages": list(messages)}]
+        newest_turns = [*_turns(stored.value if stored else None, task), {"task": task.id, "messages": list(messages)}]
         try:
-            await task.conversation.put(key, _newest(kept[-turns:]), version=stored.version if stored else "")
+            await task.conversation.put(key, _newest(newest_turns[-turns:]), version=stored.version if stored else "")
         except VersionConflict:  # another task of the conversation has ended in between
             continue
         return

@@ -96,8 +96,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and 
         durable = framework_task(task)
         saver = _Saver(durable, f"{PREFIX}{id}", serde)
         run = _Run(durable, compiled.copy({"checkpointer": saver}), saver)
-        made = context(task) if context else None
-        values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), made)
+        runtime_context = context(task) if context else None
+        values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), runtime_context)
         return (write_answer or answer_of)(values)
 
     described = tuple(skills) or (Skill(id, name, description or name, (id,)),)
@@ -162,43 +162,45 @@ class _Run:
     async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
         """Runs the graph to its end, and returns the values of its state."""
         began = await self._saver.load()
-        given = None if began else await make_input()
-        while pending := await self._advance(given, context):
-            given = Command(resume=await self._resume(pending))
+        graph_input = None if began else await make_input()
+        while pending := await self._advance(graph_input, context):
+            graph_input = Command(resume=await self._resume(pending))
         await self._saver.store_for_conversation()
         return (await self._graph.aget_state(self._config)).values
 
-    async def _advance(self, given: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
+    async def _advance(self, graph_input: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
-        if given is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
+        if graph_input is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
             return pending
-        stream = self._graph.astream(given, self._config, context=context, stream_mode="messages", durability="sync")
-        async for _ in stream:  # the mode makes chat models stream; _Listener gets what they say
+        stream = self._graph.astream(
+            graph_input, self._config, context=context, stream_mode="messages", durability="sync"
+        )
+        async for _ in stream:  # the mode makes chat models stream; _Listener gets their tokens
             pass
         return self._saver.pending_interrupts()
 
     def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
         """Whether an earlier run has asked for all of them: then no other node had work left."""
         questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(QUESTION))
-        asked = {identity for question in questions.values() for identity, _ in question}
-        return {one.id for one in interrupts} <= asked
+        ids = {identity for question in questions.values() for identity, _ in question}
+        return {interrupt.id for interrupt in interrupts} <= ids
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
         """The answers to all pending interrupts, by their ids. Asks the client for the missing answers."""
-        while asked := [one for one in pending if one.id not in self._answers]:
-            await self._ask(asked)
-        return {one.id: self._answers[one.id] for one in pending}
+        while unanswered := [interrupt for interrupt in pending if interrupt.id not in self._answers]:
+            await self._ask(unanswered)
+        return {interrupt.id: self._answers[interrupt.id] for interrupt in pending}
 
     async def _ask(self, interrupts: Sequence[Interrupt[Any]]) -> None:
         """Asks the next round of questions. A later run repeats the stored rounds, whatever is pending then."""
 
         async def questions() -> list[list[Any]]:
-            return [[one.id, _jsonable(one.value)] for one in interrupts]
+            return [[interrupt.id, _jsonable(interrupt.value)] for interrupt in interrupts]
 
-        asked = await self._task.step(Step(QUESTION, repeat=True), questions)
-        parts = [_question(identity, value) for identity, value in asked]
+        pairs = await self._task.step(Step(QUESTION, repeat=True), questions)
+        parts = [_question(identity, value) for identity, value in pairs]
         answer = await self._task.ask(parts)
-        self._answers |= _answers_by_id(answer, [identity for identity, _ in asked])
+        self._answers |= _answers_by_id(answer, [identity for identity, _ in pairs])
 
 
 def _unit() -> str:
@@ -213,12 +215,12 @@ def _question(identity: str, value: Any) -> Part:  # noqa: ANN401 - any JSON val
     return Part(text=value, metadata=metadata) if isinstance(value, str) else Part(data=value, metadata=metadata)
 
 
-def _answers_by_id(answer: Message, asked: Sequence[str]) -> dict[str, Any]:
+def _answers_by_id(answer: Message, ids: Sequence[str]) -> dict[str, Any]:
     """The answers by interrupt id: a data part may have several; any other answer belongs to the first question."""
     data = answer.data()
-    if isinstance(data, dict) and data and data.keys() <= set(asked):
+    if isinstance(data, dict) and data and data.keys() <= set(ids):
         return data
-    return {asked[0]: data_or_text(answer)}
+    return {ids[0]: data_or_text(answer)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +260,8 @@ class _Saver(BaseCheckpointSaver[int]):
             self._take_writes(str(stored))
         if self._points:
             return True
-        if kept := await self._task.conversation.get(self._conversation):
-            for data in self._load(cast("bytes", kept.value)):
+        if conversation := await self._task.conversation.get(self._conversation):
+            for data in self._load(cast("bytes", conversation.value)):
                 self._take_point(data)
         return False
 
@@ -271,14 +273,14 @@ class _Saver(BaseCheckpointSaver[int]):
     def pending_interrupts(self) -> list[Interrupt[Any]]:
         """The interrupts that wait for an answer, of the innermost graphs: outer ones repeat them, and may be older."""
         inner = "|".join(self._points)
-        found = {
-            one.id: one
+        pending = {
+            interrupt.id: interrupt
             for namespace, point in self._points.items()
             for task_id, writes in self._merged(namespace, point.id).items()
             if INTERRUPT in writes and task_id not in inner and not writes.keys() - _CONTROL
-            for one in writes[INTERRUPT]
+            for interrupt in writes[INTERRUPT]
         }
-        return list(found.values())
+        return list(pending.values())
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The newest checkpoint of the namespace. No other is stored, and LangGraph asks for no other."""
@@ -370,7 +372,7 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _free_slots(self) -> None:
         """Forgets the subgraphs of earlier checkpoints of the graph."""
-        for namespace in [one for one in self._points if ":" in one]:
+        for namespace in [name for name in self._points if ":" in name]:
             parents = self._load(self._points[namespace].data)["metadata"]["parents"]
             if parents[""] != self._points[""].id:
                 del self._points[namespace], self._slots[namespace]
@@ -384,12 +386,12 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _pending(self, namespace: str, checkpoint_id: str) -> list[tuple[str, str, Any]]:
         """The writes for a checkpoint in ``writes_sort_key`` order: for each node, the writes of its last attempt."""
-        found = {
+        writes = {
             writes_sort_key(record["path"], record["task"], index): (channel, value)
             for record in self._writes[namespace, checkpoint_id]
             for index, channel, value in record["writes"]
         }
-        return [(key[1], *found[key]) for key in sorted(found)]
+        return [(key[1], *writes[key]) for key in sorted(writes)]
 
     def _tuple(self, point: _Record) -> CheckpointTuple:
         stored = self._load(point.data)
@@ -414,18 +416,18 @@ class _Saver(BaseCheckpointSaver[int]):
     async def _stored_values(self) -> AsyncIterator[tuple[str, bytes]]:
         after = ""
         while page := await self._task.store.list(PREFIX, after=after):
-            for one in page:
-                yield one.key, cast("bytes", one.value)
-                after = one.key
+            for record in page:
+                yield record.key, cast("bytes", record.value)
+                after = record.key
 
     def _send(self, call: Coroutine[Any, Any, object]) -> None:
         """Makes a call for a graph in a thread, before the next call of the graph around it, which raises its error."""
         self._sent.append(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     def _check_sent(self) -> None:
-        for one in self._sent:
-            if one.done():
-                one.result()
+        for call in self._sent:
+            if call.done():
+                call.result()
 
 
 class _Stream:
@@ -534,7 +536,7 @@ class _Listener(AsyncCallbackHandler):
         if "langgraph_checkpoint_ns" not in metadata:
             return
         task = self._streams.task
-        label = "/".join(one for one in (self._label(metadata), task.current_step) if one)
+        label = "/".join(text for text in (self._label(metadata), task.current_step) if text)
         key = (str(metadata["langgraph_checkpoint_ns"]), label)
         silent = TAG_NOSTREAM in started["tags"]
         self._counts[key] += not silent

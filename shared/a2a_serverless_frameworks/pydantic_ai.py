@@ -146,7 +146,7 @@ def call_agent(agent_id: str, *, description: str, name: str | None = None) -> T
 async def read_prompt(task: TaskContext) -> str | list[UserContent]:
     """The task's message as a prompt: text, data as JSON, files as binary content."""
     contents = [await _user_content(task, part) for part in task.message.parts]
-    return "\n\n".join(map(str, contents)) if all(isinstance(one, str) for one in contents) else contents
+    return "\n\n".join(map(str, contents)) if all(isinstance(content, str) for content in contents) else contents
 
 
 async def _user_content(task: TaskContext, part: Part) -> UserContent:
@@ -159,7 +159,9 @@ def _without_files(messages: Sequence[ModelMessage]) -> list[Any]:
     """The messages as JSON, with the media types of the client's files in place of their bytes."""
     for part in (part for message in messages for part in message.parts):
         if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-            part.content = [f"[{one.media_type}]" if isinstance(one, BinaryContent) else one for one in part.content]
+            part.content = [
+                f"[{content.media_type}]" if isinstance(content, BinaryContent) else content for content in part.content
+            ]
     dumped: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
     return dumped
 
@@ -319,16 +321,16 @@ def _has_text(output_type: Any) -> bool:  # noqa: ANN401 - any output type
 async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
     """The client's decision: yes, or no with the client's words. Data has ``approved``, and may have ``message``."""
     answer = await _ask("approval", call, "May I call {}? Answer yes, or no and why.")
-    said = answer.data()
-    if isinstance(said, dict):
-        return said.get("approved") is True or ToolDenied(str(said.get("message") or ToolDenied().message))
+    data = answer.data()
+    if isinstance(data, dict):
+        return data.get("approved") is True or ToolDenied(str(data.get("message") or ToolDenied().message))
     return is_yes(answer.text()) or ToolDenied(answer.text() or ToolDenied().message)
 
 
 async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:
-    given = call.args_as_dict()
-    shown = text.format(f"{call.tool_name}({json.dumps(given, ensure_ascii=False)})")
-    data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": given}
+    arguments = call.args_as_dict()
+    shown = text.format(f"{call.tool_name}({json.dumps(arguments, ensure_ascii=False)})")
+    data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": arguments}
     task = current_task()
     with task.scope(fit_name(f"{kind} {call.tool_call_id}")):
         return await task.ask([Part(text=shown), Part(data=data)])

@@ -60,12 +60,14 @@ def agent(  # noqa: PLR0913 - the fields of a card
     """
 
     async def work(task: TaskContext) -> None:
-        made = make()
-        said = made.messages
-        made.messages = [*said, *decode_bytes_values(await load_history(task, id))] if history else said
+        strands_agent = make()
+        messages = strands_agent.messages
+        strands_agent.messages = (
+            [*messages, *decode_bytes_values(await load_history(task, id))] if history else messages
+        )
         added: list[Any] = []
-        made.add_hook(lambda event: added.append(event.message), MessageAddedEvent)
-        result = await run(made, await read_prompt(task), stream=streaming)
+        strands_agent.add_hook(lambda event: added.append(event.message), MessageAddedEvent)
+        result = await run(strands_agent, await read_prompt(task), stream=streaming)
         await _emit_output(task, result, streamed=streaming)
         if history:
             await save_turn(task, id, encode_bytes_values([_without_files(message) for message in added]), history)
@@ -74,18 +76,18 @@ def agent(  # noqa: PLR0913 - the fields of a card
     return Agent(id, name or id, description, described, work, streaming=streaming, **card)
 
 
-async def run(made: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401
+async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401
     """``made.invoke_async(prompt, **options)`` with durable model and tool calls, in an agent's function.
 
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
     """
-    task, held = current_task(), dict[str, str]()
-    made.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
-    made.add_middleware(ExecuteToolStage, partial(_call_tool, held=held))
-    result = await made.invoke_async(prompt, **options)
+    task, steps = current_task(), dict[str, str]()
+    strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
+    strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))
+    result = await strands_agent.invoke_async(prompt, **options)
     while result.stop_reason == "interrupt":
-        answers = [await _ask(task, one, held.pop(one.id, "")) for one in result.interrupts or ()]
-        result = await made.invoke_async(answers, **options)
+        answers = [await _ask(task, interrupt, steps.pop(interrupt.id, "")) for interrupt in result.interrupts or ()]
+        result = await strands_agent.invoke_async(answers, **options)
     return result
 
 
@@ -98,9 +100,9 @@ def call_agent(agent_id: str, *, description: str, name: str = "") -> DecoratedF
             answer = await task.call(agent_id, agent_id, message)
         return {"status": "success", "content": [{"json": {"answer": content_of(answer)}}]}
 
-    made = tool(name=name or f"call_{agent_id}", description=description, context=True)(call)
-    _OUTSIDE.add(made)
-    return made
+    agent_tool = tool(name=name or f"call_{agent_id}", description=description, context=True)(call)
+    _OUTSIDE.add(agent_tool)
+    return agent_tool
 
 
 async def read_prompt(task: TaskContext) -> list[Any]:
@@ -158,13 +160,13 @@ async def _call_model(
 
 async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
     """Emits the text of a response; returns the event that ends it, the last one."""
-    answer, said = AnswerStream(task), ""
+    answer, response_text = AnswerStream(task), ""
     async for event in events:
         text = _text_in(event) if stream else ""
-        said += text
+        response_text += text
         await answer.add(text)
     stop = cast("ModelStopReason", event)
-    if stream and said != _text_of(stop.message):  # a guardrail has replaced the text
+    if stream and response_text != _text_of(stop.message):  # a guardrail has replaced the text
         answer = AnswerStream(task)
         await answer.add(_text_of(stop.message))
     await answer.end(last=stop.stop_reason != "tool_use")
@@ -172,11 +174,11 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
 
 
 async def _call_tool(
-    context: ExecuteToolContext, next_fn: MiddlewareNext, *, held: dict[str, str]
+    context: ExecuteToolContext, next_fn: MiddlewareNext, *, steps: dict[str, str]
 ) -> AsyncIterator[TypedEvent]:
     """Middleware that makes each tool call a step, except calls of tools that only pass a value in this process.
 
-    ``held`` gets an id of the step for each interrupt in it: a later run that reads the step back does not ask again.
+    ``steps`` gets an id of the step for each interrupt in it: a later run that reads the step back does not ask again.
     """
     if context.tool and (context.tool in _OUTSIDE or context.tool.tool_type == "structured_output"):
         async for event in next_fn(context):
@@ -189,7 +191,7 @@ async def _call_tool(
         if isinstance(last, ToolResultEvent):
             return last.tool_result
         interrupts = last["tool_interrupt_event"]["interrupts"]
-        held.update({one.id: framework_task(task).make_id("interrupt") for one in interrupts})
+        steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
         raise _Held(last)
 
     try:
@@ -231,8 +233,8 @@ def _text_of(message: dict[str, Any]) -> str:
 async def _ask(task: TaskContext, interrupt: Interrupt, step: str) -> dict[str, Any]:
     """The client's answer to an interrupt: its data, or else its text. ``step`` is an id of the step that asks."""
     data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
-    said = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
-    text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {said}"
+    reason = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
+    text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {reason}"
     with task.scope(fit_name(f"interrupt {step} {interrupt.id}")):
         answer = await task.ask([Part(text=text), Part(data=data)])
     return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
