@@ -27,8 +27,8 @@ from measuring import ROOT, Figure, Report, figure, goal, main
 sys.path.insert(0, str(ROOT))
 
 from a2a_serverless import Agent, TaskContext
-from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
-from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
+from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.key_ring import create_ring

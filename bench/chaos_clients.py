@@ -23,7 +23,7 @@ from measuring import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.client import Unreachable, over_urllib
 from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from a2a_serverless import Agent, Skill
-from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.url_policy import EgressPolicy

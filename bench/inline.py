@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.testing.memory import MemoryTable
 from deployment import SKILL, deployed

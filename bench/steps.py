@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext, TaskState
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.testing.memory import MemoryTable
 from capacity import counted, database
 from cost import PRICES

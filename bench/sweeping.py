@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.sqs import SqsQueues
-from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.services.sweep import SWEEPS_AT_ONCE, Sweeper, sweep
 from a2a_serverless.testing.memory import MemoryTable
 from capacity import Database, database, fill, new_task, ordinary

@@ -129,7 +129,7 @@ def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
 NEEDED = """
 import sys
 import a2a_serverless.store.task_log
-import a2a_serverless.aws.api
+import a2a_serverless.aws.api_dependencies
 
 print(*(name for name in sys.argv[1:] if f"a2a_serverless.{name}" in sys.modules))
 """

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from a2a_serverless import Agent, Skill, TaskContext
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy

@@ -5,7 +5,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
-from a2a_serverless.aws.api import make_dependencies
+from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
 

@@ -27,7 +27,7 @@ try:
 
     with uncollected():
         from a2a_serverless.adapters.aws import Aws
-        from a2a_serverless.aws.api import make_dependencies
+        from a2a_serverless.aws.api_dependencies import make_dependencies
         from a2a_serverless.aws.process import make_metrics, start_logged
         from a2a_serverless.http.app import make_asgi_app
         from a2a_serverless.http.lambda_proxy import make_gateway_handler

@@ -11,14 +11,14 @@ with uncollected():
     from dataclasses import replace
 
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.adapters.key_ring import (
+    from a2a_serverless.adapters.clock import Cached, SystemClock, UuidIds
+    from a2a_serverless.adapters.key_ring_secret import (
         KEY_RING_CACHE_MS,
         KeyRingSigner,
         SecretKeyRingStore,
     )
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
-    from a2a_serverless.adapters.system import Cached, SystemClock, UuidIds
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.aws.batches import make_queue_handler
     from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler

@@ -8,8 +8,8 @@ from a2a_serverless.aws.process import uncollected
 
 with uncollected():
     from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.clock import SystemClock
     from a2a_serverless.adapters.sqs import SqsQueues
-    from a2a_serverless.adapters.system import SystemClock
     from a2a_serverless.aws.batches import make_stream_handler
     from a2a_serverless.aws.process import make_metrics, start_handler
     from a2a_serverless.aws.resources import task_table

@@ -17,8 +17,8 @@ with uncollected():
     from concurrent.futures import ThreadPoolExecutor
 
     from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.clock import SystemClock, UuidIds
     from a2a_serverless.adapters.sqs import SqsQueues
-    from a2a_serverless.adapters.system import SystemClock, UuidIds
     from a2a_serverless.aws.process import make_metrics, start_handler
     from a2a_serverless.aws.resources import task_log, task_table
     from a2a_serverless.services.sweep import SWEEPS_AT_ONCE, Sweeper, sweep

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         current_task,
         with_retries,
     )
-    from a2a_serverless.engine.codecs import TypeCodec
+    from a2a_serverless.engine.step_codecs import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")

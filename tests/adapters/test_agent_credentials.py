@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentials, credentials_of
-from a2a_serverless.adapters.key_ring import text_of
+from a2a_serverless.adapters.key_ring_secret import text_of
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed

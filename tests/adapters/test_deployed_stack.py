@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from a2a_serverless.adapters.aws import emulated
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 
 pytestmark = pytest.mark.enable_socket

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt import PyJWK, decode, get_unverified_header
 from jwt.algorithms import ECAlgorithm
 
-from a2a_serverless.adapters import system
-from a2a_serverless.adapters.key_ring import (
+from a2a_serverless.adapters import clock as system
+from a2a_serverless.adapters.key_ring_secret import (
     Es256Keys,
     KeyRingSigner,
     NoKeyRing,

@@ -39,7 +39,7 @@ from tests.doubles import MemoryServiceTokenSealer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.ports.keys import ServiceTokenSealer
+    from a2a_serverless.ports.signing import ServiceTokenSealer
 
 NOW = 1_790_000_000_000
 ALICE, BOB = Principal("acme", "alice"), Principal("acme", "bob")

@@ -4,7 +4,7 @@ import re
 import time
 from uuid import RFC_4122, UUID
 
-from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 
 
 def test_the_clock_gives_whole_milliseconds_since_the_epoch() -> None:

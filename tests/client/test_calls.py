@@ -4,7 +4,7 @@ import pytest
 
 from a2a_serverless.client import Client, ClientRequest, HttpError, PeerError, Unreachable, discover, text_message
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, InvalidParams, TaskNotCancelable, TaskNotFound
-from a2a_serverless.protocol.errors import CODES
+from a2a_serverless.protocol.error_codes import CODES
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.client.calls import ServerEvent, read_events
+from a2a_serverless.client.client import ServerEvent, read_events
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol import sse
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
-from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey

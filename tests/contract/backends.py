@@ -21,7 +21,7 @@ from a2a_serverless.store.stores import (
     TaskIndex,
 )
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.store.values import ValueStore
+from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.contract.schema import table_schema

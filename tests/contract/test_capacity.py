@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.adapters.system import SystemClock, UuidIds
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming

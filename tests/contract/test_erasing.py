@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from a2a_serverless.domain.access import ApiKey
-from a2a_serverless.domain.calls import OpenedCall
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import Incoming

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.metrics import EmfMetrics
+from a2a_serverless.adapters.metric_lines import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.quota import Quota

@@ -18,7 +18,7 @@ from a2a_serverless import testing
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidParams
 from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
-from a2a_serverless.protocol.errors import CODES, BodyTooLarge, HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import CODES, BodyTooLarge, HttpMethodNotAllowed
 from a2a_serverless_tools.cli.app import COMMANDS, app
 from a2a_serverless_tools.project_check import check_project
 

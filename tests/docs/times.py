@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
-from a2a_serverless.adapters.key_ring import KEY_RING_CACHE_MS, rotation_times
+from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, rotation_times
 from a2a_serverless.domain import access, circuit_breaker, delivery, head
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
@@ -158,7 +158,7 @@ TIMES = [
     Time(
         "a key is published before it signs",
         KEYS.publish_ms,
-        "adapters/key_ring.py: SKEW_S",
+        "adapters/key_ring_secret.py: SKEW_S",
         {
             "every cache of the key set, and a receiver's clock": KEYS.publish_ms
             >= MAX_AGE_MS + max(CLOCKS_MS, verifier.CLOCK_SKEW)
@@ -167,13 +167,13 @@ TIMES = [
     Time(
         "a notifier caches the key ring for",
         KEY_RING_CACHE_MS,
-        "adapters/key_ring.py: KEY_RING_CACHE_MS",
+        "adapters/key_ring_secret.py: KEY_RING_CACHE_MS",
         {"less than a key is published before it signs": KEYS.publish_ms > KEY_RING_CACHE_MS},
     ),
     Time(
         "a retired key is published for",
         KEYS.retire_ms,
-        "adapters/key_ring.py: rotation_times",
+        "adapters/key_ring_secret.py: rotation_times",
         {
             "the notifier's cache, the last token's life and a receiver's clock": KEYS.retire_ms
             >= KEY_RING_CACHE_MS + delivery.TOKEN_LIFE_S * 1000 + verifier.CLOCK_SKEW

@@ -14,9 +14,9 @@ from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.url_policy import EgressPolicy
-from a2a_serverless.engine.files import TaskFiles
+from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Message, Part, Task
-from a2a_serverless.services.contents import INLINE, resolve_contents
+from a2a_serverless.services.content_links import INLINE, resolve_contents
 from tests.adapters.clouds import cloud
 from tests.echo import agent_of
 from tests.peer import FILE, Failure, Peer

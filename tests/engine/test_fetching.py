@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless.domain.contents import LARGEST, StoredFile
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.engine.files import INLINE_LIMIT, TaskFiles
+from a2a_serverless.engine.task_files import INLINE_LIMIT, TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
@@ -20,7 +20,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.ports.contents import UrlFetcher
+    from a2a_serverless.ports.content_store import UrlFetcher
     from a2a_serverless.protocol.v1 import Task
 
 URL: Final = "https://hooks.example.com/boat.png?secret=s3cret"

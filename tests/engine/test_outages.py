@@ -15,10 +15,10 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
-from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.run_session import RunSession, StoreFailed
+from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
 from a2a_serverless.testing.harness import Counter

@@ -18,7 +18,7 @@ from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.store.values import ValueStore
+from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.schema import table_schema
 from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched

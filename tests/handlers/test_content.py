@@ -15,7 +15,7 @@ from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.http.api import ANYBODY
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import LIMITS
-from a2a_serverless.services.operations import MOST_NAMED
+from a2a_serverless.services.operation_runner import MOST_NAMED
 from tests.client.deployment import Deployment
 from tests.echo import Writer
 from tests.handlers.requests import BINDINGS, Names

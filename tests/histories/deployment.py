@@ -23,10 +23,10 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.codecs import V1
-from a2a_serverless.protocol.errors import code_of
+from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless.protocol.operations import Operation as Method
 from a2a_serverless.protocol.v1 import Task
-from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment

@@ -15,7 +15,7 @@ from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.store.values import ValueStore
+from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.backends import client_at
 from tests.contract.dynamodb_local import dynamodb_local

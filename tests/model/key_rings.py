@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.adapters.key_ring import SecretKeyRingStore, load_key_ring
+from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, load_key_ring
 from a2a_serverless.domain.key_ring import RotationTimes, SigningKey
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensure_ring, rotate_ring

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.calls import OpenedCall, SentCall
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS

@@ -58,7 +58,13 @@ def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
 AREAS: Final = {
     "scopes": Area(
         (
-            *("engine/chunks.py", "engine/codecs.py", "engine/emits.py", "engine/endings.py", "engine/errors.py"),
+            *(
+                "engine/chunks.py",
+                "engine/step_codecs.py",
+                "engine/emits.py",
+                "engine/endings.py",
+                "engine/step_errors.py",
+            ),
             *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py", "engine/signals.py"),
             "domain/step_names.py",
         ),
@@ -91,7 +97,7 @@ AREAS: Final = {
         ),
     ),
     "calls": Area(
-        ("engine/calls.py", "engine/files.py", "engine/values.py"),
+        ("engine/calls.py", "engine/task_files.py", "engine/task_values.py"),
         (
             *("engine/test_acts.py", "engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
@@ -110,7 +116,7 @@ AREAS: Final = {
         ),
     ),
     "keys": Area(
-        ("adapters/key_ring.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
+        ("adapters/key_ring_secret.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
         (
             *("adapters/test_keys.py", "adapters/test_secrets.py", "domain/test_key_ring.py"),
             *("handlers/test_documents.py", "handlers/test_extended_card.py", "handlers/test_scopes.py"),
@@ -120,9 +126,14 @@ AREAS: Final = {
     ),
     "tasks": Area(
         (
-            *("services/callbacks.py", "services/contents.py", "services/listing.py", "services/open_questions.py"),
-            *("services/operations.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
-            *("services/task_changes.py", "services/tasks.py", "services/timeline.py"),
+            *(
+                "services/callbacks.py",
+                "services/content_links.py",
+                "services/listing.py",
+                "services/open_questions.py",
+            ),
+            *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
+            *("services/task_changes.py", "services/tasks.py", "services/task_timeline.py"),
         ),
         (
             *("contract/test_sweeping.py", "engine/test_lazy_inline.py", "handlers/test_callback.py"),
@@ -141,7 +152,7 @@ AREAS: Final = {
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
             *("store/payloads.py", "store/push_store.py", "store/stores.py"),
-            *("store/dynamodb.py", "store/fence.py", "store/table.py", "store/task_log.py", "store/values.py"),
+            *("store/dynamodb.py", "store/fence.py", "store/table.py", "store/task_log.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),

@@ -7,7 +7,7 @@ import pytest
 
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation
-from a2a_serverless.protocol import errors as table
+from a2a_serverless.protocol import error_codes as table
 from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
 from tests.protocol.schema import assert_v0_3
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.domain.model import Json
-from a2a_serverless.protocol.errors import BodyTooLarge
+from a2a_serverless.protocol.error_codes import BodyTooLarge
 from a2a_serverless.protocol.strict_json import Limits, dumps, loads
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moto import mock_aws
 
-from a2a_serverless.adapters.key_ring import dump_key_ring
+from a2a_serverless.adapters.key_ring_secret import dump_key_ring
 from a2a_serverless.domain import head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.challenges import ChallengeState

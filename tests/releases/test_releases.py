@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from a2a_serverless.adapters.key_ring import load_key_ring
+from a2a_serverless.adapters.key_ring_secret import load_key_ring
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.queue_messages import UnsupportedMessageVersion, WorkMessage, from_json
 from a2a_serverless.services.relay import relay

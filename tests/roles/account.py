@@ -24,7 +24,7 @@ from moto import mock_aws
 from moto.backends import get_backend
 from rich.console import Console
 
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import EVENTS, HEAD

@@ -12,8 +12,8 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.protocol.notification_bodies import notification
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
-from a2a_serverless.protocol.webhooks import notification
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import agent_of

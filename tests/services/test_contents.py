@@ -32,7 +32,7 @@ from a2a_serverless.protocol.v1 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from a2a_serverless.services.contents import (
+from a2a_serverless.services.content_links import (
     INLINE,
     KEPT,
     LARGEST_CHARACTER,

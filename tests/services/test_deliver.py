@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
-    from a2a_serverless.ports.keys import Signed, Signer
+    from a2a_serverless.ports.signing import Signed, Signer
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))

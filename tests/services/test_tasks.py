@@ -35,7 +35,7 @@ from a2a_serverless.protocol.v1 import (
     TaskStatus,
 )
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing.harness import START

@@ -26,7 +26,7 @@ from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.ports.keys import Signed
+from a2a_serverless.ports.signing import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay

@@ -21,8 +21,8 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.adapters.oidc import OidcTokenVerifier
-from a2a_serverless.adapters.system import SystemClock
 from a2a_serverless.domain.access import TrustedIssuer
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_webhook_receiver.aws_lambda import make_handler

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from a2a_serverless.adapters.system import Cached
+from a2a_serverless.adapters.clock import Cached
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.content_store import ContentStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401
@@ -133,7 +133,7 @@ class A2ARemoteAgents:
         An answer to a task has the context id that the other agent gave it. All owners share the credentials for an
         agent elsewhere, and a client may choose any name for its context.
         """
-        from a2a_serverless.services.contents import resolve_contents  # only agents that call others need it
+        from a2a_serverless.services.content_links import resolve_contents  # only agents that call others need it
 
         message = resolve_contents(self._contents, caller.principal, message)
         if message.context_id is None or message.task_id is not None:

@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_aws
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
-from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.aws.resources import (
     contents,
     deployed_agents,
@@ -22,8 +22,8 @@ from a2a_serverless.aws.resources import (
     value_store,
 )
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.run import Engine
+from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.store.stores import TaskIndex
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports.contents import UrlFetcher
+    from a2a_serverless.ports.content_store import UrlFetcher
     from a2a_serverless.ports.system import Metrics, Queues
     from a2a_serverless.settings import Settings
 
@@ -85,7 +85,7 @@ def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentC
     if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
         return None
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
-    from a2a_serverless.adapters.key_ring import text_of
+    from a2a_serverless.adapters.key_ring_secret import text_of
 
     return AgentCredentials(lambda: text_of(aws.secrets, secret_id), now, local=settings.local)
 

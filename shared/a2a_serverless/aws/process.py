@@ -52,7 +52,7 @@ def uncollected() -> Iterator[None]:
 
 def make_metrics(environment: Mapping[str, str]) -> Metrics:
     """The metrics, which a function writes to its log for CloudWatch (embedded metric format)."""
-    from a2a_serverless.adapters.metrics import EmfMetrics
+    from a2a_serverless.adapters.metric_lines import EmfMetrics
 
     settings = Settings(values=environment)
     return EmfMetrics(

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_serverless.adapters.system import SystemClock
+from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.settings import Settings, SettingsError
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.url_policy import EgressPolicy
-    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.content_store import ContentStore
     from a2a_serverless.store.payloads import PayloadStore
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
-    from a2a_serverless.store.values import ValueStore
+    from a2a_serverless.store.value_store import ValueStore
 
 
 def task_table(settings: Settings, aws: Aws) -> Table:
@@ -56,7 +56,7 @@ def task_log(table: Table, settings: Settings, aws: Aws) -> TaskLog:
 
 def value_store(table: Table, settings: Settings, aws: Aws) -> ValueStore:
     """The values of agents."""
-    from a2a_serverless.store.values import ValueStore
+    from a2a_serverless.store.value_store import ValueStore
 
     return ValueStore(table, _payloads(settings, aws))
 

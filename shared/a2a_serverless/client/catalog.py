@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
-from a2a_serverless.client.calls import HttpError
+from a2a_serverless.client.client import HttpError
 from a2a_serverless.client.discovery import address_of, fetch, origin_of
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE

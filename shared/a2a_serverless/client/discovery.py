@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.calls import OK, Client, HttpError, retry_after_s, words_in
+from a2a_serverless.client.client import OK, Client, HttpError, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads

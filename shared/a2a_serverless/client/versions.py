@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.client.calls import Client
+    from a2a_serverless.client.client import Client
     from a2a_serverless.protocol.v1 import Artifact, Task
 
 

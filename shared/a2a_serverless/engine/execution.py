@@ -21,12 +21,12 @@ from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
-from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
 from a2a_serverless.engine.steps import Steps
-from a2a_serverless.engine.values import RunValues
+from a2a_serverless.engine.task_files import INLINE, TaskFiles
+from a2a_serverless.engine.task_values import RunValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
     from a2a_serverless.protocol.v1 import Message
-    from a2a_serverless.store.values import ValueStore
+    from a2a_serverless.store.value_store import ValueStore
 
 T = TypeVar("T")
 SIGNALS: Final = (

@@ -40,7 +40,6 @@ from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, cancel_children
 from a2a_serverless.engine.chunks import DELAY_S
 from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
-from a2a_serverless.engine.files import INLINE, TaskFiles
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
 from a2a_serverless.engine.signals import (
@@ -53,6 +52,7 @@ from a2a_serverless.engine.signals import (
     cause_of,
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
+from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, TaskState
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog
-    from a2a_serverless.store.values import ValueStore
+    from a2a_serverless.store.value_store import ValueStore
 
 WATCH_S: Final = 1.0
 LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1

@@ -19,10 +19,10 @@ from a2a_serverless.domain.error_fields import causes_of
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.step_names import FAILED, OUTSIDE, USAGE, raised_name, unfinished_name
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
-from a2a_serverless.engine.codecs import ResultCodec
-from a2a_serverless.engine.errors import dump_error, load_error
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
+from a2a_serverless.engine.step_codecs import ResultCodec
+from a2a_serverless.engine.step_errors import dump_error, load_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

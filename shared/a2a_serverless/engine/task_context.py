@@ -22,9 +22,9 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.step_names import NOW, join_path
 from a2a_serverless.engine.calls import CallLimit
-from a2a_serverless.engine.codecs import codec_for
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
+from a2a_serverless.engine.step_codecs import codec_for
 from a2a_serverless.engine.steps import result_of
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 

@@ -32,11 +32,11 @@ from a2a_serverless.http.messages import (
     log_error,
     read_request,
 )
-from a2a_serverless.http.operations import Envelope, make_handler
+from a2a_serverless.http.operation_handler import Envelope, make_handler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
-from a2a_serverless.protocol.errors import HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
 

@@ -20,7 +20,7 @@ from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.errors import HttpMethodNotAllowed, code_of, headers_of, status_of
+from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of, status_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

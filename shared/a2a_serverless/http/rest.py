@@ -25,7 +25,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
-from a2a_serverless.http.operations import Envelope, make_handler
+from a2a_serverless.http.operation_handler import Envelope, make_handler
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
@@ -37,11 +37,11 @@ from a2a_serverless.protocol.additions import (
     UploadTarget,
 )
 from a2a_serverless.protocol.error_bodies import http_failure
-from a2a_serverless.protocol.errors import HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.services.delivery_status import list_deliveries
-from a2a_serverless.services.timeline import read_timeline
+from a2a_serverless.services.task_timeline import read_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Error bodies as models: google.rpc's detail objects, and the objects around them in each binding and version.
 
-The table of codes is that of ``protocol/errors.py``. 1.0: specification 9.5 and 11.6. 0.3: specification 8.
+The table of codes is that of ``protocol/error_codes.py``. 1.0: specification 9.5 and 11.6. 0.3: specification 8.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from a2a_serverless.domain import errors
-from a2a_serverless.protocol.errors import DOMAIN, TYPE, code_of, text_of
+from a2a_serverless.protocol.error_codes import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
 
 if TYPE_CHECKING:

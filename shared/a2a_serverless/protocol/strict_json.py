@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
-from a2a_serverless.protocol.errors import BodyTooLarge
+from a2a_serverless.protocol.error_codes import BodyTooLarge
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.calls import OpenedCall, SentCall
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.protocol.webhooks import NotifiedTask
+    from a2a_serverless.protocol.notification_bodies import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
     from a2a_serverless.store.task_log import TaskLog
 
@@ -61,7 +61,7 @@ def handle_callback(
         logger.warning("callback refused", extra={"task": key.task, "call": name.path, "reason": str(refusal)})
         raise TaskNotFound from refusal
     if challenge is None:
-        from a2a_serverless.protocol.webhooks import read_notification
+        from a2a_serverless.protocol.notification_bodies import read_notification
 
         _wake_caller(service, key, call, read_notification(incoming.body))
     return challenge

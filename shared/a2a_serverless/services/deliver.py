@@ -19,7 +19,7 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.ports.tracing import NULL_TRACER
-from a2a_serverless.protocol.webhooks import NotificationBody
+from a2a_serverless.protocol.notification_bodies import NotificationBody
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.delivery_attempts import (
     CHALLENGE,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.domain.push import PushConfig
-    from a2a_serverless.ports.contents import ContentStore
-    from a2a_serverless.ports.delivery import Sender
-    from a2a_serverless.ports.keys import Sealer, Signer
+    from a2a_serverless.ports.content_store import ContentStore
+    from a2a_serverless.ports.sender import Sender
+    from a2a_serverless.ports.signing import Sealer, Signer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.push_store import PushStore

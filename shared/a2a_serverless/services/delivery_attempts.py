@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push import PushConfig
-    from a2a_serverless.ports.keys import Signed
-    from a2a_serverless.protocol.webhooks import NotificationBody
+    from a2a_serverless.ports.signing import Signed
+    from a2a_serverless.protocol.notification_bodies import NotificationBody
     from a2a_serverless.services.deliver import DeliveryContext
 
 logger = logging.getLogger(__name__)

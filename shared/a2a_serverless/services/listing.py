@@ -18,14 +18,14 @@ from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.error_fields import safe_error_fields
 from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
-from a2a_serverless.services.contents import INLINE
+from a2a_serverless.services.content_links import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry, TaskPart
-    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog

@@ -9,8 +9,8 @@ from a2a_serverless.domain import delivery
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import Event, TaskReplay, update_of
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.protocol.webhooks import NotificationBody, notification, tells_whole_task
-from a2a_serverless.services.contents import resolve_contents
+from a2a_serverless.protocol.notification_bodies import NotificationBody, notification, tells_whole_task
+from a2a_serverless.services.content_links import resolve_contents
 from a2a_serverless.services.memory_budget import MemoryBusy, MemoryShare
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import NextNotification
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.push import Cursor, PushConfig
-    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.content_store import ContentStore
     from a2a_serverless.protocol.v1 import StreamContent, Task
     from a2a_serverless.store.task_log import TaskLog
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.contents import ContentStore
+    from a2a_serverless.ports.content_store import ContentStore
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.delivery import Resolver
-    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.sender import Resolver
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.ports.system import Clock, Ids, Queues
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog

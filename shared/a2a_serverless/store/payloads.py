@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.records import Admit
-    from a2a_serverless.ports.contents import BlobStore
+    from a2a_serverless.ports.content_store import BlobStore
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item
 

@@ -29,11 +29,11 @@ from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.records import SHARDS, TaskEntry
-from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.loop import AgentThreads, RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
+from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
     Artifact,

@@ -24,7 +24,7 @@ from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
 from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update, place_of
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.store.values import ValueStore
+from a2a_serverless.store.value_store import ValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

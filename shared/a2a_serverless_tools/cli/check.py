@@ -29,7 +29,7 @@ from a2a_serverless.client import (
 )
 from a2a_serverless.client.catalog import CATALOG_PATH
 from a2a_serverless.client.discovery import fetch, objects_in
-from a2a_serverless.client.files import INLINE, download, file_part
+from a2a_serverless.client.file_transfer import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local
@@ -209,7 +209,7 @@ def signature(run: CheckRun) -> str:
 
 def _signing_key(what: str, signatures: Iterable[tuple[str, bytes, bytes]], keys: Mapping[str, JsonObject]) -> str:
     """The id of a published key that has signed the document. Raises CheckFailed if none has."""
-    from a2a_serverless.adapters.key_ring import is_valid_signature
+    from a2a_serverless.adapters.key_ring_secret import is_valid_signature
 
     for kid, content, signed in signatures:
         if kid in keys and is_valid_signature(keys[kid], content, signed):

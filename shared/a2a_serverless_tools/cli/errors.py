@@ -3,7 +3,7 @@
 from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.http_client.transport import is_local
-from a2a_serverless.protocol.errors import code_of
+from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext, NoSuchAgent, UserError
 from a2a_serverless_tools.cli.terminal import Explained
 from a2a_serverless_tools.operators.deployed import (

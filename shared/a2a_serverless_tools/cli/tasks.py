@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
-from a2a_serverless.client.files import download, file_part
+from a2a_serverless.client.file_transfer import download, file_part
 from a2a_serverless.client.versions import Version
 from a2a_serverless.client.versions import versions as versions_of
 from a2a_serverless.domain.errors import A2AError, TaskNotFound

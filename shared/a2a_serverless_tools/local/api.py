@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.logs import start_logging
-from a2a_serverless.aws.api import make_dependencies
+from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless_tools.local.edge import flush_after, in_threads, refuse_foreign_pages
 

@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import SystemResolver
-from a2a_serverless.adapters.key_ring import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
-from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX
@@ -30,8 +30,8 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.files import TaskFiles
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.http.api import AllowAnonymous, Api
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.ports.tracing import NULL_TRACER

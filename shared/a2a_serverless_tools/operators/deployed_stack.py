@@ -16,7 +16,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from a2a_serverless.adapters.system import CorrectedClock, SystemClock
+from a2a_serverless.adapters.clock import CorrectedClock, SystemClock
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless_tools.operators.deployed import (
     AccessDenied,

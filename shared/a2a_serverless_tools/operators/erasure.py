@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.calls import OpenedCall
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.ports.contents import BlobStore
+    from a2a_serverless.ports.content_store import BlobStore
     from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless.store.push_store import PushStore

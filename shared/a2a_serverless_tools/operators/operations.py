@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.aws import Aws, emulated
+from a2a_serverless.adapters.clock import UuidIds
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.sqs import SqsQueues
-from a2a_serverless.adapters.system import UuidIds
 from a2a_serverless.aws.resources import table_named, task_log, task_table
 from a2a_serverless.settings import Settings
 from a2a_serverless.store.api_keys import ApiKeyStore

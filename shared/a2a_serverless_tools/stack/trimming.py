@@ -54,7 +54,7 @@ USED_BY = {
     "a2a_serverless/testing": frozenset(),
     "a2a_serverless/client": RUN_AGENTS,
     "a2a_serverless/engine": RUN_AGENTS,
-    "a2a_serverless/store/values.py": RUN_AGENTS,
+    "a2a_serverless/store/value_store.py": RUN_AGENTS,
     "a2a_serverless/http": frozenset({API}),
     "aws_lambda_powertools/utilities/parameters": RUN_AGENTS,  # reads agents' secrets
 }

@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
+from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.sqs import SqsQueues
-from a2a_serverless.adapters.system import SystemClock, UuidIds
 from a2a_serverless.aws import resources
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.head import TaskLifetime
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.keys import Sealer
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.ports.system import Metrics, Queues
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister

@@ -32,8 +32,8 @@ from a2a_serverless.protocol.codecs import (
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
-from a2a_serverless.services.contents import INLINE, resolve_contents
-from a2a_serverless.services.operations import open_stream, run_operation
+from a2a_serverless.services.content_links import INLINE, resolve_contents
+from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.tasks import RequestContext
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.codecs import Binding, Codec
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
-    from a2a_serverless.services.operations import OpenStream
+    from a2a_serverless.services.operation_runner import OpenStream
     from a2a_serverless.services.rate_limiter import StreamSlot
     from a2a_serverless.services.streams import StreamItem
 

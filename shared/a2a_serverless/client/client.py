@@ -17,7 +17,7 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers
 from a2a_serverless.protocol.codecs import VERSION_HEADER
-from a2a_serverless.protocol.errors import CODES
+from a2a_serverless.protocol.error_codes import CODES
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, read_peer
 from a2a_serverless.protocol.sse import last_event_id

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.values import ValueScope
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.store.values import ValueStore
+    from a2a_serverless.store.value_store import ValueStore
 
 T = TypeVar("T")
 
