@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Assert = Callable[[str, object], None]
-CALLBACKS: Final = "callbacks"
+CALLBACKS: Final = ("callbacks", "events")
 CARDS: Final = (CARD, OLD_CARD)
 LEGACY: Final = "legacy"
 
@@ -178,7 +178,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...]) -> Form:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
     if first in {"", "-"}:
         return Form(("REST 1.0", "REST 0.3"), page=True)
-    if public or first == CALLBACKS:
+    if public or first in CALLBACKS:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:
         known = request.verb == "POST" and first in agents

@@ -102,7 +102,7 @@ def test_a_path_that_leads_to_no_agent_is_refused_by_its_name(path: str, reason:
         import_agents(path)
 
 
-@pytest.mark.parametrize("taken", ["agents", "callbacks", ".well-known"])
+@pytest.mark.parametrize("taken", ["agents", "callbacks", "events", ".well-known"])
 def test_an_agent_cannot_have_a_path_that_is_the_deployments(taken: str) -> None:
     with pytest.raises(ValueError, match=f"an agent cannot be called {taken}"):
         by_id((replace(travel, id=taken),))

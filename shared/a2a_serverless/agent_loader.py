@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "agents.json"
 # Root paths that are not agents, and the last word of scopes.
-RESERVED: Final = frozenset({"-", "agents", "legacy", "callbacks", ".well-known", READ})
+RESERVED: Final = frozenset({"-", "agents", "legacy", "callbacks", "events", ".well-known", READ})
 
 
 class AgentImportError(ValueError):

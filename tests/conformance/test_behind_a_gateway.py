@@ -75,6 +75,7 @@ def test_the_gateway_has_the_routes_of_the_template_and_each_takes_the_most_exac
         assert resource(path) == path
     assert resource("/echo/.well-known/agent-card.json") == "/{agent}/.well-known/agent-card.json"
     assert resource("/callbacks/one") == "/callbacks/{callback}"
+    assert resource("/events/one") == "/events/{event}"
     assert (resource("/echo"), resource("/echo/")) == ("/{agent}", "/{agent}")
     assert resource("/echo/tasks/t:subscribe") == "/{agent}/{proxy+}"
 

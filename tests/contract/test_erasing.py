@@ -17,6 +17,7 @@ from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import Principal, TaskKey, path
+from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.records import IdempotencyRecord, StepResult
 from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.domain.times import DAY_MS
@@ -104,6 +105,9 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     store.log.store_snapshot(key)
     store.log.store_step(writer(key), "step", StepResult("d", "x" * (LIMIT + 1)))
     store_call(store, key, f"call-{key.owner}-{key.task}")
+    address = event_digest(f"event-{key.owner}-{key.task}")
+    opened = StepResult("", f"event-{key.owner}-{key.task}")
+    assert store.log.store_callback(writer(key), address, "@event/paid", ("@event/paid", opened))
     store.push.record_attempt(key, attempt(), EXPIRES)
     head = seen(store.log, key).head
     for scope in (ValueScope(key), ValueScope(key, head.context_id)):
@@ -149,6 +153,8 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
     assert store.log.find_idempotency(KEY, "echo", "message of task-2") is not None
     assert store.log.read_head(KEY) is None
     assert store.log.find_callback("call-owner-task-1") is None
+    assert store.log.find_callback(event_digest("event-owner-task-1")) is None
+    assert store.log.find_callback(event_digest("event-owner-task-2")) is not None
     assert store.push.list_configs(KEY) == []
     assert seen(store.log, KEY._replace(task="task-2")).last == 3
 

@@ -777,6 +777,36 @@ def test_a_callback_address_stands_for_one_call_of_one_task(store: Store) -> Non
     assert store.log.find_callback("address-3") is None
 
 
+def test_a_callback_address_and_the_record_of_its_task_are_one_write_which_can_be_repeated(store: Store) -> None:
+    assert store.log.create(opening()) is None
+    one, other = StepResult("", "id"), StepResult("", "another id")
+    for _ in range(2):
+        assert store.log.store_callback(writer(), "address", "@event/paid", ("@event/paid", one))
+    assert store.log.read_step(KEY, "@event/paid") == one
+    assert not store.log.store_callback(writer(), "other", "@event/paid", ("@event/paid", other))
+    assert store.log.find_callback("other") is None
+    assert store.log.read_step(KEY, "@event/unpaid") is None
+
+
+def test_a_result_is_stored_with_the_change_of_the_head_or_not_at_all(store: Store) -> None:
+    assert store.log.create(opening()) is None
+    before = store.log.read_head(KEY)
+    assert before
+    after, event = before.head._replace(wake=1, rev=2), StepResult("", "x" * 400_000)
+    assert store.log.update_head(before.head, after, ("event", event))
+    assert store.log.update_head(before.head, after, ("event", event)), "a repeat after a lost answer"
+    assert not store.log.update_head(before.head, after._replace(wake=2), ("other", event))
+    assert (store.log.read_step(KEY, "event"), store.log.read_step(KEY, "other")) == (event, None)
+
+
+def test_requests_to_a_callback_address_are_counted_each_minute(store: Store) -> None:
+    minute = store.now() // 60_000
+    first, *_, last = [store.log.count_request("address", minute, 2) for _ in range(3)]
+    assert (first, last) == (True, False)  # a repeat after a lost answer counts, too
+    assert store.log.count_request("address", minute + 1, 2)
+    assert store.log.count_request("another", minute, 2)
+
+
 def test_a_callback_address_expires_with_its_task(store: Store) -> None:
     store.log.store_callback(writer(), "address", "write")
     store.now.ms = EXPIRES * 1000

@@ -512,7 +512,8 @@ def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and
     assert (task.status.state, len(tries)) == (TaskState.FAILED, 3)
     assert last_word(task) == (
         "The step 'train' did not finish within one run, 3 times. It had at most 14.7 minutes."
-        " Split it into smaller steps, or start the work in another system and get its result in another step."
+        " Split it into smaller steps, or submit the work to another system and wait for its webhook with"
+        " task.callback."
     )
 
 

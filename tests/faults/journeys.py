@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.delivery import notification_id
-from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
+from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, replay
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.protocol.v1 import (
@@ -22,6 +22,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import webhooks
+from a2a_serverless.services.outside_events import find_event_address, store_event
 from tests.echo import Asker, Writer, agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player
@@ -188,6 +189,32 @@ def waiting(make: NewWorld) -> Story:
     return _played(make, WAITS)
 
 
+def paid(make: NewWorld) -> Story:
+    """Another system tells the task twice that something is paid, and comes again while it is not answered."""
+    urls: list[str] = []
+
+    async def work(task: TaskContext) -> None:
+        callback = await task.callback("paid")
+        urls.append(callback.url)
+        request = await callback.received(timeout_s=3600)
+        await task.emit("receipt", f"paid {request.json()}", last=True)
+
+    world = make([agent_of(work)])
+    task_id = world.send("hello").id
+
+    def tell() -> None:
+        if not urls:
+            return world.plan(1000, tell)
+        with suppress(TaskNotFound):
+            address = find_event_address(world.service, urls[0].rpartition("/")[2])
+            assert store_event(world.service, address, {}, b"20")
+        return None
+
+    for ms in (3000, 5000):
+        world.plan(ms, tell)
+    return Story(world, task_id, texts=["paid 20"])
+
+
 def _played(make: NewWorld, acts: Sequence[Operation]) -> Story:
     effects = Effects()
 
@@ -222,7 +249,7 @@ WAITS: Final = (
     Operation("sleep", "5", "a", 20),
 )
 JOURNEYS: Final[tuple[Journey, ...]] = (
-    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting),
+    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting, paid),
 )
 
 

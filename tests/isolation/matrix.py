@@ -176,6 +176,7 @@ ROUTES: Final[dict[tuple[str, str], Make]] = {
     ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
     ("ours", "GET /{agent}/tasks/{id}/timeline"): TIMELINE,
     ("ours", "POST /callbacks/{callback}"): _callback,
+    ("ours", "POST /events/{event}"): lambda names: HttpRequest("POST", f"/events/{names.task}", body=b"{}"),
 }
 
 

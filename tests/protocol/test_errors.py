@@ -21,6 +21,7 @@ ROWS: list[Row] = [
     (errors.ParseError(), -32700, -32700, 400, 400, "INVALID_ARGUMENT", "JSON_PARSE"),
     (errors.InvalidRequest(), -32600, -32600, 400, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     (table.BodyTooLarge(), -32600, -32600, 413, 413, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+    (table.EventAlreadyTaken(), -32600, -32600, 409, 409, "ALREADY_EXISTS", "INVALID_REQUEST"),
     (errors.MethodNotFound(), -32601, -32601, 404, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
     (table.HttpMethodNotAllowed(["GET"]), -32601, -32601, 405, 405, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
     (errors.InvalidParams(), -32602, -32602, 400, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),

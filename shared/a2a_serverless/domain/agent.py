@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -123,6 +123,37 @@ class KeyValueStore(Protocol):
 
     async def delete(self, key: str, *, version: str | None = None) -> None:
         """Deletes a value, if there is one; ``version`` as in ``put``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRequest:
+    """A request to the address of a callback. Somebody else wrote it: trust nothing in it that you have not checked.
+
+    ``headers`` are those about content, signatures and ids of messages, by their names in lower case.
+    """
+
+    body: bytes
+    headers: Mapping[str, str]
+    received_at: datetime
+
+    def json(self) -> Json:
+        """The body as a JSON value. Raises ValueError if it is none."""
+        return cast("Json", json.loads(self.body))
+
+
+class Callback(Protocol):
+    """An address at which another system tells a task something, once."""
+
+    @property
+    def url(self) -> str:
+        """The address: the same in each run. Whoever knows it can use it, so give it to that system only."""
+
+    async def received(self, timeout_s: float | None = None) -> CallbackRequest:
+        """The request to the address, once it has come. Meanwhile the task uses no compute.
+
+        Raises TimeoutError after ``timeout_s`` seconds, which begin when a run first comes here. What comes later is
+        what a later call of this method returns.
+        """
 
 
 class TaskContext(Protocol):
@@ -278,6 +309,13 @@ class TaskContext(Protocol):
 
         With ``sign_in`` the task is auth-required: the client signs in outside A2A and then answers (specification
         7.6). Neither the state nor the answer authorizes anything: check the permission before each operation (7.6.4).
+        """
+
+    async def callback(self, name: str) -> Callback:
+        """An address for the webhook of another system, for example one that works longer than a run may.
+
+        It takes one body, by POST, of 256 KiB at most, until the task ends. The second use of a name in a scope is
+        another address.
         """
 
     async def get_card(self, agent: str) -> AgentCard:

@@ -59,7 +59,8 @@ class Wait:
     """A wait for an event outside: it is over at ``ready_at()`` (ms), None while that is unknown.
 
     The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
-    once it is. ``question`` is what the client is asked.
+    once it is. ``question`` is what the client is asked. ``result`` is the name of the result that ends the wait, which
+    is stored from outside.
     """
 
     path: str
@@ -67,6 +68,7 @@ class Wait:
     due_at: int | None = None
     timer: str = ""
     question: Question | None = None
+    result: str = ""
     future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import SecretNotRead, StepConflict, TaskEnded
 from a2a_serverless.domain.errors import IllegalTransition
@@ -91,6 +91,7 @@ class Execution:
         self.request = self.first_request
         self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
         self.sent.update(message_id for event in statuses for message_id in event.joined)
+        self.base_url = registry.base_url
         self.results = session.steps()
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.scopes = Scopes()
@@ -199,6 +200,21 @@ class Execution:
         self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
         return self.request.message
 
+    async def receive(self, name: str, path: str, scope: Scope) -> Json:
+        """Returns the result of this name once it has been stored from outside. It has a member ``at`` (ms)."""
+        self._read_result(name)
+
+        def stored_at() -> int | None:
+            stored = self.results.get(name)
+            return min(int(cast("Any", stored.value)["at"]), self.session.now()) if stored else None
+
+        await self.endings.wait(Wait(path, stored_at, result=name), scope)
+        return self.results[name].value
+
+    def _read_result(self, name: str) -> None:
+        if name not in self.results and (stored := self.session.read_step(name)):
+            self.results[name] = stored
+
     async def ask_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
         """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self.check_open()
@@ -220,6 +236,9 @@ class Execution:
         head = self.session.head
         if head.wake != self._seen:
             self._answers.read(self.session.read_new_events())
+            for wait in self.endings.waits:
+                if wait.result:
+                    self._read_result(wait.result)
             self._seen = head.wake if self.session.has_read_all else self._seen
         self.endings.changed.set()
 

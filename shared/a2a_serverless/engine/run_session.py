@@ -376,11 +376,19 @@ class RunSession:
 
         return kept, self._update_head(self.key, decide)
 
-    def store_callback(self, callback: str, call: str) -> None:
-        """Stores that the address ``callback`` belongs to the task's ``call``. It accepts callbacks from now on."""
+    def read_step(self, name: str) -> StepResult | None:
+        """The result that is stored under this name, or None."""
+        return self._log.read_step(self.key, name)
+
+    def store_callback(self, callback: str, record: str, *steps: NamedResult) -> None:
+        """Stores that the address ``callback`` belongs to a record of the task, and ``steps``, which are new, with it.
+
+        The address accepts callbacks from now on.
+        """
+        self.flush()
 
         def attempt() -> None:
-            self._check_written(self._log.store_callback(self.head, callback, call))
+            self._check_written(self._log.store_callback(self.head, callback, record, *steps))
 
         _retry(attempt)
 

@@ -249,8 +249,8 @@ class Steps:
         minutes = max(cast("int", stored.value) for stored in broken_off) / 60_000
         raise StepTimedOut(
             f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
-            f" {minutes:.1f} minutes. Split it into smaller steps, or start the work in another system and get its"
-            " result in another step."
+            f" {minutes:.1f} minutes. Split it into smaller steps, or submit the work to another system and wait for"
+            " its webhook with task.callback."
         )
 
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:

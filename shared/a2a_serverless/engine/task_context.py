@@ -7,10 +7,11 @@ import base64
 import math
 from contextlib import asynccontextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from hashlib import sha256
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import (
@@ -19,8 +20,10 @@ from a2a_serverless.domain.agent import (
     Step,
 )
 from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.outside_events import EVENT_ID_BYTES, event_digest, load_event
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.domain.step_names import NOW, join_path
+from a2a_serverless.domain.step_names import EVENT, GOT, NOW, join_path
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.domain.agent import CancelReason, KeyValueStore, MessageContent, TaskContext
+    from a2a_serverless.domain.agent import CallbackRequest, CancelReason, KeyValueStore, MessageContent, TaskContext
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.engine.endings import Wait
@@ -287,6 +290,25 @@ class DurableTaskContext:
             return await self._execution.ask(asked, scope)
 
     @_remember_signals
+    async def callback(self, name: str) -> StoredCallback:
+        """See ``TaskContext.callback``."""
+        self._execution.check_reach(None)
+        path = self._execution.open_scope().place("callback", name)
+        opened = self._execution.results.get(EVENT + path)
+        if opened is None:
+            secret = token_urlsafe(EVENT_ID_BYTES)
+            opened = self._execution.results[EVENT + path] = StepResult("", secret)
+            self._execution.session.store_callback(event_digest(secret), EVENT + path, (EVENT + path, opened))
+        return StoredCallback(self, name, path, f"{self._execution.base_url}/events/{opened.value}")
+
+    @_remember_signals
+    async def _received(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
+        scope = self._execution.open_scope()
+        async with self._limit(path, timeout_s):
+            stored = await self._execution.receive(GOT + path, scope.place("received", name), scope)
+        return load_event(stored)
+
+    @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
         """See ``TaskContext.get_card``."""
         self._execution.check_reach(agent)
@@ -397,6 +419,20 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         yield
     finally:
         running.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCallback:
+    """Implements ``domain.agent.Callback``."""
+
+    task: DurableTaskContext
+    name: str
+    path: str
+    url: str
+
+    async def received(self, timeout_s: float | None = None) -> CallbackRequest:
+        """See ``Callback.received``."""
+        return await self.task._received(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task
 
 
 def _content_of(message: Message) -> Json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -30,13 +30,14 @@ from a2a_serverless.http.messages import (
     error_answer,
     json_answer,
     log_error,
+    read_body,
     read_request,
 )
 from a2a_serverless.http.operation_handler import Envelope, make_handler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
-from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -168,6 +171,31 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
 
 
+class EventReceiver:
+    """Takes an event for a task: a POST of any media type. 409 answers another body than the one that was taken."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from a2a_serverless.domain.outside_events import EVENT_LIMIT
+        from a2a_serverless.services.outside_events import find_event_address, store_event
+
+        request, service = read_request(scope), self._api.service
+        if request.verb != "POST":
+            raise no_such_path()
+        address = await self._run(partial(find_event_address, service, request.params["id"]))
+        body = await read_body(receive, EVENT_LIMIT)
+        if len(body) > EVENT_LIMIT:
+            raise BodyTooLarge(f"The body has more than {EVENT_LIMIT} bytes.")
+        if not await self._run(partial(store_event, service, address, request.headers, body)):
+            raise EventAlreadyTaken
+        await json_answer(b"{}")(scope, receive, send)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return cast("T", await self._api.run(cast("Any", work))) if self._api.run else work()
+
+
 def show_console(api: Api, request: HttpRequest) -> Response:
     """The console: its page, or a file of the page. Raises MethodNotFound if the console is off or has no such file."""
     if not api.console:
@@ -189,6 +217,7 @@ def make_asgi_app(api: Api) -> ASGIApp:
         Route("/", Responder(api, show_console)),
         Route("/-/{file}", Responder(api, show_console)),
         Route("/callbacks/{id}", Responder(api, answer_callback)),
+        Route("/events/{id}", EventReceiver(api)),
         *(Route(path, Responder(api, partial(serve_document, name))) for path, name in DOCUMENTS.items()),
         Mount("/", rest),
     ]

@@ -31,7 +31,7 @@ PREFLIGHT: Final = {
     "access-control-allow-headers": ALLOWED_HEADERS,
     "access-control-max-age": str(MAX_AGE_S),
 }
-WITHOUT: Final = "callbacks"
+WITHOUT: Final = ("callbacks", "events")
 
 
 class Cors:
@@ -41,7 +41,7 @@ class Cors:
         self._app, self._origins = app, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].strip("/").partition("/")[0] == WITHOUT:
+        if scope["type"] != "http" or scope["path"].strip("/").partition("/")[0] in WITHOUT:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)

@@ -24,6 +24,12 @@ class BodyTooLarge(InvalidRequest):
     """The body is over the limit of bytes, or of JSON values (-32600, HTTP 413)."""
 
 
+class EventAlreadyTaken(InvalidRequest):
+    """The address of an event has taken another body before (-32600, HTTP 409)."""
+
+    default = "This address has taken another body before."
+
+
 class HttpMethodNotAllowed(MethodNotFound):
     """The path exists, but not for this HTTP method (405); ``allowed`` is the value of the ``Allow`` header."""
 
@@ -69,6 +75,7 @@ INTERNAL: Final = Code("InternalError", -32603, 500, "INTERNAL", 500)
 CODES: Final[dict[type[A2AError], Code]] = {
     errors.ParseError: Code("JSONParseError", -32700, 400, "INVALID_ARGUMENT", 400),
     errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
+    EventAlreadyTaken: Code("InvalidRequestError", -32600, 409, "ALREADY_EXISTS", 409),
     BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
     errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
     HttpMethodNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),

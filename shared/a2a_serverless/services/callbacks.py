@@ -17,7 +17,7 @@ from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
-from a2a_serverless.domain.step_names import CallName
+from a2a_serverless.domain.step_names import CALL, CallName
 from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier, ExpectedCallback, InvalidCallback
 from a2a_serverless.services.task_changes import update_head
 
@@ -47,7 +47,7 @@ def handle_callback(
     after the check of address and token; ``check_body`` raises for a body that it refuses.
     """
     stored = service.log.find_callback(callback)
-    if stored is None:
+    if stored is None or not stored[1].startswith(CALL):
         raise TaskNotFound
     key, opened = stored
     name = CallName(opened)

@@ -87,6 +87,11 @@ def callback(name: str) -> str:
     return "CALLBACK#" + encode_name(name)
 
 
+def minute(number: int) -> str:
+    """The sort key of the count of requests to a callback address in a minute (since the epoch)."""
+    return f"MINUTE#{number}"
+
+
 def document(name: str) -> str:
     """The sort key of a public document."""
     return f"DOCUMENT#{encode_name(name)}"

@@ -17,7 +17,7 @@ from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
-from a2a_serverless.store.table import Put, PutNew, Update
+from a2a_serverless.store.table import Count, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -182,6 +182,11 @@ class TaskLog:
         found = self._table.query_prefix(keys.task(key), keys.STEPS)
         return {item["name"]["S"]: self._step(item) for item in found}
 
+    def read_step(self, key: TaskKey, name: str) -> StepResult | None:
+        """The result that is stored under this name, or None."""
+        item = self._table.get(keys.task(key), keys.step(name))
+        return self._step(item) if item else None
+
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
@@ -202,15 +207,26 @@ class TaskLog:
         found = self._found(item, refusal)
         return self._step(found) if found else None
 
-    def store_callback(self, head: Head, callback: str, call: str) -> bool:
-        """Stores the call of the run's task to which a callback address belongs. Idempotent. False as in ``append``."""
-        key = head.key
-        said = {"task": {"S": path(*key)}, "call": {"S": call}}
+    def store_callback(self, head: Head, callback: str, record: str, *steps: NamedResult) -> bool:
+        """Stores to which record of the run's task a callback address belongs, and ``steps``, as in ``append``.
+
+        Idempotent. False as in ``append``.
+        """
+        fence = Fence(self._table, head)
+        if fence.is_lost():
+            return False
+        said = {"task": {"S": path(*head.key)}, "call": {"S": record}}
         item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
-        return self._table.write(Put(item), *Fence(self._table, head).checks()) is None
+        written = self._table.write(Put(item), *self._step_actions(head, steps), *fence.checks())
+        return written is None or any(self.read_step(head.key, name) == result for name, result in steps)
+
+    def count_request(self, callback: str, minute: int, limit: int) -> bool:
+        """Counts a request to a callback address in a minute since the epoch; False if there were ``limit`` before."""
+        place = items.make_place(keys.callback(callback), keys.minute(minute))
+        return self._table.write(Count(place, "used", limit, (minute + 2) * 60)) is None
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
-        """The task and the call that a callback address belongs to, or None."""
+        """The task and its record that a callback address belongs to, or None."""
         item = self._table.get(keys.callback(callback), keys.CALL)
         if item is None:
             return None

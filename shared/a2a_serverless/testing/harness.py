@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
-from a2a_serverless.domain.errors import A2AError, TaskNotCancelable
+from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.records import SHARDS, TaskEntry
@@ -47,6 +47,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks
+from a2a_serverless.services.outside_events import find_event_address, store_event
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
@@ -485,6 +486,18 @@ class AgentTestHarness(SimulatedDeployment):
         self._errors[key.task] = error
         shown = format_traceback(error, lambda file: not file.startswith(PACKAGE))
         sys.stderr.write(format_failure(key.task, reference, shown))
+
+    def send_event(self, url: str, body: bytes | str = b"", headers: Mapping[str, str] | None = None) -> int:
+        """Sends a body to the address of a task's callback, as another system does; returns the HTTP status."""
+        sent = body.encode() if isinstance(body, str) else body
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        try:
+            address = find_event_address(self.service, url.rpartition("/")[2])
+            return 200 if store_event(self.service, address, given, sent) else 409
+        except TaskNotFound:
+            return 404
+        except TooManyRequests:
+            return 429
 
     def later(self, ms: int, action: Callable[[], object]) -> None:
         """Calls ``action`` after ``ms`` of simulated time, while agents run."""

@@ -182,7 +182,7 @@ def card(run: CheckRun) -> str:
     cli = run.cli
     ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.headers)]
     if not ids:
-        raise CheckFailed("the deployment lists no agents", "AGENTS in template.yaml lists those that are deployed")
+        raise CheckFailed("the deployment lists no agents", "[tool.a2a-serverless] agents in pyproject.toml lists them")
     agent = run.wanted or (PREFERRED if PREFERRED in ids else ids[0])
     found = find(cli, run.url, agent)
     named, asked = found.client.url, f"{run.url.rstrip('/')}/{agent}"

@@ -18,7 +18,8 @@ from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import path
-from a2a_serverless.domain.step_names import call_of
+from a2a_serverless.domain.outside_events import event_digest
+from a2a_serverless.domain.step_names import EVENT, call_of
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
@@ -174,6 +175,7 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
             steps = erasure.log.read_steps(key)
             calls = {call.opened for call in map(call_of, steps) if call and call.opened in steps}
             callbacks = [OpenedCall.of(steps[opened].value).callback for opened in sorted(calls)]
+            callbacks += [event_digest(str(steps[name].value)) for name in steps if name.startswith(EVENT)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
             records = [(snapshot.head.agent, one.message.message_id) for one in incoming]

@@ -1,0 +1,70 @@
+"""Takes the requests of other systems to the address of a task's callback. The first body counts; it wakes the task.
+
+The body and the task's new head are one write. So a request that was answered is never lost: if its process dies before
+it has enqueued the task, the sweeper does. Nothing of the body is interpreted here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
+from a2a_serverless.domain.head import wake
+from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_names import EVENT, GOT
+from a2a_serverless.services.task_changes import check_written, retry_on_conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.services.tasks import TaskService
+
+MINUTE_MS: Final = 60_000
+
+
+class EventAddress(NamedTuple):
+    """An address: its task, and the name under which the task's event is stored."""
+
+    key: TaskKey
+    name: str
+
+
+def find_event_address(service: TaskService, event_id: str) -> EventAddress:
+    """The address with this id. Raises TaskNotFound, TooManyRequests; it reads no body.
+
+    The requests after the one that was taken are counted.
+    """
+    digest = event_digest(event_id)
+    found = service.log.find_callback(digest)
+    if found is None or not found[1].startswith(EVENT):
+        raise TaskNotFound
+    address, minute = EventAddress(found[0], GOT + found[1].removeprefix(EVENT)), service.clock.now() // MINUTE_MS
+    if service.log.read_step(*address) and not service.log.count_request(digest, minute, REQUESTS_A_MINUTE):
+        raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
+    return address
+
+
+def store_event(service: TaskService, address: EventAddress, headers: Mapping[str, str], body: bytes) -> bool:
+    """Stores the event and wakes its task; False if another body is stored. Raises TaskNotFound for an ended task."""
+    key, name = address
+    now = service.clock.now()
+    event = cast("dict[str, Any]", dump_event(headers, body, now))
+
+    def attempt() -> bool:
+        snapshot = service.log.read_head(key)
+        if snapshot is None or snapshot.head.is_terminal:
+            raise TaskNotFound
+        stored = service.log.read_step(key, name)
+        if stored and cast("dict[str, Any]", stored.value)["body"] != event["body"]:
+            return False
+        new = [] if stored else [(name, StepResult("", event))]
+        check_written(service.log.update_head(snapshot.head, wake(snapshot.head, now=now), *new))
+        return True
+
+    is_stored = retry_on_conflict(attempt)
+    if is_stored:
+        service.queues.enqueue(WorkMessage(key))
+    return is_stored

@@ -1,0 +1,185 @@
+"""Events from outside: an address, the request to it, and the task that waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless import Task, TaskState
+from a2a_serverless.testing import AgentTestHarness
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless import TaskContext
+
+HOUR_S = 3600
+
+
+class Payment:
+    """An agent that gives its address to a payment provider, and waits for the payment."""
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self.urls: list[str] = []
+        self.charges: list[str] = []
+        self.timeout_s = timeout_s
+        self.agent = agent_of(self.work)
+
+    async def work(self, task: TaskContext) -> str:
+        paid = await task.callback("paid")
+        self.urls.append(paid.url)
+        await task.step("charge", self.charge, paid.url)
+        try:
+            request = await paid.received(self.timeout_s)
+        except TimeoutError:
+            await task.sleep("afterwards", HOUR_S)
+            return "not paid"
+        return f"{request.json()} {dict(request.headers)} {int(request.received_at.timestamp() * 1000)}"
+
+    async def charge(self, url: str) -> None:
+        self.charges.append(url)
+
+
+def waiting(payment: Payment) -> tuple[AgentTestHarness, Task]:
+    harness = AgentTestHarness(payment.agent)
+    task = harness.begin("a lamp")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    return harness, task
+
+
+def test_a_post_to_the_address_resumes_the_task_with_what_was_sent() -> None:
+    payment = Payment()
+    harness, task = waiting(payment)
+    harness.wait(3 * HOUR_S * 1000)
+    runs, now = len(harness.runs), harness.now
+    headers = {"Content-Type": "text/plain", "Stripe-Signature": "t=1", "Authorization": "secret", "Cookie": "a=b"}
+    assert harness.send_event(payment.urls[0], '{"amount": 20}', headers) == 200
+    harness.settle()
+    allowed = {"content-type": "text/plain", "stripe-signature": "t=1"}
+    assert harness.reply(task.id).said == f"{{'amount': 20}} {allowed} {now}"
+    assert (len(harness.runs) - runs, len(payment.charges), len(set(payment.urls))) == (1, 1, 1)
+    assert harness.runs[-1][1] - now < 2000
+
+
+def test_the_same_body_again_is_taken_and_another_one_is_refused() -> None:
+    payment = Payment()
+    harness, task = waiting(payment)
+    assert [harness.send_event(payment.urls[0], body) for body in ("1", "1", "2")] == [200, 200, 409]
+    harness.settle()
+    assert harness.reply(task.id).said.startswith("1 ")
+    assert harness.send_event(payment.urls[0], "1") == 404, "the task has ended"
+    assert harness.send_event("https://host/events/unknown", "1") == 404
+
+
+def test_an_event_that_comes_before_the_agent_waits_for_it_is_there_when_it_does() -> None:
+    class Quick(Payment):
+        async def charge(self, url: str) -> None:
+            assert harness.send_event(url, '"paid"') == 200
+            await asyncio.sleep(5)
+
+    payment = Quick()
+    harness = AgentTestHarness(payment.agent)
+    assert harness.send("a lamp").said.startswith("paid ")
+
+
+def test_an_event_after_the_time_is_stored_and_a_later_wait_gets_it() -> None:
+    async def work(task: TaskContext) -> str:
+        paid = await task.callback("paid")
+        urls.append(paid.url)
+        late = 0
+        while True:
+            try:
+                return f"{(await paid.received(HOUR_S)).body.decode()} after {late}"
+            except TimeoutError:
+                late += 1
+
+    urls = list[str]()
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(2500 * HOUR_S)
+    harness.send_event(urls[0], "paid")
+    harness.settle()
+    assert harness.reply(task.id).said == "paid after 2"
+
+
+def test_an_event_that_is_late_is_never_returned_by_the_wait_that_timed_out() -> None:
+    payment = Payment(timeout_s=60)
+    harness, task = waiting(payment)
+    harness.settle(60_000)
+    assert harness.send_event(payment.urls[0], "1") == 200
+    harness.settle()
+    assert harness.reply(task.id).said == "not paid"
+
+
+def test_an_address_takes_ten_requests_a_minute() -> None:
+    payment = Payment()
+    harness, _ = waiting(payment)
+    assert [harness.send_event(payment.urls[0], str(number)) for number in range(12)] == [200, *[409] * 10, 429]
+    harness.now += 60_000
+    assert harness.send_event(payment.urls[0], "0") == 200
+
+
+def test_the_second_use_of_a_name_is_another_address() -> None:
+    async def work(task: TaskContext) -> str:
+        both = [await task.callback("paid"), await task.callback("paid")]
+        urls[:] = [one.url for one in both]
+        return str([request.json() for request in await asyncio.gather(*(one.received() for one in both))])
+
+    urls = list[str]()
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    for number in (1, 0):
+        assert harness.send_event(urls[number], str(number)) == 200
+    harness.settle()
+    assert harness.reply(task.id).said == "[0, 1]"
+
+
+def test_a_race_of_an_event_and_a_sleep_and_a_question_has_one_winner() -> None:
+    async def work(task: TaskContext) -> str:
+        paid = await task.callback("paid")
+        urls.append(paid.url)
+        waits: dict[asyncio.Future[Any], str] = {
+            asyncio.ensure_future(paid.received()): "paid",
+            asyncio.ensure_future(task.sleep("nap", HOUR_S)): "nap",
+            asyncio.ensure_future(task.ask("Stop?")): "stop",
+        }
+        done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for one in others:
+            one.cancel()
+        won = [waits[one] for one in done]
+        await task.sleep("afterwards", 2 * HOUR_S)
+        return str(won)
+
+    urls = list[str]()
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    assert harness.reply(task.id).state == TaskState.INPUT_REQUIRED
+    harness.send_event(urls[0], "1")
+    harness.settle(60_000)
+    assert harness.reply(task.id).state == TaskState.WORKING
+    harness.settle()
+    assert harness.reply(task.id).said == "['paid']"
+
+
+@pytest.mark.parametrize("size", [200_000, 256 * 1024])
+def test_a_long_body_is_whole(size: int) -> None:
+    async def work(task: TaskContext) -> str:
+        paid = await task.callback("paid")
+        urls.append(paid.url)
+        return str(len((await paid.received()).body))
+
+    urls = list[str]()
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    assert harness.send_event(urls[0], bytes(size)) == 200
+    harness.settle()
+    assert harness.reply(task.id).said == str(size)
