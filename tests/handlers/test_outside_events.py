@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.memory import MemoryCallbackVerifier
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import agent_of
 from tests.edge import Edge
 from tests.world import World
