@@ -237,12 +237,12 @@ def _fields_of(card: dict[str, Any]) -> dict[str, Any]:
     members |= {ours: tuple(card[theirs]) for ours, theirs in lists.items() if card.get(theirs)}
     extensions = card.get("capabilities", {}).get("extensions", ())
     return members | {
-        "skills": tuple(Skill(**{"tags": (), **_told(Skill, skill)}) for skill in card.get("skills", ())),
-        "extensions": tuple(AgentExtension(**_told(AgentExtension, extension)) for extension in extensions),
+        "skills": tuple(Skill(**{"tags": (), **_members_for(Skill, skill)}) for skill in card.get("skills", ())),
+        "extensions": tuple(AgentExtension(**_members_for(AgentExtension, extension)) for extension in extensions),
     }
 
 
-def _told(kind: type[DataclassInstance], members: dict[str, Any]) -> dict[str, Any]:
+def _members_for(kind: type[DataclassInstance], members: dict[str, Any]) -> dict[str, Any]:
     """The members that are fields of a dataclass, by its names and with its tuples."""
     values = {to_snake(name): tuple(value) if isinstance(value, list) else value for name, value in members.items()}
     return {field.name: values[field.name] for field in fields(kind) if field.name in values}

@@ -139,7 +139,7 @@ class _Bytes:
         return decode_bytes_values(stored)
 
 
-class _Held(Exception):
+class _InterruptRequested(Exception):
     """A tool has asked for an interrupt: the step has no result. The argument is the framework's event."""
 
 
@@ -192,11 +192,11 @@ async def _call_tool(
             return last.tool_result
         interrupts = last["tool_interrupt_event"]["interrupts"]
         steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
-        raise _Held(last)
+        raise _InterruptRequested(last)
 
     try:
         result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
-    except _Held as asking:
+    except _InterruptRequested as asking:
         (event,) = asking.args
         yield event
     else:

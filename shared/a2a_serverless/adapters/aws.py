@@ -34,9 +34,9 @@ class Aws:
     """The clients of one process, each created on first use. Thread-safe."""
 
     def __init__(self, session: Session | None = None, endpoint: str | None = None) -> None:
-        self._given = session
+        self._own_session = session
         self._endpoint = endpoint
-        self._made: dict[str, object] = {}
+        self._clients: dict[str, object] = {}
         self._lock = Lock()
 
     @property
@@ -61,7 +61,7 @@ class Aws:
 
     @cached_property
     def session(self) -> Session:
-        return self._given or Session()
+        return self._own_session or Session()
 
     def client(self, service: str, read_s: float = READ_S, tries: int = TRIES) -> Any:  # noqa: ANN401 - boto3's type
         """A client of any service, with our timeouts. It tries a call at most ``tries`` times."""
@@ -72,9 +72,9 @@ class Aws:
 
     def _client(self, service: str) -> object:
         with self._lock:
-            if service not in self._made:
-                self._made[service] = self.client(service)
-            return self._made[service]
+            if service not in self._clients:
+                self._clients[service] = self.client(service)
+            return self._clients[service]
 
 
 def emulated(endpoint: str) -> Aws:

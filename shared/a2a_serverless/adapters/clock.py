@@ -42,16 +42,16 @@ class Cached(Generic[T]):
     def __init__(self, read: Callable[[], T], now: Callable[[], int], max_age_ms: int) -> None:
         self._read, self._now, self._max_age_ms = read, now, max_age_ms
         self._lock = Lock()
-        self._kept: tuple[int, T] | None = None
+        self._cache: tuple[int, T] | None = None
 
     def __call__(self) -> T:
         """The value."""
         with self._lock:
             asked_at = self._now()
-            if self._kept and asked_at - self._kept[0] < self._max_age_ms:
-                return self._kept[1]
+            if self._cache and asked_at - self._cache[0] < self._max_age_ms:
+                return self._cache[1]
             value = self._read()
-            self._kept = None if value is None else (asked_at, value)
+            self._cache = None if value is None else (asked_at, value)
             return value
 
 

@@ -84,7 +84,7 @@ class OpenTelemetryTracer:
         self._sending = threading.Lock()
         self._paused_until = 0.0
         self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
-        self.provider.add_span_processor(SimpleSpanProcessor(_Kept(self._ended, content=content)))  # type: ignore[arg-type, unused-ignore]
+        self.provider.add_span_processor(SimpleSpanProcessor(_Exporter(self._ended, content=content)))  # type: ignore[arg-type, unused-ignore]
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # its lines may quote the collector
 
     def sample(self, trace: str) -> str:
@@ -174,7 +174,7 @@ class OpenTelemetryTracer:
         )
 
 
-class _Kept:
+class _Exporter:
     """A ``SpanExporter`` that stores the spans of libraries until the next flush."""
 
     def __init__(self, ended: deque[Any], *, content: bool) -> None:

@@ -51,12 +51,12 @@ class ServiceTokenIssuer:
         self._sealer = sealer
         self._now = now
         self._lock = Lock()
-        self._made: dict[Caller, tuple[int, str]] = {}
+        self._tokens: dict[Caller, tuple[int, str]] = {}
 
     def headers(self, caller: Caller) -> dict[str, str]:
         """The headers with which a sibling agent serves ``caller``; raises AgentCallFailed when it cannot make them."""
         with self._lock:
-            token = self._made.get(caller)
+            token = self._tokens.get(caller)
             if token is None or self._now() - token[0] >= REUSED_MS:
                 token = self._new(caller)
         return {"X-API-Key": token[1]}
@@ -70,10 +70,10 @@ class ServiceTokenIssuer:
             sealed = self._sealer.seal(claims)
         except Overloaded as error:
             raise AgentUnavailable(str(error), error.retry_after_s) from error
-        if len(self._made) >= KEPT:
-            self._made.clear()
-        self._made[caller] = (now, encode_key(sealed, SERVICE_TOKEN_PREFIX))
-        return self._made[caller]
+        if len(self._tokens) >= KEPT:
+            self._tokens.clear()
+        self._tokens[caller] = (now, encode_key(sealed, SERVICE_TOKEN_PREFIX))
+        return self._tokens[caller]
 
 
 def require_worker(caller: Caller) -> dict[str, str]:

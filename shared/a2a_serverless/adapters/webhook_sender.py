@@ -251,7 +251,7 @@ class WebhookSender:
         self._ssl_context = ssl_context or strict_ssl_context()
         self._clock = clock
         self._wall_clock = wall_clock
-        self._kept = ConnectionPool()
+        self._pool = ConnectionPool()
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_ms: int) -> Outcome:
         """POSTs once, within ``deadline_ms`` from now, and reads at most MAX_ANSWER bytes of the answer's body."""
@@ -262,7 +262,7 @@ class WebhookSender:
         return self._run(_Request("GET", url, headers, b"", limit, MAX_LINK), deadline_ms)
 
     def close(self) -> None:
-        self._kept.close()
+        self._pool.close()
 
     def _run(self, request: _Request, deadline_ms: int) -> Outcome:
         deadline, outcome = Deadline(deadline_ms / 1000, self._clock), Outcome()
@@ -295,12 +295,12 @@ class WebhookSender:
         finally:
             outcome.body = bytes(body[: request.limit])
             if reusable:
-                self._kept.put_back(target.origin, connection, self._wall_clock())
+                self._pool.put_back(target.origin, connection, self._wall_clock())
             else:
                 connection.close()
 
     def _connection(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
-        connection = self._kept.take(target.origin, self._wall_clock())
+        connection = self._pool.take(target.origin, self._wall_clock())
         if connection is None:
             return self._open(target, deadline, outcome)
         outcome.address, outcome.connected, outcome.reused = connection.address, True, True

@@ -56,7 +56,7 @@ class CatalogReader:
         self._address = address_of(url, CATALOG_PATH, self._headers)
         self._origin = origin_of(self._address)
         self._catalogs, self._cards = MAX_DOCUMENTS - 1, MAX_CARDS
-        self._seen = {self._address}
+        self._addresses = {self._address}
 
     def read(self) -> list[CatalogEntry]:
         """The entries of A2A agents, in the order of the lists, with whole URLs.
@@ -97,7 +97,7 @@ class CatalogReader:
             url = None if entry.url is None else urljoin(address, entry.url)
             if entry.type == CARD_MEDIA_TYPE:
                 yield entry.model_copy(update={"url": url})
-            elif entry.type == CATALOG_MEDIA_TYPE and (url is None or url not in self._seen):
+            elif entry.type == CATALOG_MEDIA_TYPE and (url is None or url not in self._addresses):
                 nested = self._nested(entry, url, depth + 1)
                 yield from self._agents(url or address, nested, depth + 1)
         except UNREAD as error:
@@ -111,7 +111,7 @@ class CatalogReader:
         self._catalogs -= 1
         if url is None:
             return entry.data  # type: ignore[no-any-return] # as it was parsed
-        self._seen.add(url)
+        self._addresses.add(url)
         return self._fetch(url)
 
     def _fetch(self, url: str) -> Json:

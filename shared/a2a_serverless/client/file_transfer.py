@@ -53,7 +53,7 @@ def _upload(client: Client, content: bytes) -> str:
     upload = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()
     where = f"{client.url}/uploads" + (f"?tenant={client.tenant}" if client.tenant else "")
     answer = read_peer(
-        UploadResponse, _asked(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, upload))
+        UploadResponse, _fetch_json(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, upload))
     )
     target = answer.upload
     with client.transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as done:
@@ -62,7 +62,7 @@ def _upload(client: Client, content: bytes) -> str:
     return answer.part.url
 
 
-def _asked(client: Client, call: ClientRequest) -> Json:
+def _fetch_json(client: Client, call: ClientRequest) -> Json:
     with client.transport(call) as answer:
         body = answer.body.read(BLOCK)
         if answer.status != OK:

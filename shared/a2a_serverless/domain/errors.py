@@ -28,11 +28,11 @@ class A2AError(Exception):
     default = "The request could not be served."
 
     def __init__(self, text: str | None = None, *, violations: tuple[FieldViolation, ...] = ()) -> None:
-        super().__init__(text or _said(violations) or self.default)
+        super().__init__(text or _sentences(violations) or self.default)
         self.violations = violations
 
 
-def _said(violations: tuple[FieldViolation, ...]) -> str:
+def _sentences(violations: tuple[FieldViolation, ...]) -> str:
     """The first violations as sentences of limited length, and the number of others; "" for none."""
     sentences = [
         f"{_cut(violation.field or 'The object')} {_cut(violation.description).rstrip('.')}."

@@ -50,7 +50,7 @@ class Emits:
         self._session = session
         self._log: defaultdict[str, list[ArtifactEvent]] = defaultdict(list)
         self._attempts: defaultdict[str, dict[str, set[int]]] = defaultdict(dict)
-        self._held: defaultdict[tuple[str, str], deque[_StoredEmits]] = defaultdict(deque)
+        self._earlier: defaultdict[tuple[str, str], deque[_StoredEmits]] = defaultdict(deque)
         self._ahead: dict[int, ArtifactEvent] = {}
         self._displaced: list[ArtifactEvent] = []
         self._numbers: Counter[str] = Counter()
@@ -78,7 +78,7 @@ class Emits:
         if scope.step:
             self._emit_in(scope.step, make(), append=append, last=last)
             return True
-        if queue := self._held[scope.path, artifact_id]:
+        if queue := self._earlier[scope.path, artifact_id]:
             event, emits = queue.popleft()
             if emits > 1:
                 queue.appendleft(_StoredEmits(event, emits - 1))
@@ -88,8 +88,8 @@ class Emits:
 
     def begin_units(self, prefix: str) -> None:
         """The scopes whose paths begin with ``prefix`` are executed anew, on top of the chunks that the log has now."""
-        for path, artifact_id in [key for key in self._held if key[0].startswith(prefix)]:
-            self._held[path, artifact_id].clear()
+        for path, artifact_id in [key for key in self._earlier if key[0].startswith(prefix)]:
+            self._earlier[path, artifact_id].clear()
             for event in self._log[artifact_id]:
                 if event.step == path:
                     self._hold(event)
@@ -118,7 +118,7 @@ class Emits:
     def _hold(self, event: ArtifactEvent) -> None:
         if not event.attempt:
             chunk = _StoredEmits(event, event.emits[1] - event.emits[0] + 1)
-            self._held[event.step, event.artifact.artifact_id].append(chunk)
+            self._earlier[event.step, event.artifact.artifact_id].append(chunk)
 
     def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id

@@ -87,7 +87,7 @@ class RuntimeApi:
 
     def next(self) -> Invocation:
         """Waits for the next event. Raises RuntimeError if the Runtime API refuses: then this process has to end."""
-        answer, body = self._asked("GET", "/runtime/invocation/next", None, {})
+        answer, body = self._request("GET", "/runtime/invocation/next", None, {})
         if answer.status != OK:
             raise RuntimeError(f"The Runtime API gives no event: {answer.status} {body[:200]!r}")
         os.environ["_X_AMZN_TRACE_ID"] = answer.headers.get("Lambda-Runtime-Trace-Id", "")
@@ -134,11 +134,11 @@ class RuntimeApi:
         self._post(invocation, "error", _error(kind, message), {ERROR_TYPE: kind})
 
     def _post(self, invocation: Invocation, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
-        answer, _ = self._asked("POST", f"/runtime/invocation/{invocation.aws_request_id}/{kind}", body, headers)
+        answer, _ = self._request("POST", f"/runtime/invocation/{invocation.aws_request_id}/{kind}", body, headers)
         if answer.status != ACCEPTED:
             logger.error("answer not accepted", extra={"status": answer.status})
 
-    def _asked(
+    def _request(
         self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[HTTPResponse, bytes]:
         """Returns the response to a request. If the connection fails, sends it once more over a new one.

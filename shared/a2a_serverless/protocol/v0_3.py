@@ -111,7 +111,7 @@ class Family:
 
     def __init__(self, part_of: Callable[[v1.Part], Model], *models: type[Model]) -> None:
         self._makers: dict[type, Callable[[Any], Any]] = {v1.Part: part_of, tuple: self._all_of}
-        self._makers |= {model.V1: partial(self._made, model) for model in models}
+        self._makers |= {model.V1: partial(self._translate, model) for model in models}
 
     def of(self, value: Any) -> Any:  # noqa: ANN401 - whatever 1.0's objects hold
         """The value with 0.3's objects in place of 1.0's. Empty lists are left out."""
@@ -121,7 +121,7 @@ class Family:
     def _all_of(self, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return tuple([self.of(item) for item in values]) or None
 
-    def _made(self, model: type[Model], value: ProtoModel) -> Model:
+    def _translate(self, model: type[Model], value: ProtoModel) -> Model:
         return model.made_of({name: self.of(inner) for name, inner in value.__dict__.items() if inner is not None})
 
 

@@ -31,7 +31,7 @@ class MemoryBudget:
     def __init__(self, total: int = HEAVY_BYTES, light: int = LIGHT_BYTES) -> None:
         self._total, self._light = total, light
         self._lock = Lock()
-        self._held = 0
+        self._reserved = 0
 
     @contextmanager
     def share(self, clock: Clock) -> Iterator[MemoryShare]:
@@ -47,15 +47,15 @@ class MemoryBudget:
         with self._lock:
             counted = self._counted(before)
             more = self._counted(before + size) - counted
-            if self._held > counted and self._held + more > self._total:
+            if self._reserved > counted and self._reserved + more > self._total:
                 return False
-            self._held += more
+            self._reserved += more
             return True
 
     def give_back(self, size: int) -> None:
         """Takes back a share of ``size`` bytes."""
         with self._lock:
-            self._held -= self._counted(size)
+            self._reserved -= self._counted(size)
 
     def _counted(self, size: int) -> int:
         return size if size > self._light else 0

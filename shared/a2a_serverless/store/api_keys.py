@@ -66,23 +66,23 @@ class CachedApiKeyStore:
     def __init__(self, keys: ApiKeyStore, now: Callable[[], int]) -> None:
         self._keys = keys
         self._now = now
-        self._seen: dict[str, tuple[int, ApiKey]] = {}
+        self._present: dict[str, tuple[int, ApiKey]] = {}
         self._absent: OrderedDict[str, int] = OrderedDict()
         self._fresh = (0, 0)
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         """The key; None if it is absent or revoked."""
-        cached, now = self._seen.get(digest), self._now()
+        cached, now = self._present.get(digest), self._now()
         if cached and now - cached[0] < KEPT_MS:
             return cached[1]
         if now - self._absent.get(digest, -ABSENT_MS) < ABSENT_MS:
             return None
         key = self._keys.find(digest, fresh=False) or (self._reload(digest, now) if fresh else None)
-        self._seen.pop(digest, None)
+        self._present.pop(digest, None)
         if key is None:
             self._miss(digest, now)
-        elif len(self._seen) < KEPT:
-            self._seen[digest] = (now, key)
+        elif len(self._present) < KEPT:
+            self._present[digest] = (now, key)
         return key
 
     def _reload(self, digest: str, now: int) -> ApiKey | None:

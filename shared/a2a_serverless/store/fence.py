@@ -27,13 +27,13 @@ class Fence:
     def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
         self._table, self._head = table, head
         self._has_ended = of_run and head.is_terminal
-        self._held = _run_held(head) if of_run else _task_held(head)
+        self._expected = _run_attributes(head) if of_run else _task_attributes(head)
         self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
 
     @property
     def check(self) -> Action:
         """An action that fails the others of its transaction if the run has lost the task."""
-        return Check(self._place, self._held)
+        return Check(self._place, self._expected)
 
     def checks(self) -> list[Action]:
         """The check, unless the run's lease lasts."""
@@ -46,12 +46,12 @@ class Fence:
         if self._head.is_leased(self._table.now()):
             return False
         item = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
-        return item is None or any(item.get(name) != value for name, value in self._held.items())
+        return item is None or any(item.get(name) != value for name, value in self._expected.items())
 
 
-def _run_held(head: Head) -> Mapping[str, Any]:
+def _run_attributes(head: Head) -> Mapping[str, Any]:
     return {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
 
 
-def _task_held(head: Head) -> Mapping[str, Any]:
+def _task_attributes(head: Head) -> Mapping[str, Any]:
     return {"created_at": {"N": str(head.created_at)}}
