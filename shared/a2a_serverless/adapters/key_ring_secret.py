@@ -111,7 +111,8 @@ class SecretKeyRingStore:
     """``ports.KeyRingStore``. A secret without a value, or with the template's empty object, holds no ring.
 
     Secrets Manager has no conditional write, but the writer chooses a version's id, and an id cannot be used twice with
-    different content. Two writers that saw the same version choose the same id for the next, so one of them is refused.
+    different content. Two writers that saw the same version choose the same id for the next one, so one writer is
+    refused.
     """
 
     def __init__(self, client: SecretsManagerClient, secret_id: str) -> None:

@@ -59,7 +59,7 @@ def start_logging(service: str, stream: TextIO | None = None) -> Logger:
         logging.basicConfig(level=logging.INFO, handlers=[others])
     logger = Logger(service=PACKAGE, logger_formatter=IdsOnly(), stream=stream)
     for name in QUOTING:
-        logging.getLogger(name)  # creates the logger: only existing ones are configured
+        logging.getLogger(name)  # creates the logger: only existing loggers are configured
     copy_config_to_registered_loggers(logger, include=set(QUOTING))
     logger.append_keys(service=service)
     return logger

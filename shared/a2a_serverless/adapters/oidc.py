@@ -151,7 +151,7 @@ class OidcTokenVerifier:
             return True
 
     def _fetch_keys(self) -> None:
-        """Reads the issuer's keys. If that fails, the known ones stay."""
+        """Reads the issuer's keys. If that fails, the known keys stay."""
         now = self._now()
         try:
             self._keys_url = self._keys_url or self._discover_keys_url()
@@ -164,7 +164,7 @@ class OidcTokenVerifier:
             self._asking = False
 
     def _discover_keys_url(self) -> str:
-        """The URL of the issuer's keys (OpenID Connect Discovery 1.0); empty when the document does not give one."""
+        """The URL of the issuer's keys (OpenID Connect Discovery 1.0); empty if the document has none."""
         text = self._fetch(f"{self._trust.issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
             document = json.loads(text)

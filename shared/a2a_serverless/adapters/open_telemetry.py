@@ -145,7 +145,7 @@ class OpenTelemetryTracer:
             return False
 
     def _is_known(self, span: TraceSpan) -> bool:
-        """Whether a library has made a span of the same model call: both began in the same step, or outside of one."""
+        """Whether a library has made a span of the same model call: both began in one step, or outside of steps."""
         if span.attributes.get(OPERATION) != CHAT:
             return False
         parent, began = _context(span.parent), span.began_at * NS_PER_MS

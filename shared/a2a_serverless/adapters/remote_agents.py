@@ -56,14 +56,13 @@ SERVER_ERROR: Final = 500
 class A2ARemoteAgents:
     """``ports.RemoteAgents``. ``siblings`` and ``others`` map agent names to base URLs; ``others`` win on a collision.
 
-    ``siblings`` belong to this deployment: their protocol is known, ``agents`` has what they can, and
+    ``siblings`` belong to this deployment: their protocol is known, ``agents`` are their descriptions, and
     ``service_tokens`` returns the headers with which they serve a caller. The protocol of ``others`` comes from their
-    cards; only they receive ``credentials``.
-    Files in ``contents`` are sent to ``others`` as links.
-    An agent whose card offers no push notifications, or that refuses them, gets no webhook: its task is read instead.
+    cards; only they receive ``credentials``. Files in ``contents`` are sent to ``others`` as links. An agent whose card
+    offers no push notifications, or that refuses them, gets no webhook: its task is read instead.
     """
 
-    def __init__(  # noqa: PLR0913 - what the deployment has and knows
+    def __init__(  # noqa: PLR0913 - the parts of the deployment
         self,
         siblings: Mapping[str, str],
         others: Mapping[str, str] | None = None,

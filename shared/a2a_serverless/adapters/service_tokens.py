@@ -85,8 +85,8 @@ def require_worker(caller: Caller) -> dict[str, str]:
 class ServiceTokenVerifier:
     """Verifies service tokens. It opens each token once and caches the result, for forged tokens too.
 
-    After ``FAILURES`` failed openings in one second, unknown tokens are refused as Overloaded until the next second:
-    valid ones among them cannot be recognised without opening them.
+    After ``FAILURES`` failed openings in a second, unknown tokens are refused as Overloaded until the next second:
+    valid tokens among them cannot be recognised without opening them.
     """
 
     def __init__(self, sealer: ServiceTokenSealer, now: Callable[[], int]) -> None:

@@ -55,7 +55,7 @@ class NotAnswered(Exception):
 def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
     """Returns a Lambda handler that calls ``answer`` with each message of a batch and a function: how many ms are left.
 
-    Handles ``at_once`` messages at the same time, in threads, so that a slow one does not delay the others.
+    Handles ``at_once`` messages at the same time, in threads, so that a slow message does not delay the others.
     """
     pool = ThreadPoolExecutor(at_once, "message") if at_once > 1 else None
 

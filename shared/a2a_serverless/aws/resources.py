@@ -92,7 +92,7 @@ def own_urls(settings: Settings) -> tuple[str, ...]:
 
 
 def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
-    """The agents of this deployment, by id; the first one's card is also the card at the root."""
+    """The agents of this deployment, by id; the first agent's card is also the card at the root."""
     from a2a_serverless.agent_loader import MANIFEST, NotBuilt, by_id, load_agents
 
     manifest = Path(settings.get("AGENTS_FILE") or Path(__file__).parents[2] / MANIFEST)

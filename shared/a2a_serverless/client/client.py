@@ -51,7 +51,7 @@ EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
 SERVER_ERROR: Final = 500
 
-# Where several classes share a code, the first one in the table is the general one.
+# Where several classes share a code, the first class in the table is the general class.
 _BY_CODE: Final[dict[int, type[A2AError]]] = {
     code.rpc: kind for kind, code in reversed(CODES.items()) if not code.by_http
 }
@@ -97,7 +97,7 @@ class ClientEvent:
 
     @property
     def task_id(self) -> str | None:
-        """The id of the task; None for a message without one."""
+        """The id of the task; None for a message without a task."""
         return self.content.id if isinstance(self.content, Task) else self.content.task_id
 
 

@@ -1,4 +1,4 @@
-"""Sends files to agents and downloads theirs. Small files go inline; big ones are uploaded first."""
+"""Sends files to agents and downloads theirs. Small files go inline; big files are uploaded first."""
 
 from __future__ import annotations
 

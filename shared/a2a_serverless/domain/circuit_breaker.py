@@ -70,7 +70,7 @@ def force_try(health: BreakerState, now: int) -> BreakerState:
 
 
 def start_attempt(health: BreakerState, now: int) -> BreakerState:
-    """The state while a try is under way; on a half-open breaker it is the only one."""
+    """The state while a try is under way; a half-open breaker allows no other try."""
     return replace(health, probed_until=now + PROBE_MS) if health.open_breaker else health
 
 

@@ -13,7 +13,7 @@ LONGEST: Final = 200
 
 
 class FieldViolation(NamedTuple):
-    """One bad field: its path as the client wrote it (``message.parts``), and what would be valid."""
+    """A bad field: its path as the client wrote it (``message.parts``), and the valid values."""
 
     field: str
     description: str

@@ -193,7 +193,7 @@ def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
 
 
 class TaskReplay:
-    """Applies events one by one and returns the task at any point. An event that is not allowed changes nothing.
+    """Applies events one by one and returns the task at any point. A forbidden event changes nothing.
 
     Without ``artifacts`` the task has none.
     """

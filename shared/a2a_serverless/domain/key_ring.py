@@ -73,7 +73,7 @@ def promotable_at(ring: KeyRing, waits: RotationTimes, listed_at: int = 0) -> in
 
 
 def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, listed_at: int = 0) -> KeyRing:
-    """Promotes the next key and makes ``fresh`` the next one. If it is too early, only removes expired keys."""
+    """Promotes the next key and makes ``fresh`` the next key. If it is too early, only removes expired keys."""
     previous = tuple(old for old in ring.previous if old.until > now)
     if now < promotable_at(ring, waits, listed_at):
         return replace(ring, previous=previous)
@@ -82,7 +82,7 @@ def rotate(ring: KeyRing, fresh: SigningKey, *, now: int, waits: RotationTimes, 
 
 
 def revoke(ring: KeyRing, kid: str, fresh: SigningKey, *, now: int) -> KeyRing:
-    """Removes a key at once (in an emergency). If it is the current one, the next one becomes current at once."""
+    """Removes a key at once (in an emergency). If it is the current key, the next key becomes current at once."""
     if kid == ring.current.kid:
         return KeyRing(ring.next, fresh, ring.previous, promoted_at=now)
     if kid == ring.next.kid:

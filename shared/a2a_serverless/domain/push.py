@@ -1,7 +1,7 @@
 """Webhooks of a task: the configuration, its cursor in the log, and the attempts.
 
 The cursor is separate from the configuration because it changes with every delivery. Both have the same
-``incarnation``; a replacement has another one, so a late writer cannot restore a deleted or replaced configuration.
+``incarnation``; a replacement has another incarnation, so a late writer cannot restore a deleted or replaced webhook.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class TraceSpan:
     error: str = ""
 
 
-def request_span(  # noqa: PLR0913 - what a request has
+def request_span(  # noqa: PLR0913 - the facts of a request
     trace: str, parent: str, began_at: int, ended_at: int, *, operation: str, agent: str, version: str, task: str | None
 ) -> TraceSpan:
     """The span of a request to an agent."""
@@ -110,7 +110,7 @@ def model_span(
     return TraceSpan(f"{CHAT} {model}"[:LONGEST], trace, parent, *times, attributes, "client")
 
 
-def call_span(  # noqa: PLR0913 - what a call has
+def call_span(  # noqa: PLR0913 - the facts of a call
     head: Head, name: str, agent: str, trace: str, parent: str, times: tuple[int, int], error: str = ""
 ) -> TraceSpan:
     """The span of a call of another agent, from its beginning to its stored result. Several runs may lie between."""

@@ -92,7 +92,7 @@ def state_spans(events: Iterable[StatusEvent]) -> list[Span]:
 
 
 def _span_of(event: StatusEvent, last: Span | None) -> Span | None:
-    """The span that a status event begins or continues; None for a terminal one."""
+    """The span that a status event begins or continues; None for a terminal status."""
     if event.state in _WAITS:
         return Span(_WAITS[event.state], "", event.at)
     if event.state is TaskState.WORKING and event.fence:

@@ -20,7 +20,7 @@ class ProcessInterrupted(BaseException):
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """What the error was raised from: the failure of a store, or the end of the process."""
+    """The source of the error: the failure of a store, or the end of the process."""
     return error.__cause__ or error
 
 

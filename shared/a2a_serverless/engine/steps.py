@@ -96,7 +96,7 @@ class Steps:
     def note_unfinished(self) -> None:
         """Stores which steps the time limit interrupted, unless a result was stored since they began.
 
-        Raises StepTimedOut if no step was running and runs reach the time limit one after the other.
+        Raises StepTimedOut if no step was running and several runs in a row reach the time limit.
         """
         unfinished = self._execution.unfinished
         for step in unfinished:
@@ -284,7 +284,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 async def result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
-    """The result of an async function, or of a plain one, which runs in a thread."""
+    """The result of an async function, or of a plain function, which runs in a thread."""
     if inspect.iscoroutinefunction(work):
         return await work(*args, **kwargs)
     result = await asyncio.to_thread(work, *args, **kwargs)

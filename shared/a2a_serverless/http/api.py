@@ -79,7 +79,7 @@ class OidcOrApiKey:
         return caller
 
     def enter_tenant(self, principal: Principal, tenant: str) -> Principal:
-        """A caller acts in its own tenant only; raises TaskNotFound for another one."""
+        """A caller acts in its own tenant only; raises TaskNotFound for another tenant."""
         if tenant != principal.tenant:
             raise TaskNotFound
         return principal

@@ -154,7 +154,7 @@ def _is_current(request_headers: Mapping[str, str], document_headers: Mapping[st
 def answer_callback(api: Api, request: HttpRequest) -> Response:
     """Resumes the task whose call the path names; echoes a challenge.
 
-    Raises TaskNotFound for a request that is not genuine, ContentTypeNotSupported for a genuine one that is not JSON.
+    Raises TaskNotFound for a forged request, ContentTypeNotSupported for a genuine request that is not JSON.
     """
     if request.verb != "POST":
         raise no_such_path()

@@ -32,7 +32,7 @@ class ErrorInfo(Detail):
 
 
 class BadField(ProtoModel):
-    """One bad field: its path as the client wrote it, and what would be valid."""
+    """A bad field: its path as the client wrote it, and the valid values."""
 
     field: str
     description: str

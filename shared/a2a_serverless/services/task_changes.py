@@ -28,7 +28,7 @@ class Conflict(Exception):
     """A conditional write was refused: the item has changed since it was read."""
 
 
-def check_written(written: bool) -> None:  # noqa: FBT001 - what every store returns
+def check_written(written: bool) -> None:  # noqa: FBT001 - the result of every store
     """Raises Conflict if a conditional write was refused."""
     if not written:
         raise Conflict
@@ -85,7 +85,7 @@ def update_head(log: TaskLog, key: TaskKey, decide: Callable[[Head], Head | None
     return retry_on_conflict(attempt)
 
 
-def fail_task(  # noqa: PLR0913 - what a change needs
+def fail_task(  # noqa: PLR0913 - the facts of a change
     log: TaskLog, ids: Ids, metrics: Metrics, snapshot: HeadSnapshot, text: str, now: int, lost: int = 0
 ) -> bool:
     """Ends a task as failed, with the text as the agent's message, after ``lost`` runs that died.

@@ -54,7 +54,7 @@ class RetryPolicy(NamedTuple):
     tries: int = TRIES
 
     def call(self, call: Callable[[], T]) -> T:
-        """Returns what ``call`` returns; retries with waits that double, and raises Overloaded after ``tries``."""
+        """Returns the result of ``call``; retries with waits that double, and raises Overloaded after ``tries``."""
         pause = FIRST_PAUSE_S
         tries = self.tries
         while True:
