@@ -69,7 +69,7 @@ _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
 
 
-def agent(  # noqa: PLR0913 - the fields of a card, and what the graph gets and gives
+def agent(  # noqa: PLR0913 - the fields of a card, and the functions around the graph
     graph: Pregel[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any],
     *,
     id: str,  # noqa: A002 - the card's word
@@ -403,13 +403,13 @@ class _Saver(BaseCheckpointSaver[int]):
         own = {"thread_id": self._task.context_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
         return {"configurable": own}
 
-    def _dump(self, value: Any) -> bytes:  # noqa: ANN401 - what the serializer takes
+    def _dump(self, value: Any) -> bytes:  # noqa: ANN401 - any value of the serializer
         kind, data = self.serde.dumps_typed(value)
         if len(data) > SIZE_LIMIT:
             raise TaskFailed(f"The graph's state has {len(data)} bytes; at most {SIZE_LIMIT} are stored. Trim it.")
         return kind.encode() + b"\n" + data
 
-    def _load(self, data: bytes) -> Any:  # noqa: ANN401 - what was dumped
+    def _load(self, data: bytes) -> Any:  # noqa: ANN401 - any value of the serializer
         kind, _, rest = data.partition(b"\n")
         return self.serde.loads_typed((kind.decode(), rest))
 

@@ -132,7 +132,7 @@ async def run(
 def call_agent(agent_id: str, *, description: str, name: str | None = None) -> Tool[Any]:
     """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
 
-    async def call(ctx: RunContext[Any], message: str) -> Any:  # noqa: ANN401 - what the agent answers
+    async def call(ctx: RunContext[Any], message: str) -> Any:  # noqa: ANN401 - any answer of the agent
         task, name = current_task(), fit_name(f"{agent_id}:{ctx.tool_call_id}")
         try:
             with task.scope(name):
@@ -204,7 +204,7 @@ class _Durability(BaseDurabilityCapability[Any]):
         tool_def: ToolDefinition,
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
-    ) -> Any:  # noqa: ANN401 - what the tool returns
+    ) -> Any:  # noqa: ANN401 - any result of the tool
         """Gives each call of a tool outside of steps a scope, so that simultaneous calls may use the same names."""
         del ctx
         if _is_step(tool_def):

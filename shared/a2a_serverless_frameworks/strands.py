@@ -94,7 +94,7 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
 def call_agent(agent_id: str, *, description: str, name: str = "") -> DecoratedFunctionTool[Any, Any]:
     """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
 
-    async def call(message: str, tool_context: ToolContext) -> Any:  # noqa: ANN401 - what the agent answers
+    async def call(message: str, tool_context: ToolContext) -> Any:  # noqa: ANN401 - any answer of the agent
         task, use_id = current_task(), tool_context.tool_use["toolUseId"]
         with task.scope(fit_name(f"{agent_id}:{use_id}")):
             answer = await task.call(agent_id, agent_id, message)

@@ -29,25 +29,25 @@ class EmfMetrics:
         self._write = write or _print
         self._every = every
 
-    def count(self, name: str, **what: str | int) -> None:
-        self.record({name: 1}, **what)
+    def count(self, name: str, **fields: str | int) -> None:
+        self.record({name: 1}, **fields)
 
-    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+    def record(self, values: Mapping[str, float], **fields: str | int) -> None:
         if self._every or any(METRICS[name].fault for name in values):
-            self._write(self._emf(values, what))
+            self._write(self._emf(values, fields))
         else:
-            logger.info("measured", extra={**what, **values})
+            logger.info("measured", extra={**fields, **values})
 
-    def _emf(self, values: Mapping[str, float], ids: Mapping[str, str | int]) -> str:
+    def _emf(self, values: Mapping[str, float], fields: Mapping[str, str | int]) -> str:
         """One EMF line. It uses its own metrics object, because threads share a process and dimensions differ."""
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
         metrics.set_default_dimensions(service=self._service)
         (by,) = {METRICS[name].dimension for name in values}
         if by:
-            metrics.add_dimensions(**{by: str(ids[by])})
+            metrics.add_dimensions(**{by: str(fields[by])})
         for name, value in values.items():
             metrics.add_metric(name, METRICS[name].unit, value)
-        for name, entry in ids.items():
+        for name, entry in fields.items():
             metrics.add_metadata(name, entry)
         return json.dumps(metrics.serialize_metric_set(), separators=(",", ":"))
 

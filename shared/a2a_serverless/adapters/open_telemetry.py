@@ -63,7 +63,7 @@ class OpenTelemetryTracer:
 
     is_on: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - what an operator chooses
+    def __init__(  # noqa: PLR0913 - the options of an operator
         self,
         endpoint: str,
         service: str,

@@ -135,7 +135,7 @@ def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Cal
     return handler
 
 
-def _key(record: Any, task_key: Callable[[str], TaskKey]) -> TaskKey | None:  # noqa: ANN401 - what the service sent
+def _key(record: Any, task_key: Callable[[str], TaskKey]) -> TaskKey | None:  # noqa: ANN401 - any record of the service
     try:
         return task_key(record["dynamodb"]["Keys"]["pk"]["S"])
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -37,7 +37,7 @@ def text_of(error: BaseException) -> str:
     """The error's text; "" if the error's own code for its text raises."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - whatever that code raises
+    except Exception:  # noqa: BLE001 - any exception of that code
         return ""
 
 

@@ -55,10 +55,10 @@ METRICS: Final[dict[str, MetricSpec]] = {
 class NullMetrics:
     """``ports.Metrics`` that discards everything."""
 
-    def count(self, name: str, **what: str | int) -> None:
+    def count(self, name: str, **fields: str | int) -> None:
         """Does nothing."""
 
-    def record(self, values: Mapping[str, float], **what: str | int) -> None:
+    def record(self, values: Mapping[str, float], **fields: str | int) -> None:
         """Does nothing."""
 
 

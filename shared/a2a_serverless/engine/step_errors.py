@@ -25,7 +25,7 @@ def dump_error(error: Exception, packages: frozenset[str]) -> Json:
         dumped = json.loads(text)
         again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
         is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
-    except Exception:  # noqa: BLE001 - whatever the code of the error and its arguments raises
+    except Exception:  # noqa: BLE001 - any exception of the error's own code
         return None
     return cast("Json", dumped) if is_same else None
 
@@ -42,5 +42,5 @@ def load_error(dumped: Any, packages: frozenset[str]) -> Exception | None:  # no
         return None
     try:
         return kind(*arguments)
-    except Exception:  # noqa: BLE001 - whatever the type's own code raises
+    except Exception:  # noqa: BLE001 - any exception of the type's own code
         return None

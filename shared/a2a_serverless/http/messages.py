@@ -150,7 +150,7 @@ class EventStream(StreamingResponse):
             await self._frames.aclose()
             if self._close:
                 await self._close()
-        except Exception as error:  # noqa: BLE001 - what was streamed is whole
+        except Exception as error:  # noqa: BLE001 - the client has the whole stream
             logger.error("stream not closed", extra=safe_error_fields(error))
 
 

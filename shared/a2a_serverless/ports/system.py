@@ -40,8 +40,8 @@ class Queues(Protocol):
 class Metrics(Protocol):
     """Operational metrics."""
 
-    def count(self, name: str, **what: str | int) -> None:
-        """Adds one to the metric ``name`` (of ``domain.metrics``); ``what`` holds its dimension, if any, and ids."""
+    def count(self, name: str, **fields: str | int) -> None:
+        """Adds one to the metric ``name`` (of ``domain.metrics``); ``fields`` holds its dimension, if any, and ids."""
 
-    def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        """Records values by name, in the units of ``domain.metrics``; ``what`` as in ``count``."""
+    def record(self, values: Mapping[str, float], **fields: str | int) -> None:
+        """Records values by name, in the units of ``domain.metrics``; ``fields`` as in ``count``."""

@@ -55,7 +55,7 @@ class CatalogEntry(ProtoModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_older_form(cls, entry: Any) -> Any:  # noqa: ANN401 - whatever the document holds
+    def _read_older_form(cls, entry: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(entry, dict) and "type" not in entry and "mediaType" in entry:
             return entry | {"type": entry["mediaType"]}
         return entry
@@ -135,6 +135,6 @@ def tags_of(skills: Sequence[AgentSkill | Skill]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(skill.id for skill in skills), *(tag for skill in skills for tag in skill.tags)]))
 
 
-def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Whether the tags include all ``wanted`` ones; case does not matter."""
-    return {tag.casefold() for tag in wanted} <= {tag.casefold() for tag in tags}
+def has_tags(tags: Iterable[str], required: Iterable[str]) -> bool:
+    """Whether the tags include all ``required`` ones; case does not matter."""
+    return {tag.casefold() for tag in required} <= {tag.casefold() for tag in tags}

@@ -42,11 +42,11 @@ _V0_3: Final = {
 METHODS: Final[dict[str, tuple[Operation, ProtocolVersion]]] = (
     {name: (operation, "1.0") for name, operation in _V1.items()}
     | {name: (operation, "0.3") for name, operation in _V0_3.items()}
-    # Guides of the 0.3 time print "message.send"; it cannot be anything else.
+    # Guides of the 0.3 time print "message.send"; it can mean nothing else.
     | {name.replace("/", "."): (operation, "0.3") for name, operation in _V0_3.items()}
 )
-# Of several names for one operation, the first is the one that the version's specification gives it.
-_NAMES: Final = {found: name for name, found in reversed(METHODS.items())}
+# Of several names for an operation, the first is the name in the specification of the version.
+_NAMES: Final = {key: name for name, key in reversed(METHODS.items())}
 
 
 class RpcRefusal(NamedTuple):

@@ -113,7 +113,7 @@ class Family:
         self._makers: dict[type, Callable[[Any], Any]] = {v1.Part: part_of, tuple: self._all_of}
         self._makers |= {model.V1: partial(self._translate, model) for model in models}
 
-    def of(self, value: Any) -> Any:  # noqa: ANN401 - whatever 1.0's objects hold
+    def of(self, value: Any) -> Any:  # noqa: ANN401 - any value in 1.0's objects
         """The value with 0.3's objects in place of 1.0's. Empty lists are left out."""
         make = self._makers.get(value.__class__)
         return make(value) if make else value

@@ -169,7 +169,7 @@ def _value(name: str, value: str | int) -> dict[str, Any]:
     return {"BOOL": value} if isinstance(value, bool) else {"N": str(value)}
 
 
-def _read(name: str, value: dict[str, str], default: object) -> Any:  # noqa: ANN401 - what the field holds
+def _read(name: str, value: dict[str, str], default: object) -> Any:  # noqa: ANN401 - any value of a field
     if name == "due_at":
         return int(value["S"])
     if isinstance(default, StrEnum):

@@ -324,11 +324,11 @@ class MemoryMetrics:
         self.counted: list[tuple[str, dict[str, str | int]]] = []
         self.measured: list[tuple[str, float, dict[str, str | int]]] = []
 
-    def count(self, name: str, **what: str | int) -> None:
-        self.counted.append((name, what))
+    def count(self, name: str, **fields: str | int) -> None:
+        self.counted.append((name, fields))
 
-    def record(self, values: Mapping[str, float], **what: str | int) -> None:
-        self.measured += [(name, value, what) for name, value in values.items()]
+    def record(self, values: Mapping[str, float], **fields: str | int) -> None:
+        self.measured += [(name, value, fields) for name, value in values.items()]
 
 
 class MemorySealer:
