@@ -85,7 +85,7 @@ class CancelReason(StrEnum):
     LEASE_LOST = "fence"
     """This run may not write any more: another run has the lease, or the task has ended."""
     STORE = "store"
-    """The store has failed: another run continues from what is stored."""
+    """The store has failed: another run continues from the stored state."""
 
 
 class VersionConflict(Exception):
@@ -104,7 +104,7 @@ class StoredValue:
 class KeyValueStore(Protocol):
     """Values by key: JSON values or bytes of at most 10 MiB, under keys of 1 to 512 characters (percent-encoded).
 
-    Reads return what is stored now, in every run. Each write costs one transaction, and needs the task's lease. Other
+    Reads return the present values, in every run. Each write costs one transaction, and needs the task's lease. Other
     keys and values raise ValueError or TypeError.
     """
 
@@ -127,7 +127,7 @@ class KeyValueStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallbackRequest:
-    """A request to the address of a callback. Somebody else wrote it: trust nothing in it that you have not checked.
+    """A request to the address of a callback. Another party wrote it: trust nothing in it that you have not checked.
 
     ``headers`` are those about content, signatures and ids of messages, by their names in lower case.
     """
@@ -146,13 +146,13 @@ class Callback(Protocol):
 
     @property
     def url(self) -> str:
-        """The address: the same in each run. Whoever knows it can use it, so give it to that system only."""
+        """The address: the same in each run. Any party that knows it can use it, so give it to that system only."""
 
     async def received(self, timeout_s: float | None = None) -> CallbackRequest:
         """The request to the address, once it has come. Meanwhile the task uses no compute.
 
-        Raises TimeoutError after ``timeout_s`` seconds, which begin when a run first comes here. What comes later is
-        what a later call of this method returns.
+        Raises TimeoutError after ``timeout_s`` seconds, which begin when a run first gets here. A later call of this
+        method returns a later request.
         """
 
 

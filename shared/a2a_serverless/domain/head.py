@@ -44,12 +44,12 @@ class Head(NamedTuple):
     """The current state of a task. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
     ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message.
-    ``trace`` is the trace of the last client request that changed the task
-    (``domain/trace.py``). ``fold`` refers to the last snapshot of a long log: the number of its last event, then what
-    the store needs to find it. ``rings`` counts how often in a row the sweeper enqueued the task, ``lost`` the runs
-    that died in a row; ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0;
-    ``children`` that the task has called other agents. ``holder`` is the id of the run that took the lease last, or of
-    the sweeper that has enqueued the end of its wait. Other times are in ms.
+    ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``fold`` refers to
+    the last snapshot of a long log: the number of its last event, then its place in the store. ``rings`` counts the
+    sweeps in a row that enqueued the task, ``lost`` the runs in a row that died. ``parked`` means suspended, until the
+    task is woken or until ``wake_at`` if that is not 0. ``children`` means that the task has called other agents.
+    ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
+    Other times are in ms.
     """
 
     key: TaskKey

@@ -78,7 +78,7 @@ class DueItem(NamedTuple):
 
 
 class TaskEntry(NamedTuple):
-    """A task in the index, which is eventually consistent. ``position`` is the page token for what follows it."""
+    """A task in the index, which is eventually consistent. ``position`` is the token of the page after it."""
 
     task: str
     agent: str

@@ -40,7 +40,7 @@ def fit_name(text: str) -> str:
 
 
 def raised_name(path: str, attempt: int) -> str:
-    """The name of what the step's ``attempt`` (from 1) has raised."""
+    """The name of the error of the step's ``attempt`` (from 1)."""
     return f"{RAISED}{path}/{attempt}"
 
 

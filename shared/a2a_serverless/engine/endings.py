@@ -59,8 +59,8 @@ class Wait:
     """A wait for an event outside: it is over at ``ready_at()`` (ms), None while that is unknown.
 
     The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
-    once it is. ``question`` is what the client is asked. ``result`` is the name of the result that ends the wait, which
-    is stored from outside.
+    once it is. ``question`` is the question to the client. ``result`` is the name of the result that ends the wait,
+    which is stored from outside.
     """
 
     path: str
@@ -232,7 +232,7 @@ class Endings:
         if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):
             return _set(gate)
         if self._to_come and not self.is_idle:
-            return False  # the code may still come to what ended first
+            return False  # the code may still come to the first ending
         if look := next((one for one in self._looks if self._ready_at(one) is not None), None):
             self._looks.pop(look)
             return _set(look.future)

@@ -67,11 +67,12 @@ class Execution:
     ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name. ``packages`` and ``prices`` are those
     of ``Steps``, ``whole_last_chunk`` is the agent's option.
 
-    ``results`` has what is stored by name, of steps and of the engine. ``request`` is the client's last one, ``sent``
-    has the ids of the agent's messages that are in the log. ``unfinished`` are the steps that ran when it was closed.
+    ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
+    last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
+    the execution was closed.
     """
 
-    def __init__(  # noqa: PLR0913 - what an agent acts with
+    def __init__(  # noqa: PLR0913 - the parts of an execution
         self,
         session: RunSession,
         events: Sequence[Event],
@@ -259,7 +260,7 @@ class Execution:
         waits = self.endings.waits
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
         new = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
-        self.session.flush()  # what it writes closes an open question, which is then asked again
+        self.session.flush()  # its writes close an open question, which is then asked again
         question = self._question_to_ask(waits)
         try:
             if question:

@@ -100,7 +100,7 @@ class Engine:
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
     exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret`` returns
     the agents' secret of a name. ``is_replaced`` is true once newer code runs the agents: then this code's runs hand
-    over. ``tracer`` records the spans of runs and of what is in them. ``prices`` are USD for a million of each amount,
+    over. ``tracer`` records the spans of runs and the spans in them. ``prices`` are USD for a million of each amount,
     by model.
     """
 
@@ -499,7 +499,7 @@ async def _supervise(
 
     At its first look and before each renewal it enqueues a message that arrives when the renewed lease has expired. If
     the run has died, the receiver takes the task; else a later renewal holds the lease, and the message is dropped. The
-    receiver never sends it on: Lambda ends what goes from function to function more than sixteen times.
+    receiver never sends it on: Lambda stops a message that goes between functions more than sixteen times.
     """
     is_covered = False
     while True:

@@ -164,7 +164,7 @@ def _retry(attempt: Callable[[], T]) -> T:
 class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``."""
 
-    def __init__(  # noqa: PLR0913 - what a run writes with
+    def __init__(  # noqa: PLR0913 - the parts of a session
         self,
         log: TaskLog,
         ids: Ids,
@@ -410,7 +410,7 @@ class RunSession:
     def release(self) -> bool:
         """Releases the lease after a store failure, with the task due at once; False if it is released already.
 
-        The run does not count as lost. The next run emits again what was not written.
+        The run does not count as lost. The next run emits the unwritten chunks again.
         """
         self.reload_head()
         if not self.head.lease_until:
@@ -465,7 +465,7 @@ class RunSession:
 
         _retry(attempt)
 
-    def _check_written(self, written: bool) -> None:  # noqa: FBT001 - what the log returns
+    def _check_written(self, written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""
         if not written:
             self.reload_head()

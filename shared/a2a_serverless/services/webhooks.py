@@ -1,4 +1,4 @@
-"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within what the policy allows."""
+"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within the URL policy."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class TaskLog:
         return self._snapshots.store(key, read[1]) if read else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
-        """The events after number ``after``, without a gap, at most ``limit``, and up to what ``admit`` refuses."""
+        """The events after number ``after`` without a gap: at most ``limit``, until ``admit`` refuses one."""
         found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         if admit:
             found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
