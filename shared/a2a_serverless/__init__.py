@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
-_ELSEWHERE: Final = {"TypeCodec": "engine.codecs", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
+_ELSEWHERE: Final = {"TypeCodec": "engine.step_codecs", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
 __all__ = [
     "Agent",
     "AgentCallFailed",
