@@ -257,7 +257,7 @@ GUARDS = (
     Guard(
         "two rotators choose the same id for the next version",
         FIRST_RING,
-        "adapters.key_ring",
+        "adapters.key_ring_secret",
         'following = sha256(f"after {version}".encode()).hexdigest()',
         'following = sha256(f"after {version} {ring.current.kid}".encode()).hexdigest()',
     ),
@@ -265,7 +265,7 @@ GUARDS = (
         "the ring that was stored meanwhile is published",
         PUBLICATION,
         "services.key_rotation",
-        "        if held != ring:\n",
+        "        if latest != ring:\n",
         "        if False:\n",
     ),
     Guard(
@@ -286,7 +286,7 @@ GUARDS = (
         "a key that no longer signs stays public",
         ROTATION,
         "domain.key_ring",
-        "return KeyRing(ring.next, fresh, (retired, *kept), promoted_at=now)",
-        "return KeyRing(ring.next, fresh, kept, promoted_at=now)",
+        "return KeyRing(ring.next, fresh, (retired, *previous), promoted_at=now)",
+        "return KeyRing(ring.next, fresh, previous, promoted_at=now)",
     ),
 )
