@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.client.catalog import MAX_CARDS, MAX_DEPTH, MAX_DOCUMENTS, MAX_ENTRIES, CatalogReader
 from a2a_serverless.client.discovery import CredentialsKept, discover
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
+from a2a_serverless_tools.cli.catalog import MAX_CARDS, MAX_DEPTH, MAX_DOCUMENTS, MAX_ENTRIES, CatalogReader
 from tests.client.deployment import BASE, Deployment, documents
 from tests.echo import Writer
 

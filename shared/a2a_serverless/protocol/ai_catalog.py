@@ -11,22 +11,19 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.protojson import ProtoModel, violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.agent import Skill
-    from a2a_serverless.domain.model import Json
     from a2a_serverless.protocol.v1_card import AgentCard, AgentSkill
 
 SPEC_VERSION: Final = "1.0"
 CARD_MEDIA_TYPE: Final = "application/a2a-agent-card+json"
 MAX_TAGS: Final = 1000
-_VERSION: Final = re.compile(r"1\.[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)  # the minor version does not matter
 
 Text = Annotated[str, Field(max_length=4096)]
 RequiredText = Annotated[str, Field(min_length=1, max_length=4096)]
@@ -106,28 +103,6 @@ def identifier_of(base_url: str, agent: str) -> str:
     parts = urlsplit(base_url)
     where = [str(parts.port or ""), *parts.path.split("/")]
     return ":".join(["urn:air", parts.hostname or "", "agents", *filter(None, where), agent])
-
-
-def read_entries(document: Json) -> list[Json]:
-    """Returns the entries of a catalog, unread. Raises InvalidAgentResponse if it is no catalog of version 1."""
-    if not isinstance(document, dict):
-        raise InvalidAgentResponse("It is not an AI Catalog: it must be an object.")
-    version, entries = document.get("specVersion"), document.get("entries")
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        raise InvalidAgentResponse("It is not an AI Catalog that can be read: specVersion must be 1.0 or another 1.x.")
-    if not isinstance(entries, list):
-        raise InvalidAgentResponse("It is not an AI Catalog: entries must be a list.")
-    return entries
-
-
-def read_entry(entry: Json) -> CatalogEntry:
-    """Returns an entry. Raises InvalidAgentResponse, whose text says how the entry is wrong."""
-    try:
-        return CatalogEntry.model_validate(entry)
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the entry"
-        raise InvalidAgentResponse(f"{where}: {first['msg']}.") from None
 
 
 def tags_of(skills: Sequence[AgentSkill | Skill]) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless.client.catalog import CatalogReader
 from a2a_serverless.protocol.protojson import as_json
+from a2a_serverless_tools.cli.catalog import CatalogReader
 from a2a_serverless_tools.cli.formatting import card_rows
 from a2a_serverless_tools.cli.options import Agent, CliContext, Url, agents_at, find
 from a2a_serverless_tools.cli.terminal import one_line

@@ -27,14 +27,14 @@ from a2a_serverless.client import (
     agents_of,
     text_message,
 )
-from a2a_serverless.client.catalog import CATALOG_PATH
 from a2a_serverless.client.discovery import fetch, objects_in
-from a2a_serverless.client.file_transfer import INLINE, download, file_part
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig, TaskState
+from a2a_serverless_tools.cli.catalog import CATALOG_PATH
 from a2a_serverless_tools.cli.errors import explain
+from a2a_serverless_tools.cli.file_transfer import INLINE, download, file_part
 from a2a_serverless_tools.cli.following import SETTLED, make_request
 from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless_tools.cli.options import STACK, CliContext, Local, StackContext, find

@@ -11,15 +11,13 @@ from urllib.parse import urlsplit
 import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
-from a2a_serverless.client.file_transfer import download, file_part
-from a2a_serverless.client.versions import Version
-from a2a_serverless.client.versions import versions as versions_of
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response
+from a2a_serverless_tools.cli.file_transfer import download, file_part
 from a2a_serverless_tools.cli.files import read_binary, read_source, save
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
 from a2a_serverless_tools.cli.following import watch as watched
@@ -41,6 +39,8 @@ from a2a_serverless_tools.cli.options import (
     find_task,
 )
 from a2a_serverless_tools.cli.terminal import Explained
+from a2a_serverless_tools.cli.versions import Version
+from a2a_serverless_tools.cli.versions import versions as versions_of
 
 ENDED_BADLY = 3
 YOUR_TURN = 4

@@ -6,8 +6,11 @@ that a catalog or a card names (``jku``) does not prove its author.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
+
+from pydantic import ValidationError
 
 from a2a_serverless.client.client import HttpError
 from a2a_serverless.client.discovery import address_of, fetch, origin_of
@@ -18,8 +21,6 @@ from a2a_serverless.protocol.ai_catalog import (
     CARD_MEDIA_TYPE,
     CatalogEntry,
     has_tags,
-    read_entries,
-    read_entry,
     tags_of,
 )
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import Transport
 
+_VERSION: Final = re.compile(r"1\.[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)  # the minor version does not matter
 CATALOG_PATH: Final = "/.well-known/ai-catalog.json"
 MAX_DEPTH: Final = 4  # as the specification recommends
 MAX_DOCUMENTS: Final = 20
@@ -79,14 +81,14 @@ class CatalogReader:
 
     def _agents(self, address: str, document: Json, depth: int) -> Iterator[CatalogEntry]:
         try:
-            listed = read_entries(document)
+            listed = _read_entries(document)
         except InvalidAgentResponse as error:
             raise InvalidAgentResponse(f"{address}: {error}") from None
         if len(listed) > MAX_ENTRIES:
             self._on_skipped(address, f"only the first {MAX_ENTRIES} entries are read")
         for number, raw in enumerate(listed[:MAX_ENTRIES], 1):
             try:
-                entry = read_entry(raw)
+                entry = _read_entry(raw)
             except InvalidAgentResponse as error:
                 self._on_skipped(f"{address}, entry {number}", str(error))
                 continue
@@ -149,3 +151,25 @@ class CatalogReader:
 def _has_words(entry: CatalogEntry, words: Sequence[str]) -> bool:
     text = " ".join((entry.name, entry.description or "", *entry.tags)).casefold()
     return all(word.casefold() in text for word in words)
+
+
+def _read_entries(document: Json) -> list[Json]:
+    """Returns the entries of a catalog, unread. Raises InvalidAgentResponse if it is no catalog of version 1."""
+    if not isinstance(document, dict):
+        raise InvalidAgentResponse("It is not an AI Catalog: it must be an object.")
+    version, entries = document.get("specVersion"), document.get("entries")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise InvalidAgentResponse("It is not an AI Catalog that can be read: specVersion must be 1.0 or another 1.x.")
+    if not isinstance(entries, list):
+        raise InvalidAgentResponse("It is not an AI Catalog: entries must be a list.")
+    return entries
+
+
+def _read_entry(entry: Json) -> CatalogEntry:
+    """Returns an entry. Raises InvalidAgentResponse, whose text says how the entry is wrong."""
+    try:
+        return CatalogEntry.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the entry"
+        raise InvalidAgentResponse(f"{where}: {first['msg']}.") from None
