@@ -15,7 +15,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from a2a_serverless.services.delivery_admin import list_statuses
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
