@@ -184,7 +184,7 @@ class LocalDeployment(InProcessDeployment):
         return found
 
     def close(self) -> None:
-        """Ends ``dispatch``; runs under way are asked to hand over, to nobody."""
+        """Ends ``dispatch``; runs under way are asked to hand over, and no worker takes their tasks."""
         self._over.set()
         self._news.set()
         self._version += 1
