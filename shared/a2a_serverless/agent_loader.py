@@ -73,8 +73,8 @@ def load_agents(manifest: Path, *, local: bool = False) -> tuple[Agent, ...]:
         document = json.loads(manifest.read_bytes())
     except FileNotFoundError:
         raise NotBuilt(f"{manifest.name} is missing: build with `a2a-serverless build`") from None
-    described = (document["local"] if local else {}) | document["agents"]
-    return tuple(_agent(path, description) for path, ones in described.items() for description in ones)
+    descriptions = (document["local"] if local else {}) | document["agents"]
+    return tuple(_agent(path, description) for path, ones in descriptions.items() for description in ones)
 
 
 def write_manifest(manifest: Path, agents: Mapping[str, Any], local: Mapping[str, Any]) -> None:
@@ -108,25 +108,25 @@ def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:
 
 
 def _description(agent: Agent) -> dict[str, Any]:
-    described = asdict(replace(agent, work=_no_work))
-    del described["work"]
-    return described
+    description = asdict(replace(agent, work=_no_work))
+    del description["work"]
+    return description
 
 
 async def _no_work(task: TaskContext) -> None:
     """Replaces an agent's ``work`` in its description."""
 
 
-def _agent(path: str, described: Mapping[str, Any]) -> Agent:
+def _agent(path: str, description: Mapping[str, Any]) -> Agent:
     parts = {
-        "work": ImportedWork(path, described["id"]),
-        "skills": tuple(Skill(**_with_tuples(skill)) for skill in described["skills"]),
-        "extended_skills": tuple(Skill(**_with_tuples(skill)) for skill in described["extended_skills"]),
-        "extensions": tuple(AgentExtension(**extension) for extension in described["extensions"]),
+        "work": ImportedWork(path, description["id"]),
+        "skills": tuple(Skill(**_with_tuples(skill)) for skill in description["skills"]),
+        "extended_skills": tuple(Skill(**_with_tuples(skill)) for skill in description["extended_skills"]),
+        "extensions": tuple(AgentExtension(**extension) for extension in description["extensions"]),
     }
-    return Agent(**_with_tuples(described) | parts)
+    return Agent(**_with_tuples(description) | parts)
 
 
-def _with_tuples(described: Mapping[str, Any]) -> dict[str, Any]:
+def _with_tuples(description: Mapping[str, Any]) -> dict[str, Any]:
     """The description with tuples instead of lists, as the dataclasses need."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in description.items()}

@@ -70,22 +70,22 @@ class TurnResult(BaseModel):
 
 async def _work(make: Callable[[], AgentExecutor], task: TaskContext) -> Answer:
     """Runs turn after turn, until a turn does not end with a question."""
-    ended: TurnResult | None = None
-    while ended is None or ended.state in INTERRUPTED:
-        if ended:
-            await task.ask(ended.message or "", sign_in=ended.state is v1.TaskState.AUTH_REQUIRED)
+    result: TurnResult | None = None
+    while result is None or result.state in INTERRUPTED:
+        if result:
+            await task.ask(result.message or "", sign_in=result.state is v1.TaskState.AUTH_REQUIRED)
         step = Step("turn", repeat=True, codec=TypeCodec(TurnResult))
-        ended = await task.step(step, partial(_turn, make, task, ended))
-    return _answer(ended)
+        result = await task.step(step, partial(_turn, make, task, result))
+    return _answer(result)
 
 
-def _answer(ended: TurnResult) -> Answer:
+def _answer(result: TurnResult) -> Answer:
     """The final message; raises the error that ends a task that was not completed."""
-    if ended.state is v1.TaskState.COMPLETED:
-        return ended.message
-    if ended.state is v1.TaskState.REJECTED:
-        raise TaskRejected(ended.message or "The agent has rejected the task.")
-    raise TaskFailed(ended.message or f"The agent has ended the task as {ended.state.value}.")
+    if result.state is v1.TaskState.COMPLETED:
+        return result.message
+    if result.state is v1.TaskState.REJECTED:
+        raise TaskRejected(result.message or "The agent has rejected the task.")
+    raise TaskFailed(result.message or f"The agent has ended the task as {result.state.value}.")
 
 
 async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: TurnResult | None) -> TurnResult:

@@ -100,8 +100,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and the functions around the
         values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), runtime_context)
         return (write_answer or answer_of)(values)
 
-    described = tuple(skills) or (Skill(id, name, description or name, (id,)),)
-    return Agent(id, name, description or name, described, work, **card)
+    own_skills = tuple(skills) or (Skill(id, name, description or name, (id,)),)
+    return Agent(id, name, description or name, own_skills, work, **card)
 
 
 def answer_of(values: Any) -> Answer:  # noqa: ANN401 - any state
@@ -161,8 +161,8 @@ class _Run:
 
     async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
         """Runs the graph to its end, and returns the values of its state."""
-        began = await self._saver.load()
-        graph_input = None if began else await make_input()
+        has_checkpoints = await self._saver.load()
+        graph_input = None if has_checkpoints else await make_input()
         while pending := await self._advance(graph_input, context):
             graph_input = Command(resume=await self._resume(pending))
         await self._saver.store_for_conversation()
@@ -379,10 +379,10 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _merged(self, namespace: str, checkpoint_id: str) -> dict[str, dict[str, Any]]:
         """The writes for a checkpoint by node's task and channel."""
-        merged: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        writes_by_task: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for task_id, channel, value in self._pending(namespace, checkpoint_id):
-            merged[task_id][channel] = value
-        return merged
+            writes_by_task[task_id][channel] = value
+        return writes_by_task
 
     def _pending(self, namespace: str, checkpoint_id: str) -> list[tuple[str, str, Any]]:
         """The writes for a checkpoint in ``writes_sort_key`` order: for each node, the writes of its last attempt."""

@@ -84,8 +84,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
     description = description or str(wrapped.description or name)
     _Durability(name=id, models=models).for_agent(wrapped)
     work = _AgentRun(wrapped, id, deps, models, history, streaming and _has_text(wrapped.output_type))
-    described = tuple(skills) or (Skill(id, name, description, (id,)),)
-    return Agent(id, name, description, described, work, streaming=streaming, **card)
+    own_skills = tuple(skills) or (Skill(id, name, description, (id,)),)
+    return Agent(id, name, description, own_skills, work, streaming=streaming, **card)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +268,8 @@ def _is_step(tool: ToolDefinition) -> bool:
 async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
     used = {name: amount for name, amount in response["usage"].items() if isinstance(amount, int) and amount}
     if "input_tokens" in used:  # the framework includes cached tokens in this count
-        cached = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
-        used["input_tokens"] = max(0, used["input_tokens"] - cached)
+        cache_tokens = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
+        used["input_tokens"] = max(0, used["input_tokens"] - cache_tokens)
     await task.record_usage(str(response["model_name"]), requests=1, **used)
 
 
@@ -329,8 +329,8 @@ async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
 
 async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:
     arguments = call.args_as_dict()
-    shown = text.format(f"{call.tool_name}({json.dumps(arguments, ensure_ascii=False)})")
+    question = text.format(f"{call.tool_name}({json.dumps(arguments, ensure_ascii=False)})")
     data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": arguments}
     task = current_task()
     with task.scope(fit_name(f"{kind} {call.tool_call_id}")):
-        return await task.ask([Part(text=shown), Part(data=data)])
+        return await task.ask([Part(text=question), Part(data=data)])

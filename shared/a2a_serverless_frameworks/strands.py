@@ -72,8 +72,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
         if history:
             await save_turn(task, id, encode_bytes_values([_without_files(message) for message in added]), history)
 
-    described = tuple(skills) or (Skill(id, name or id, description, (id,)),)
-    return Agent(id, name or id, description, described, work, streaming=streaming, **card)
+    own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
+    return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
 
 
 async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401

@@ -16,13 +16,13 @@ PARAMETER: Final = "ssm:"
 KEPT_S: Final = 300
 
 
-def secrets_in_aws(listed: str) -> Callable[[str], str]:
-    """Reads secrets at their places: ``listed`` is a JSON object of Secrets Manager's ids, or ``ssm:/parameter``.
+def secrets_in_aws(places_json: str) -> Callable[[str], str]:
+    """Reads secrets at their places: ``places_json`` is a JSON object of Secrets Manager's ids, or ``ssm:/parameter``.
 
     Powertools keeps each for five minutes. Raises SecretNotRead for a name that is not listed, and Powertools' error
     when AWS refuses.
     """
-    places: dict[str, str] = json.loads(listed or "{}")
+    places: dict[str, str] = json.loads(places_json or "{}")
 
     def read(name: str) -> str:
         from aws_lambda_powertools.utilities import parameters

@@ -112,8 +112,8 @@ class OidcTokenVerifier:
         prefix = self._trust.scope_prefix
         for name in self._trust.scope_claims:
             value = claims.get(name)
-            listed = value.split() if isinstance(value, str) else _texts(value)
-            yield from (scope.removeprefix(prefix) for scope in listed[:SCOPES_LIMIT] if scope.startswith(prefix))
+            words = value.split() if isinstance(value, str) else _texts(value)
+            yield from (scope.removeprefix(prefix) for scope in words[:SCOPES_LIMIT] if scope.startswith(prefix))
 
     def _claim(self, claims: dict[str, Any], name: str) -> str:
         value = claims.get(name)
@@ -124,18 +124,18 @@ class OidcTokenVerifier:
     def _key(self, kid: object) -> Any:  # noqa: ANN401 - a jwt.PyJWK, imported late
         if not isinstance(kid, str):
             raise InvalidToken
-        known = self._current_keys()
-        if kid not in known:
+        keys = self._current_keys()
+        if kid not in keys:
             if self._may_fetch():
                 self._fetch_keys()
-            known = self._current_keys()
+            keys = self._current_keys()
         elif self._now() - self._read_at >= RENEW_AFTER_MS and self._may_fetch():
             self._run_in_background(self._fetch_keys)
-        if not known or (kid not in known and self._asking):
+        if not keys or (kid not in keys and self._asking):
             raise Overloaded("The issuer's keys cannot be read now. Try again.")
-        if kid not in known:
+        if kid not in keys:
             raise InvalidToken
-        return known[kid]
+        return keys[kid]
 
     def _current_keys(self) -> dict[str, Any]:
         """The known keys; none once they are too old."""
@@ -179,10 +179,10 @@ class OidcTokenVerifier:
 
         keys: dict[str, Any] = {}
         try:
-            listed = json.loads(text)["keys"][:KEYS_LIMIT]
+            jwks = json.loads(text)["keys"][:KEYS_LIMIT]
         except (ValueError, KeyError, TypeError, RecursionError):
             return keys
-        for jwk in listed:
+        for jwk in jwks:
             try:
                 key = jwt.PyJWK(jwk) if _is_usable(jwk) else None
                 if key and not key.Algorithm.check_key_length(key.key):  # type: ignore[no-untyped-call, unused-ignore]
@@ -235,8 +235,8 @@ def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:
 
 def _texts(value: object) -> list[str]:
     """The texts of a claim that is a text or a list of texts."""
-    listed = value if isinstance(value, list) else [value]
-    return [item for item in listed if isinstance(item, str)]
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str)]
 
 
 def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:

@@ -148,14 +148,14 @@ class OpenTelemetryTracer:
         """Whether a library has made a span of the same model call: both began in one step, or outside of steps."""
         if span.attributes.get(OPERATION) != CHAT:
             return False
-        parent, began = _context(span.parent), span.began_at * NS_PER_MS
+        parent, start = _context(span.parent), span.began_at * NS_PER_MS
         return any(
-            ended.instrumentation_scope != SCOPE
-            and (ended.attributes or {}).get(OPERATION) == CHAT
-            and ended.context.trace_id == parent.trace_id
-            and began <= ended.start_time + NS_PER_MS
-            and ended.end_time <= (span.ended_at + 1) * NS_PER_MS
-            for ended in [*self._ended]
+            library_span.instrumentation_scope != SCOPE
+            and (library_span.attributes or {}).get(OPERATION) == CHAT
+            and library_span.context.trace_id == parent.trace_id
+            and start <= library_span.start_time + NS_PER_MS
+            and library_span.end_time <= (span.ended_at + 1) * NS_PER_MS
+            for library_span in [*self._ended]
         )
 
     def _readable(self, span: TraceSpan) -> Any:  # noqa: ANN401 - the SDK's span

@@ -205,7 +205,7 @@ def _request(
     return SendMessageRequest(message=message, configuration=configuration)
 
 
-def _check_host(agent: str, configured: str, named: str) -> None:
-    ours, theirs = urlsplit(configured), urlsplit(named)
+def _check_host(agent: str, configured: str, interface_url: str) -> None:
+    ours, theirs = urlsplit(configured), urlsplit(interface_url)
     if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
         raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {theirs.netloc}.")

@@ -63,10 +63,10 @@ class S3BlobStore:
         self._client().delete_object(Bucket=self._bucket, Key=name)
 
     def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
-        saved = (
+        disposition = (
             f"attachment; filename*=UTF-8''{quote(filename, safe='', errors='replace')}" if filename else "attachment"
         )
-        params = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": saved}
+        params = {"Bucket": self._bucket, "Key": name, "ResponseContentDisposition": disposition}
         return self._client().generate_presigned_url("get_object", Params=params, ExpiresIn=seconds)
 
     def presign_put(self, name: str, sha256: str, size: int, seconds: int) -> UploadSlot:

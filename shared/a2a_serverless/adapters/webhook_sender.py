@@ -97,10 +97,13 @@ class Connection:
 
     def finish(self) -> bool:
         """Prepares for the next request; False if the connection cannot be used again."""
-        done = self._http.our_state is self._http.their_state is h11.DONE and self._http.trailing_data == (b"", False)
-        if done:
+        is_whole = self._http.our_state is self._http.their_state is h11.DONE and self._http.trailing_data == (
+            b"",
+            False,
+        )
+        if is_whole:
             self._http.start_next_cycle()
-        return done
+        return is_whole
 
     def is_silent(self) -> bool:
         """Whether the peer has neither closed nor sent anything unasked. Peeks below TLS and consumes nothing."""

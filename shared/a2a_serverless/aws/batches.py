@@ -127,8 +127,8 @@ def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Cal
             enqueued = relay([key for _, key in events])
         except Exception as error:  # noqa: BLE001 - the batch comes again
             logger.error("batch not relayed", extra=safe_error_fields(error) | {"records": len(records)})
-            failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record, _ in events[:1]]
-            return {"batchItemFailures": failed}
+            failures = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record, _ in events[:1]]
+            return {"batchItemFailures": failures}
         logger.info("batch relayed", extra={"records": len(records), "enqueued": enqueued})
         return {"batchItemFailures": []}
 

@@ -137,8 +137,8 @@ def start_logged(
     log = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     metrics.count("ColdStart", function=function)
     handler = _flushed(handler, tracer) if tracer.is_on else handler
-    named: Callable[[Any, LambdaContext], T] = log.inject_lambda_context(handler, log_event=False)
-    return named
+    logged_handler: Callable[[Any, LambdaContext], T] = log.inject_lambda_context(handler, log_event=False)
+    return logged_handler
 
 
 def _flushed(handler: Callable[[Any, LambdaContext], T], tracer: Tracer) -> Callable[[Any, LambdaContext], T]:

@@ -264,10 +264,10 @@ def _violations(details: Json) -> Iterator[FieldViolation]:
                 yield FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
 
 
-def _not_an_update(sent: StreamContent) -> Task | Message:
-    if isinstance(sent, TaskStatusUpdateEvent | TaskArtifactUpdateEvent):
+def _not_an_update(content: StreamContent) -> Task | Message:
+    if isinstance(content, TaskStatusUpdateEvent | TaskArtifactUpdateEvent):
         raise InvalidAgentResponse("The agent answered a send with an event.")
-    return sent
+    return content
 
 
 @dataclass(frozen=True, slots=True)

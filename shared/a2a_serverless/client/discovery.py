@@ -72,10 +72,10 @@ def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[
 def interface_of(card: AgentCard) -> AgentInterface:
     """Returns the first JSON-RPC interface of the newest supported version (8.3.2). Raises NoInterface."""
     interfaces = reversed(card.supported_interfaces)
-    spoken = {
+    by_version = {
         interface.protocol_version: interface for interface in interfaces if interface.protocol_binding == "JSONRPC"
     }
-    newest = spoken.get("1.0") or spoken.get("0.3")
+    newest = by_version.get("1.0") or by_version.get("0.3")
     if newest is None:
         raise NoInterface
     return newest
@@ -91,8 +91,8 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
 
 def objects_in(document: Json, name: str) -> list[JsonObject]:
     """Returns the objects in the list of this name in a document; none if it has no such list."""
-    listed = document.get(name) if isinstance(document, dict) else None
-    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    items = document.get(name) if isinstance(document, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:

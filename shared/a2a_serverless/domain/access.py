@@ -131,8 +131,8 @@ def is_allowed(scopes: Iterable[str], agent: str, access: Access) -> bool:
 
 def own_scopes(scopes: Iterable[str]) -> frozenset[str]:
     """Our scopes among these; only ``a2a`` if it is among them. An issuer's tokens may have many other scopes."""
-    known = frozenset(scope for scope in scopes if scope == FULL_SCOPE or scope.startswith(f"{FULL_SCOPE}:"))
-    return frozenset({FULL_SCOPE}) if FULL_SCOPE in known else known
+    ours = frozenset(scope for scope in scopes if scope == FULL_SCOPE or scope.startswith(f"{FULL_SCOPE}:"))
+    return frozenset({FULL_SCOPE}) if FULL_SCOPE in ours else ours
 
 
 def encode_key(entropy: bytes, prefix: str = PREFIX) -> str:

@@ -43,9 +43,9 @@ def add_challenge(state: ChallengeState, now: int) -> ChallengeState | None:
     """The state with one more challenge; None when it is too early for another challenge."""
     if now < state.next_at:
         return None
-    sent = state.sent + 1
-    wait_s = WAITS_S[min(sent - CHALLENGE_BURST, len(WAITS_S) - 1)] if sent >= CHALLENGE_BURST else 0
-    return replace(state, sent=sent, next_at=now + wait_s * 1000 if wait_s else 0)
+    count = state.sent + 1
+    wait_s = WAITS_S[min(count - CHALLENGE_BURST, len(WAITS_S) - 1)] if count >= CHALLENGE_BURST else 0
+    return replace(state, sent=count, next_at=now + wait_s * 1000 if wait_s else 0)
 
 
 def next_check_at(state: ChallengeState, now: int) -> int:

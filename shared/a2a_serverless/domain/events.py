@@ -122,8 +122,8 @@ def _without_content(message: Message) -> Message:
 def events_shown(events: Sequence[Event], history: int | None, *, artifacts: bool) -> set[int]:
     """The numbers of those events whose messages or artifacts ``Task.limited`` shows, after the last of ``events``."""
     past, current = _messages(events)
-    shown = past if history is None else past[max(0, len(past) - history) :]
-    return {*shown, *current, *(event.n for event in events if artifacts and isinstance(event, ArtifactEvent))}
+    numbers = past if history is None else past[max(0, len(past) - history) :]
+    return {*numbers, *current, *(event.n for event in events if artifacts and isinstance(event, ArtifactEvent))}
 
 
 def count_messages(events: Sequence[Event]) -> int:

@@ -42,6 +42,6 @@ def dump_event(headers: Mapping[str, str], body: bytes, at: int) -> Json:
 
 def load_event(stored: Json) -> CallbackRequest:
     """The request that ``dump_event`` wrote."""
-    known = cast("dict[str, Any]", stored)
-    received_at = datetime.fromtimestamp(known["at"] / 1000, UTC)
-    return CallbackRequest(base64.b64decode(known["body"]), known["headers"], received_at)
+    record = cast("dict[str, Any]", stored)
+    received_at = datetime.fromtimestamp(record["at"] / 1000, UTC)
+    return CallbackRequest(base64.b64decode(record["body"]), record["headers"], received_at)

@@ -75,8 +75,8 @@ def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent 
         "a2a_serverless.run.fence": head.fence,
         "a2a_serverless.run.outcome": outcome,
     }
-    failed = head.state.value if outcome == "ended" and head.state.name == "FAILED" else ""
-    return TraceSpan(f"{INVOKE_AGENT} {name}", trace, head.trace, began_at, ended_at, attributes, error=failed)
+    error = head.state.value if outcome == "ended" and head.state.name == "FAILED" else ""
+    return TraceSpan(f"{INVOKE_AGENT} {name}", trace, head.trace, began_at, ended_at, attributes, error=error)
 
 
 def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterator[TraceSpan]:
@@ -97,8 +97,8 @@ def step_span(head: Head, name: str, tool: str, trace: str, parent: str, times: 
     attributes = task_attributes(head) | {"a2a_serverless.step.name": name[:LONGEST]}
     if tool:
         attributes |= {OPERATION: EXECUTE_TOOL, "gen_ai.tool.name": tool}
-    shown = f"{EXECUTE_TOOL} {tool}" if tool else f"step {name}"
-    return TraceSpan(shown[:LONGEST], trace, parent, *times, attributes)
+    title = f"{EXECUTE_TOOL} {tool}" if tool else f"step {name}"
+    return TraceSpan(title[:LONGEST], trace, parent, *times, attributes)
 
 
 def model_span(

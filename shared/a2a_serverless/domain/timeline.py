@@ -123,6 +123,6 @@ def _step_span(time: StepTime, times: dict[str, StepTime]) -> Span | None:
     return Span(SpanKind.STEP, time.name, time.began_at or time.ended_at, time.ended_at)
 
 
-def _call_span(opened: StepTime, call: CallName, known: dict[str, StepTime]) -> Span:
-    ending = known.get(call.done) or known.get(call.failed)
-    return Span(SpanKind.CALL, call.path, opened.ended_at, ending.ended_at if ending else None)
+def _call_span(time: StepTime, call: CallName, times: dict[str, StepTime]) -> Span:
+    ending = times.get(call.done) or times.get(call.failed)
+    return Span(SpanKind.CALL, call.path, time.ended_at, ending.ended_at if ending else None)

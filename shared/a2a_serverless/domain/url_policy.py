@@ -174,18 +174,18 @@ def check_addresses(addresses: Iterable[str], target: WebhookTarget) -> tuple[st
 @lru_cache(maxsize=1024)
 def is_public(address: str) -> bool:
     """Whether the address is global unicast, not reserved, and embeds no other address. False if it does not parse."""
-    parsed = _parse(address)
-    if isinstance(parsed, IPv4Address):
-        return not any(parsed in network for network in _REFUSED_V4)
-    if parsed is None or parsed not in _GLOBAL_V6 or _is_isatap(parsed):
+    ip = _parse(address)
+    if isinstance(ip, IPv4Address):
+        return not any(ip in network for network in _REFUSED_V4)
+    if ip is None or ip not in _GLOBAL_V6 or _is_isatap(ip):
         return False
-    return not any(parsed in network for network in _REFUSED_V6)
+    return not any(ip in network for network in _REFUSED_V6)
 
 
 def is_loopback(address: str) -> bool:
     """Whether the address is in 127.0.0.0/8 or is ::1. False for IPv4 addresses in IPv6 form."""
-    parsed = _parse(address)
-    return parsed is not None and any(parsed in network for network in _OWN_NETWORKS)
+    ip = _parse(address)
+    return ip is not None and any(ip in network for network in _OWN_NETWORKS)
 
 
 def is_confidential(url: str) -> bool:

@@ -44,10 +44,10 @@ class ChunkBuffer:
 
     def add(self, chunk: ArtifactEvent) -> bool:
         """Adds a chunk. False, without a change, if a waiting chunk of the artifact cannot be joined with it."""
-        waiting = self._waiting.setdefault(chunk.artifact.artifact_id, [])
-        if waiting and not _can_join(waiting[-1], chunk):
+        chunks = self._waiting.setdefault(chunk.artifact.artifact_id, [])
+        if chunks and not _can_join(chunks[-1], chunk):
             return False
-        waiting.append(chunk)
+        chunks.append(chunk)
         self._size += event_size(chunk)
         self.some.set()
         return True
@@ -76,10 +76,10 @@ class ProgressBuffer:
 
     def take(self) -> list[Message]:
         """Removes and returns the waiting messages, for the caller to write them now."""
-        waiting, self._waiting, self._size = self._waiting, [], 0
-        if waiting:
+        messages, self._waiting, self._size = self._waiting, [], 0
+        if messages:
             self._free_at = self._now() + int(DELAY_S * 1000)
-        return waiting
+        return messages
 
 
 def join_messages(messages: Sequence[Message]) -> Message:
@@ -88,8 +88,8 @@ def join_messages(messages: Sequence[Message]) -> Message:
     metadata = {name: value for message in messages for name, value in (message.metadata or {}).items()}
     extensions = dict.fromkeys(uri for message in messages for uri in message.extensions)
     references = dict.fromkeys(task for message in messages for task in message.reference_task_ids)
-    joined = {"parts": tuple(part for message in messages for part in message.parts), "metadata": metadata or None}
-    return last.model_copy(update=joined | {"extensions": tuple(extensions), "reference_task_ids": tuple(references)})
+    members = {"parts": tuple(part for message in messages for part in message.parts), "metadata": metadata or None}
+    return last.model_copy(update=members | {"extensions": tuple(extensions), "reference_task_ids": tuple(references)})
 
 
 def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:

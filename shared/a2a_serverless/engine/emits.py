@@ -164,8 +164,8 @@ class Emits:
         self, path: str, attempt: int, artifact: Artifact, chunks: list[ArtifactEvent], *, last: bool
     ) -> None:
         first = chunks[0].artifact if chunks else artifact
-        rewritten = first.model_copy(update={"parts": _parts_of(chunks)})
-        self._write(path, attempt, rewritten, append=False, last=last)
+        whole = first.model_copy(update={"parts": _parts_of(chunks)})
+        self._write(path, attempt, whole, append=False, last=last)
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
         """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
@@ -196,9 +196,9 @@ def _parts_of(chunks: Iterable[ArtifactEvent]) -> tuple[Part, ...]:
 
 def _shown(events: Iterable[ArtifactEvent]) -> list[ArtifactEvent]:
     """The chunks from the last chunk on that begins the artifact anew."""
-    shown = list[ArtifactEvent]()
+    chunks = list[ArtifactEvent]()
     for event in events:
         if not event.append:
-            shown.clear()
-        shown.append(event)
-    return shown
+            chunks.clear()
+        chunks.append(event)
+    return chunks

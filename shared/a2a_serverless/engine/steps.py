@@ -58,10 +58,10 @@ class Steps:
     ) -> object:
         """The step's result, from the store or by running it."""
         number = scope.next(f"try {path}")
-        raised = self._results.get(raised_name(path, number))
-        if raised and (error := load_error(raised.value, self._packages)):
-            self._emits.read_back(path, raised.attempt)
-            await self._endings.end(raised.sequence, scope)
+        error_result = self._results.get(raised_name(path, number))
+        if error_result and (error := load_error(error_result.value, self._packages)):
+            self._emits.read_back(path, error_result.attempt)
+            await self._endings.end(error_result.sequence, scope)
             raise error
         stored = self._results.get(path)
         if stored is None:
@@ -111,9 +111,9 @@ class Steps:
     def note_failed(self, error: BaseException) -> None:
         """Stores the step from which ``error`` comes, the innermost one, if it comes from a step. It ends the task."""
         causes = set(map(id, causes_of(error)))
-        failed = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
-        if failed:
-            step, cause = failed
+        failure = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
+        if failure:
+            step, cause = failure
             result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
             self._session.store_step(f"{FAILED}{step.path}", result)
 
@@ -235,11 +235,11 @@ class Steps:
 
         session, now = self._session, self._session.now()
         outside = self._execution.busy_since if self._endings.is_busy else now
-        began = (step.model_at or step.began_at) if step else outside
+        start = (step.model_at or step.began_at) if step else outside
         if step:
             step.model_at = now
         parent = (step and step.trace) or session.trace
-        session.tracer.record(model_span(session.head, model, amounts, session.new_trace(), parent, (began, now)))
+        session.tracer.record(model_span(session.head, model, amounts, session.new_trace(), parent, (start, now)))
 
     def _check_fits(self, path: str) -> None:
         """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""

@@ -136,8 +136,8 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
     """Returns a Lambda handler for proxy integrations. It collects a stream before it answers."""
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-        left = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
-        exchange = Exchange(app, proxy_scope(proxy_event(event), context, left), proxy_body(event))
+        time_left_ms = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
+        exchange = Exchange(app, proxy_scope(proxy_event(event), context, time_left_ms), proxy_body(event))
         body = asyncio.run(_collected(exchange)) if exchange.streams else exchange.read()
         answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
         return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)

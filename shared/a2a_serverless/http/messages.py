@@ -57,8 +57,8 @@ class HttpRequest(NamedTuple):
     def answer_type(self) -> str:
         """The media type of the answer: the accepted one by name, else the body's, else ``application/json``."""
         modes = [mode for mode in _accepted(self) if mode in {JSON, A2A_JSON}]
-        sent = _essence(self.headers.get("content-type", ""))
-        return modes[0] if modes else sent if sent == A2A_JSON else JSON
+        content_type = _essence(self.headers.get("content-type", ""))
+        return modes[0] if modes else content_type if content_type == A2A_JSON else JSON
 
     @property
     def only_streams(self) -> bool:
@@ -68,8 +68,8 @@ class HttpRequest(NamedTuple):
 
     def check_content_type(self) -> None:
         """Raises ContentTypeNotSupported if the request has a content type that is not JSON."""
-        sent = self.headers.get("content-type")
-        if sent is not None and _essence(sent) not in {JSON, A2A_JSON}:
+        content_type = self.headers.get("content-type")
+        if content_type is not None and _essence(content_type) not in {JSON, A2A_JSON}:
             raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")
 
 

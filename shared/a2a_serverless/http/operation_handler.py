@@ -81,17 +81,19 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     envelope: Envelope,
 ) -> OperationHandler:
     """The handler of a request, with the time that is left for it."""
-    left = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+    time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     headers, service, seed = request.headers, api.service, api.service.ids.new()
     # The caller's trace; else the trace that X-Ray began at API Gateway; else a new one.
     theirs = trace.parse_traceparent(headers.get(trace.HEADER))
-    traced = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+    request_trace = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
     if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
-        traced = trace.child_of(traced if theirs else service.tracer.sample(traced), seed)
+        request_trace = trace.child_of(request_trace if theirs else service.tracer.sample(request_trace), seed)
     extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
     # An agent names the task whose question it answers: its other calls in a context must not answer it.
     by_context = agent.answers_by_context and not caller.is_agent
-    context = RequestContext(caller.principal, agent.id, version, caller, traced, extensions, left, by_context)
+    context = RequestContext(
+        caller.principal, agent.id, version, caller, request_trace, extensions, time_ms, by_context
+    )
     now = service.clock.now()
     return OperationHandler(
         api, agent, caller, request, context, codec(binding, version, now), envelope, (now, theirs or "")
@@ -130,8 +132,8 @@ class OperationHandler(NamedTuple):
                 task, result = None, dumps(self._extended_card())
             else:
                 answer = run_operation(service, context, self.agent, a2a_request)
-                shown = resolve_contents(service.contents, context.principal, answer, INLINE)
-                task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, shown)
+                content = resolve_contents(service.contents, context.principal, answer, INLINE)
+                task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, content)
             self._log(operation, task)
             return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
@@ -144,8 +146,10 @@ class OperationHandler(NamedTuple):
     ) -> Response:
         """Opens the stream, and takes a slot of the owner's quota of streams."""
         after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
-        service, limiter, left = self.api.service, self.api.limiter, context.time_left_ms
-        until = service.clock.now() + (self.api.stream_ms if left is None else min(self.api.stream_ms, left))
+        service, limiter, time_left_ms = self.api.service, self.api.limiter, context.time_left_ms
+        until = service.clock.now() + (
+            self.api.stream_ms if time_left_ms is None else min(self.api.stream_ms, time_left_ms)
+        )
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
             opened = open_stream(service, context, self.agent, a2a_request, after, until, self.codec.subscription_ends)
@@ -192,14 +196,14 @@ class OperationHandler(NamedTuple):
             yield sse.failure(self.envelope.failure(log_error(error, self.api.service.metrics, self.context.trace))[1])
 
     def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
-        shown = resolve_contents(self.api.service.contents, principal, content)
-        return sse.frame(self.envelope.success(self.codec.stream_item(shown)), n)
+        contents = resolve_contents(self.api.service.contents, principal, content)
+        return sse.frame(self.envelope.success(self.codec.stream_item(contents)), n)
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request: operation, agent, version, task, outcome and trace."""
         fields = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire, "task": task}
-        traced = trace.trace_id(self.context.trace)
-        logger.info("request answered", extra={**fields, "outcome": outcome, "trace": traced})
+        trace_id = trace.trace_id(self.context.trace)
+        logger.info("request answered", extra={**fields, "outcome": outcome, "trace": trace_id})
         if self.api.service.tracer.is_on:
             self._record_span(operation, task, outcome)
 
@@ -207,9 +211,9 @@ class OperationHandler(NamedTuple):
         """Records the request's span. A stream's span ends when the stream is open."""
         from a2a_serverless.domain.spans import request_span
 
-        (began, parent), service = self.since, self.api.service
+        (begin, parent), service = self.since, self.api.service
         attributes = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
-        span = request_span(self.context.trace, parent, began, service.clock.now(), task=task, **attributes)
+        span = request_span(self.context.trace, parent, begin, service.clock.now(), task=task, **attributes)
         service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 

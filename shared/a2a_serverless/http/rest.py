@@ -135,21 +135,21 @@ def make_rest() -> ASGIApp:
     for path, verb, name, endpoint, _ in ADDED:
         add(path, verb, name, endpoint)
     add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
-    known = tuple(app.routes)
+    routes = tuple(app.routes)
     for path, check in (
         ("/legacy/{agent}/{path:path}", _sign_in),
         ("/{agent:agent}/{path:path}", _sign_in),
         ("/{path:path}", _know_nothing),
     ):
-        app.router.routes.append(Route(path, Refuser(known, check)))
+        app.router.routes.append(Route(path, Refuser(routes, check)))
     return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
 
 
 class Refuser:
     """An ASGI application for requests that no route takes: unknown paths, and known paths with other verbs."""
 
-    def __init__(self, known: tuple[BaseRoute, ...], check: Check) -> None:
-        self._endpoint = partial(_refuse, known, check)
+    def __init__(self, routes: tuple[BaseRoute, ...], check: Check) -> None:
+        self._endpoint = partial(_refuse, routes, check)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await respond(scope[API], self._endpoint, scope, receive)
@@ -207,11 +207,11 @@ def _from_body(body: bytes, limits: Limits) -> JsonObject:
     return value
 
 
-def _refuse(known: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
+def _refuse(routes: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
     """Refuses an unknown path, or a known path with another verb, after ``check`` has authenticated the caller."""
     check(api, request)
     scope = {"type": "http", "path": request.path, "method": request.verb}
-    matches = [route for route in known if route.matches(scope)[0] is not Match.NONE]
+    matches = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
     verbs = {verb for route in matches if isinstance(route, Route) for verb in route.methods or ()}
     raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
 

@@ -200,23 +200,23 @@ def describe(
     routes: Sequence[BaseRoute], added: Mapping[str, Description], agents: Sequence[str], base_url: str
 ) -> Schema:
     """The document of the operations of A2A and of those in ``added``, by name; ``base_url`` may be unknown ("")."""
-    described = {**added, **{route.name: _description(route) for route in ROUTES}}
-    shown = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in described]
+    descriptions = {**added, **{route.name: _description(route) for route in ROUTES}}
+    public_routes = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in descriptions]
     servers = [{"url": base_url}] if base_url else None
-    document = get_openapi(title="A2A Serverless", version="1.0", routes=shown, servers=servers)
+    document = get_openapi(title="A2A Serverless", version="1.0", routes=public_routes, servers=servers)
     read = {
         (model, "validation")
-        for description in described.values()
+        for description in descriptions.values()
         for model in (description.body, description.query)
         if model
     }
-    answered = {(description.answer, "serialization") for description in described.values() if description.answer}
+    models = {(description.answer, "serialization") for description in descriptions.values() if description.answer}
     errors = {(ErrorResponse, "serialization"), (OldErrorResponse, "serialization")}
-    every: Any = sorted(read | answered | errors, key=str)
+    every: Any = sorted(read | models | errors, key=str)
     schemas, definitions = models_json_schema(every, ref_template="#/components/schemas/{model}")
     for path, verbs in document["paths"].items():
         for spec in verbs.values():
-            about = described[spec["operationId"]]
+            about = descriptions[spec["operationId"]]
             spec.update(_operation(path, about, schemas, definitions["$defs"], agents))
     document["components"] = {"schemas": definitions["$defs"]}
     return document
@@ -237,8 +237,8 @@ def _description(route: OperationRoute) -> Description:
 
 def _operation(path: str, description: Description, schemas: Any, definitions: Schema, agents: Sequence[str]) -> Schema:  # noqa: ANN401
     """The OpenAPI operation object, without its name."""
-    named: Schema = {"type": "string", "minLength": 1}
-    in_path = {name: {"enum": [*agents]} if name == "agent" else named for name in re.findall(r"\{(\w+)\}", path)}
+    name_schema: Schema = {"type": "string", "minLength": 1}
+    in_path = {name: {"enum": [*agents]} if name == "agent" else name_schema for name in re.findall(r"\{(\w+)\}", path)}
     parameters = [_parameter("path", name, schema, required=True) for name, schema in in_path.items()]
     if description.query:
         about = definitions[schemas[description.query, "validation"]["$ref"].rpartition("/")[2]]
@@ -247,8 +247,10 @@ def _operation(path: str, description: Description, schemas: Any, definitions: S
     if description.version:
         version = {"enum": [description.version]}
         parameters.append(_parameter("header", VERSION_HEADER, version, required=description.version == "1.0"))
-    failed = _content(schemas[OldErrorResponse if description.version == "0.3" else ErrorResponse, "serialization"])
-    answers = {"200": _answer(description, schemas), "default": {"description": "An error", **failed}}
+    error_content = _content(
+        schemas[OldErrorResponse if description.version == "0.3" else ErrorResponse, "serialization"]
+    )
+    answers = {"200": _answer(description, schemas), "default": {"description": "An error", **error_content}}
     spec: Schema = {"parameters": parameters, "responses": answers}
     if description.body:
         spec["requestBody"] = {

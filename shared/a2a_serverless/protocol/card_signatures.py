@@ -52,8 +52,8 @@ def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
 
     Unreadable signatures are left out, and so is every algorithm but ES256.
     """
-    listed = served.get(CARDS)
-    objects = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    signatures = served.get(CARDS)
+    objects = [item for item in signatures if isinstance(item, dict)] if isinstance(signatures, list) else []
     return _readable(
         [(signature.get("protected"), signature.get("signature")) for signature in objects], canonical(served)
     )
@@ -61,15 +61,15 @@ def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
 
 def catalog_signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
     """The signature of a received AI Catalog, in the form of ``signed_by``; nothing if the catalog has none."""
-    protected, _, signed = str(served.get(CATALOGS)).partition("..")
-    return _readable([(protected, signed)], canonical(served, CATALOGS))
+    protected, _, signature_text = str(served.get(CATALOGS)).partition("..")
+    return _readable([(protected, signature_text)], canonical(served, CATALOGS))
 
 
 def _readable(parts: Iterable[tuple[Json, Json]], content: bytes) -> Iterator[tuple[str, bytes, bytes]]:
     payload = _base64url(content)
-    for protected, signed in parts:
+    for protected, signature_text in parts:
         try:
-            header, raw = loads(_unbase64url(str(protected))), _unbase64url(str(signed))
+            header, raw = loads(_unbase64url(str(protected))), _unbase64url(str(signature_text))
         except (ValueError, A2AError):
             continue
         if isinstance(header, dict) and header.get("alg") == "ES256":

@@ -219,8 +219,8 @@ class Task(ProtoModel):
         if history_length is None and artifacts:
             return self
         first = 0 if history_length is None else max(0, len(self.history) - history_length)
-        shown = {"history": self.history[first:], "artifacts": self.artifacts if artifacts else ()}
-        return self.model_copy(update=shown)
+        members = {"history": self.history[first:], "artifacts": self.artifacts if artifacts else ()}
+        return self.model_copy(update=members)
 
 
 class TaskStatusUpdateEvent(ProtoModel):

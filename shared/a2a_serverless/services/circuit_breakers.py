@@ -90,8 +90,8 @@ class ChallengeLimiter:
         step: Callable[[ChallengeState], ChallengeState | None],
     ) -> ChallengeState | None:
         """Stores the next state of a host that has not answered; returns the present one if ``step`` allows none."""
-        known = (key.tenant, key.owner, host)
-        if self._until.get(known, 0) > now:
+        cache_key = (key.tenant, key.owner, host)
+        if self._until.get(cache_key, 0) > now:
             return None
         before = store.get_challenge_state(key, host)
         after = before if before.answered else step(before)
@@ -104,7 +104,7 @@ class ChallengeLimiter:
             with self._lock:
                 if len(self._until) >= HOSTS_KEPT:
                     self._until.clear()
-                self._until[known] = now + ANSWERED_MS
+                self._until[cache_key] = now + ANSWERED_MS
         return None
 
 

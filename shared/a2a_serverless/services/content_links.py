@@ -104,18 +104,18 @@ class _Resolution:
 
     def show(self, answer: T) -> T:
         """Returns the answer; an answer without parts is unchanged."""
-        shown: object = answer
+        result: object = answer
         if isinstance(answer, Message):
-            shown = self._message(answer)
+            result = self._message(answer)
         elif isinstance(answer, Task):
-            shown = self._task(answer)
+            result = self._task(answer)
         elif isinstance(answer, ListTasksResponse):
-            shown = answer.model_copy(update={"tasks": tuple(map(self._task, answer.tasks))})
+            result = answer.model_copy(update={"tasks": tuple(map(self._task, answer.tasks))})
         elif isinstance(answer, TaskArtifactUpdateEvent):
-            shown = answer.model_copy(update={"artifact": self._artifact(answer.artifact)})
+            result = answer.model_copy(update={"artifact": self._artifact(answer.artifact)})
         elif isinstance(answer, TaskStatusUpdateEvent):
-            shown = answer.model_copy(update={"status": self._status(answer.status)})
-        return shown  # type: ignore[return-value]  # each branch gives the class that it got
+            result = answer.model_copy(update={"status": self._status(answer.status)})
+        return result  # type: ignore[return-value]  # each branch gives the class that it got
 
     def _task(self, task: Task) -> Task:
         self.task = task.id
@@ -136,12 +136,12 @@ class _Resolution:
         parts: list[Part] = []
         left_out: list[Part] = []
         for run in runs:
-            shown = self._run(run)
-            if not shown:
+            parts_shown = self._run(run)
+            if not parts_shown:
                 left_out.extend(run)
                 continue
             parts.extend(_omission_note(left_out))
-            parts.extend(shown)
+            parts.extend(parts_shown)
             left_out = []
         return (*parts, *_omission_note(left_out))
 

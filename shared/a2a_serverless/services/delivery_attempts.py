@@ -62,9 +62,9 @@ class CursorLease:
 
     def take(self, now: int) -> None:
         """Stores a new lease. Raises Conflict if the stored cursor has changed."""
-        taken = delivery.claim_lease(self.cursor, self._context.ids.new(), now=now)
-        check_written(self._context.store.move_cursor(self._key, self.cursor, taken))
-        self.cursor = taken
+        leased_cursor = delivery.claim_lease(self.cursor, self._context.ids.new(), now=now)
+        check_written(self._context.store.move_cursor(self._key, self.cursor, leased_cursor))
+        self.cursor = leased_cursor
 
     def extend(self) -> None:
         """Makes the lease outlast a POST; raises CursorLost or TooLittleTime.
@@ -140,18 +140,18 @@ class Attempts:
         """
         context = self._context
         jti = context.ids.new()
-        signed, traced = self._sign(n, body.content, jti), trace.child_of(self._head.trace, jti)
+        signed, post_trace = self._sign(n, body.content, jti), trace.child_of(self._head.trace, jti)
         with reading():
             headers = self._headers(body, signed)
-            if traced:
-                headers[trace.HEADER] = traced
+            if post_trace:
+                headers[trace.HEADER] = post_trace
         with self._reserve_host():
             self._lease.extend()
             at = context.clock.now()
             outcome = context.sender.post(self._config.url, headers, body.content, POST_DEADLINE_MS)
         if not (outcome.status is None and outcome.reused):
             context.hosts.learn(self.host, outcome, context.clock.now())
-        return AttemptResult(outcome, at, signed.kid, traced)
+        return AttemptResult(outcome, at, signed.kid, post_trace)
 
     def record(self, n: int, result: AttemptResult, next_at: int | None) -> None:
         """Stores the attempt for the webhook's owner, and reports it: log line, metrics, span."""

@@ -158,8 +158,8 @@ def _publish_once(rotation: KeyRotation, ring: KeyRing) -> None:
 
 def _listing_times(keys: dict[str, Json], before: Json, now: int) -> JsonObject:
     """The time (ms) at which the key set first listed each key; a key that was listed before keeps its time."""
-    known = _stored_listing_times(before)
-    return {"since": {kid: known.get(kid, now) for kid in _kids(keys)}}
+    times_before = _stored_listing_times(before)
+    return {"since": {kid: times_before.get(kid, now) for kid in _kids(keys)}}
 
 
 def _listed_at(rotation: KeyRotation, kid: str) -> int:
@@ -173,5 +173,5 @@ def _stored_listing_times(stored: Json) -> dict[str, int]:
 
 
 def _kids(keys: dict[str, Json]) -> list[str]:
-    listed = keys["keys"]
-    return [str(key["kid"]) for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    jwks = keys["keys"]
+    return [str(key["kid"]) for key in jwks if isinstance(key, dict)] if isinstance(jwks, list) else []

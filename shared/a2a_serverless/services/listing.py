@@ -87,14 +87,14 @@ def _read(
     Omits tasks that have expired since, and tasks that no longer have the state of the filter.
     """
     tasks: list[Task] = []
-    left = READ_BYTES
+    bytes_left = READ_BYTES
     for count, entry in enumerate(page, 1):
         key = principal.key(entry.task)
         if result := _read_one(lister, key, query):
-            left -= result.size
+            bytes_left -= result.size
             if query.status in {None, result.head.state}:
                 tasks.append(result.task)
-        if left <= 0:
+        if bytes_left <= 0:
             return tasks, count
     return tasks, len(page)
 

@@ -45,9 +45,9 @@ class MemoryBudget:
     def reserve(self, before: int, size: int) -> bool:
         """Lets a share of ``before`` bytes grow by ``size``; False while other shares leave no room for that."""
         with self._lock:
-            counted = self._counted(before)
-            more = self._counted(before + size) - counted
-            if self._reserved > counted and self._reserved + more > self._total:
+            share = self._counted(before)
+            more = self._counted(before + size) - share
+            if self._reserved > share and self._reserved + more > self._total:
                 return False
             self._reserved += more
             return True

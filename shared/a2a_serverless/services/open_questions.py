@@ -25,8 +25,8 @@ def find_open_question(service: TaskService, context: RequestContext, context_id
     unfinished = [entry.task for entry in entries if entry.agent == context.agent and entry.state not in TERMINAL]
     asking = [task for task in unfinished if _asks(service, context, task)]
     if len(asking) > 1:
-        named = ", ".join(sorted(asking)[:NAMED])
-        several = f"must name one of the {len(asking)} tasks of this context that ask: {named}"
+        names = ", ".join(sorted(asking)[:NAMED])
+        several = f"must name one of the {len(asking)} tasks of this context that ask: {names}"
         raise InvalidParams(violations=(FieldViolation("message.taskId", several),))
     return asking[0] if asking else None
 

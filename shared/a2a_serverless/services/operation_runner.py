@@ -58,8 +58,8 @@ def run_operation(
     match request:
         case SendMessageRequest():
             _check_send(service, context.principal, agent, request)
-            sent = tasks.send(service, context, request)
-            return sent if isinstance(sent, Message) else sent.limited(request.configuration.history_length)
+            answer = tasks.send(service, context, request)
+            return answer if isinstance(answer, Message) else answer.limited(request.configuration.history_length)
         case GetTaskRequest():
             return tasks.get(service, context, request.id).limited(request.history_length)
         case ListTasksRequest():
@@ -190,15 +190,15 @@ def _check_send(service: TaskService, principal: Principal, agent: Agent, reques
 
 def _check_content(agent: Agent, request: SendMessageRequest) -> None:
     """Refuses media types that the card does not offer (specification 3.3.2). Accepts a part without a media type."""
-    named = {at: part.media_type for at, part in enumerate(request.message.parts) if part.media_type}
+    media_types = {at: part.media_type for at, part in enumerate(request.message.parts) if part.media_type}
     modes = request.configuration.accepted_output_modes
-    if not (named or modes):
+    if not (media_types or modes):
         return
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
     wrong = [
         FieldViolation(f"message.parts[{at}].mediaType", f"must be one of {', '.join(takes)}")
-        for at, media_type in named.items()
+        for at, media_type in media_types.items()
         if not fits_any(takes, media_type)
     ]
     if modes and not any(fits_any(makes, mode) for mode in modes):
@@ -209,16 +209,16 @@ def _check_content(agent: Agent, request: SendMessageRequest) -> None:
 
 def _check_files(service: TaskService, principal: Principal, request: SendMessageRequest) -> None:
     """Refuses parts that name a stored file that does not exist, and more than ``MOST_NAMED`` different files."""
-    named: dict[StoredFile, str] = {}
+    places: dict[StoredFile, str] = {}
     for at, part in enumerate(request.message.parts):
         if content := file_of(part):
-            named.setdefault(content, f"message.parts[{at}].url")
-    if service.contents is None or not named:
+            places.setdefault(content, f"message.parts[{at}].url")
+    if service.contents is None or not places:
         return
-    if len(named) > MOST_NAMED:
+    if len(places) > MOST_NAMED:
         description = f"is one too many: a message may name {MOST_NAMED} different uploads"
-        raise InvalidParams(violations=(FieldViolation([*named.values()][MOST_NAMED], description),))
-    missing = [field for content, field in named.items() if not service.contents.exists(principal, content)]
+        raise InvalidParams(violations=(FieldViolation([*places.values()][MOST_NAMED], description),))
+    missing = [field for content, field in places.items() if not service.contents.exists(principal, content)]
     if missing:
         description = "names no upload of yours: PUT the content first, and name it by the address that you were given"
         raise InvalidParams(violations=tuple(FieldViolation(field, description) for field in missing))

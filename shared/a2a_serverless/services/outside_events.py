@@ -38,10 +38,10 @@ def find_event_address(service: TaskService, event_id: str) -> EventAddress:
     The requests after the one that was taken are counted.
     """
     digest = event_digest(event_id)
-    found = service.log.find_callback(digest)
-    if found is None or not found[1].startswith(EVENT):
+    callback = service.log.find_callback(digest)
+    if callback is None or not callback[1].startswith(EVENT):
         raise TaskNotFound
-    address, minute = EventAddress(found[0], GOT + found[1].removeprefix(EVENT)), service.clock.now() // MINUTE_MS
+    address, minute = EventAddress(callback[0], GOT + callback[1].removeprefix(EVENT)), service.clock.now() // MINUTE_MS
     if service.log.read_step(*address) and not service.log.count_request(digest, minute, REQUESTS_A_MINUTE):
         raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
     return address

@@ -94,15 +94,15 @@ def find_altered(publisher: CardPublisher, keys: Sequence[Json]) -> list[str]:
         for name, document, _ in _documents(publisher)
         if _stored_content(publisher, name) not in (None, _readable(document))
     ]
-    listed = _stored_content(publisher, JWKS)
-    named = listed.get("keys") if isinstance(listed, dict) else None
-    is_known = isinstance(named, list) and all(key in keys for key in named)
-    return names if listed is None or is_known else [JWKS, *names]
+    key_set = _stored_content(publisher, JWKS)
+    jwks = key_set.get("keys") if isinstance(key_set, dict) else None
+    is_known = isinstance(jwks, list) and all(key in keys for key in jwks)
+    return names if key_set is None or is_known else [JWKS, *names]
 
 
 def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_card.AgentCard | None]]:
     """Yields every document except the key set: name, content without signatures, and the card to sign, if any."""
-    listed: list[Json] = []
+    agents: list[Json] = []
     cards: dict[str, v1_card.AgentCard] = {}
     for agent in publisher.agents.values():
         card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
@@ -114,8 +114,8 @@ def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_c
         url = f"{publisher.base_url}/{agent.id}"
         legacy = v0_3_card.LegacyCard.of(card, f"{publisher.base_url}/legacy/{agent.id}")
         yield legacy_card_name(agent.id), as_json(legacy), None
-        listed.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
-    yield AGENTS, {"agents": listed}, None
+        agents.append({"id": agent.id, "name": agent.name, "url": url, "card": f"{url}/.well-known/agent-card.json"})
+    yield AGENTS, {"agents": agents}, None
     yield CATALOG, as_json(catalog_of(publisher.base_url, cards.items())), None
 
 
@@ -144,8 +144,8 @@ def publish_cards(publisher: CardPublisher, kid: str, sign: Callable[[bytes], by
     """
     for name, served, card in _documents(publisher):
         if name == CATALOG:
-            signed = sign_catalog(served, kid, sign, _key_set_url(publisher))
-            publish(publisher, name, signed, {"kid": kid, "catalog": served})
+            catalog = sign_catalog(served, kid, sign, _key_set_url(publisher))
+            publish(publisher, name, catalog, {"kid": kid, "catalog": served})
         elif card is None:
             publish(publisher, name, served)
         elif isinstance(new := served.get("1.0"), dict):
@@ -195,8 +195,8 @@ def card_of(
 
 
 def _requirement(name: str, scheme: v1_card.SecurityScheme, scopes: tuple[str, ...]) -> v1_card.SecurityRequirement:
-    needed = v1_card.StringList(list=scopes if scheme.open_id_connect_security_scheme else ())
-    return v1_card.SecurityRequirement(schemes={name: needed})
+    scope_list = v1_card.StringList(list=scopes if scheme.open_id_connect_security_scheme else ())
+    return v1_card.SecurityRequirement(schemes={name: scope_list})
 
 
 def _skills(agent: Agent, skills: Sequence[Skill]) -> tuple[v1_card.AgentSkill, ...]:

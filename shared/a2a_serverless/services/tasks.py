@@ -106,8 +106,8 @@ def send(service: TaskService, context: RequestContext, request: SendMessageRequ
     it returns the task as it is (``blocking`` in docs/deviations.md). That time begins with the request and includes
     the work of an inline agent before it asks for a task. A repeated message id returns the task of the first send.
     """
-    left = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
-    until = service.clock.now() + left
+    time_ms = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
+    until = service.clock.now() + time_ms
     begun = accept_message(service, context, request)
     if isinstance(begun, Message):
         return begun
@@ -128,9 +128,9 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
     if message.task_id is not None:
         return StartedTask(_continue(service, context, message.task_id, request), None)
     if message.context_id is not None and context.answers_by_context:
-        answered = _answer_by_context(service, context, message.context_id, request)
-        if answered is not None:
-            return StartedTask(answered, None)
+        head = _answer_by_context(service, context, message.context_id, request)
+        if head is not None:
+            return StartedTask(head, None)
     context_id = message.context_id or service.ids.new()
     if runner := service.inline_runner(context.agent):
         incoming = _incoming(context, request, None, context_id)

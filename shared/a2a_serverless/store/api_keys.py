@@ -72,9 +72,9 @@ class CachedApiKeyStore:
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         """The key; None if it is absent or revoked."""
-        cached, now = self._present.get(digest), self._now()
-        if cached and now - cached[0] < KEPT_MS:
-            return cached[1]
+        entry, now = self._present.get(digest), self._now()
+        if entry and now - entry[0] < KEPT_MS:
+            return entry[1]
         if now - self._absent.get(digest, -ABSENT_MS) < ABSENT_MS:
             return None
         key = self._keys.find(digest, fresh=False) or (self._reload(digest, now) if fresh else None)
@@ -98,7 +98,7 @@ class CachedApiKeyStore:
 
 
 def _key_of(item: Item) -> ApiKey:
-    known = items.readable(item)
-    principal = Principal(known["tenant"]["S"], known["owner"]["S"])
-    scopes = frozenset(known["scopes"]["S"].split())
-    return ApiKey(known["sk"]["S"], principal, known["note"]["S"], int(known["made_at"]["N"]), scopes)
+    attributes = items.readable(item)
+    principal = Principal(attributes["tenant"]["S"], attributes["owner"]["S"])
+    scopes = frozenset(attributes["scopes"]["S"].split())
+    return ApiKey(attributes["sk"]["S"], principal, attributes["note"]["S"], int(attributes["made_at"]["N"]), scopes)

@@ -170,8 +170,10 @@ class DynamoTable:
             if len(requests) == 1:
                 self._write_one(requests[0])
             else:
-                named = [{kind: {"TableName": self._name, **request[kind]} for kind in request} for request in requests]
-                self._client.transact_write_items(TransactItems=named)  # type: ignore[arg-type]
+                table_requests = [
+                    {kind: {"TableName": self._name, **request[kind]} for kind in request} for request in requests
+                ]
+                self._client.transact_write_items(TransactItems=table_requests)  # type: ignore[arg-type]
         except ClientError as error:
             refusal = _refusal(error, len(requests))
             if refusal is None and _is_invalid(error):
@@ -294,8 +296,8 @@ def _key(where: Item) -> Item:
 
 
 def _change(words: _Placeholders, before: Item, after: Item) -> str:
-    changed = {name: value for name, value in after.items() if before.get(name) != value}
-    settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changed.items()]
+    changes = {name: value for name, value in after.items() if before.get(name) != value}
+    settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changes.items()]
     removals = [words.name(name) for name in before if name not in after]
     clauses = [("SET", settings), ("REMOVE", removals)]
     return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)

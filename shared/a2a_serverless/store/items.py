@@ -157,8 +157,10 @@ def _getter(kind: type) -> attrgetter[tuple[Any, ...]]:
 
 
 def _values(kind: type, item: Mapping[str, Any]) -> dict[str, Any]:
-    known = readable(item)
-    return {name: _read(name, known[name], default) for name, default in _fields(kind).items() if name in known}
+    attributes = readable(item)
+    return {
+        name: _read(name, attributes[name], default) for name, default in _fields(kind).items() if name in attributes
+    }
 
 
 def _value(name: str, value: str | int) -> dict[str, Any]:

@@ -87,9 +87,12 @@ class ValueStore:
         return Update(item, _OPTIONAL, _attributes(item), {"version": {"S": expected}})
 
     def _text_of(self, item: Item) -> StoredText:
-        known = items.readable(item)
+        attributes = items.readable(item)
         return StoredText(
-            known["key"]["S"], self._payloads.fetch(known), known["version"]["S"], known.get("agent", {}).get("S", "")
+            attributes["key"]["S"],
+            self._payloads.fetch(attributes),
+            attributes["version"]["S"],
+            attributes.get("agent", {}).get("S", ""),
         )
 
 

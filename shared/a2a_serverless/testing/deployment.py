@@ -178,11 +178,11 @@ class InProcessDeployment:
 
     def relay_changes(self) -> bool:
         """Enqueues deliveries of the changes since the last call; False if there are none."""
-        changed = [key for key, _ in self.table.feed[self._relayed :]]
-        self._relayed += len(changed)
-        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, changed, self.clock.now())):
-            self._relayed -= len(changed)
-        return bool(changed)
+        keys = [key for key, _ in self.table.feed[self._relayed :]]
+        self._relayed += len(keys)
+        if not self.survives(lambda: relay(self.sweeper.store, self.sweeper.queues, keys, self.clock.now())):
+            self._relayed -= len(keys)
+        return bool(keys)
 
     def _time_left(self, ms: int) -> Callable[[], int]:
         until = self.clock.now() + ms
@@ -199,5 +199,5 @@ def format_traceback(error: BaseException, is_own: Callable[[str], bool]) -> str
 
 def format_failure(task: str, reference: str, shown: str) -> str:
     """The traceback ``shown`` under a line with the task, and with the reference that its client has read, if any."""
-    known = f" (reference {reference})" if reference else ""
-    return f"The agent of the task {task} stopped with an error{known}:\n{shown}"
+    reference_text = f" (reference {reference})" if reference else ""
+    return f"The agent of the task {task} stopped with an error{reference_text}:\n{shown}"

@@ -383,9 +383,11 @@ class _Artifacts(dict[str, "Artifact"]):
 
     def __missing__(self, name: str) -> Artifact:
         state, text, error = self._reply.state, self._reply.said, self._reply.error
-        raised = f" The agent raised {type(error).__name__}: {error}" if error else ""
+        error_text = f" The agent raised {type(error).__name__}: {error}" if error else ""
         there = ", ".join(map(repr, self)) or "none"
-        raise NoArtifact(f"no artifact {name!r} (there is: {there}); the task is {state}: {text}{raised}") from error
+        raise NoArtifact(
+            f"no artifact {name!r} (there is: {there}); the task is {state}: {text}{error_text}"
+        ) from error
 
 
 class AgentTestHarness(SimulatedDeployment):
@@ -484,16 +486,16 @@ class AgentTestHarness(SimulatedDeployment):
     def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
         """Stores an agent's error, and prints its traceback: pytest shows it if the test fails."""
         self._errors[key.task] = error
-        shown = format_traceback(error, lambda file: not file.startswith(PACKAGE))
-        sys.stderr.write(format_failure(key.task, reference, shown))
+        traceback = format_traceback(error, lambda file: not file.startswith(PACKAGE))
+        sys.stderr.write(format_failure(key.task, reference, traceback))
 
     def send_event(self, url: str, body: bytes | str = b"", headers: Mapping[str, str] | None = None) -> int:
         """Sends a body to the address of a task's callback, as another system does; returns the HTTP status."""
-        sent = body.encode() if isinstance(body, str) else body
-        given = {name.lower(): value for name, value in (headers or {}).items()}
+        content = body.encode() if isinstance(body, str) else body
+        header_map = {name.lower(): value for name, value in (headers or {}).items()}
         try:
             address = find_event_address(self.service, url.rpartition("/")[2])
-            return 200 if store_event(self.service, address, given, sent) else 409
+            return 200 if store_event(self.service, address, header_map, content) else 409
         except TaskNotFound:
             return 404
         except TooManyRequests:
@@ -505,10 +507,10 @@ class AgentTestHarness(SimulatedDeployment):
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does, and notes it in ``runs``."""
-        began = self.now
+        start = self.now
         ending = super().run(key)
         if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
-            self.runs.append((key.task, began, self.now))
+            self.runs.append((key.task, start, self.now))
         return ending
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:

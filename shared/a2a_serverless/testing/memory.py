@@ -94,10 +94,10 @@ class MemoryItems:
     def write(self, *actions: Action) -> WriteConflict | None:
         with self._lock:
             stored_items = [self._find(*place_of(action)) for action in actions]
-            refused = [not self._is_allowed(action, item) for action, item in zip(actions, stored_items, strict=True)]
-            if any(refused):
+            refusals = [not self._is_allowed(action, item) for action, item in zip(actions, stored_items, strict=True)]
+            if any(refusals):
                 return WriteConflict(
-                    tuple(item if no else None for item, no in zip(stored_items, refused, strict=True))
+                    tuple(item if no else None for item, no in zip(stored_items, refusals, strict=True))
                 )
             for action, item in zip(actions, stored_items, strict=True):
                 if not isinstance(action, Check):
@@ -161,10 +161,10 @@ def _result(action: Put | PutNew | Update | Count | Delete, old_item: Item | Non
         case Put(item) | PutNew(item):
             return item
         case Update(_, before, after):
-            changed = {name: value for name, value in after.items() if before.get(name) != value}
+            changes = {name: value for name, value in after.items() if before.get(name) != value}
             return {
                 name: member for name, member in (old_item or {}).items() if name in after or name not in before
-            } | changed
+            } | changes
         case Count():
             number = _number(old_item, action.attribute) + action.by
             numbers = {action.attribute: {"N": str(number)}, "expires": {"N": str(action.expires)}}

@@ -84,9 +84,9 @@ class CatalogReader:
             listed = _read_entries(document)
         except InvalidAgentResponse as error:
             raise InvalidAgentResponse(f"{address}: {error}") from None
-        if len(listed) > MAX_ENTRIES:
+        if len(entries) > MAX_ENTRIES:
             self._on_skipped(address, f"only the first {MAX_ENTRIES} entries are read")
-        for number, raw in enumerate(listed[:MAX_ENTRIES], 1):
+        for number, raw in enumerate(entries[:MAX_ENTRIES], 1):
             try:
                 entry = _read_entry(raw)
             except InvalidAgentResponse as error:

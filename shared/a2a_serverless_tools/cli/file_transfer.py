@@ -56,9 +56,11 @@ def _upload(client: Client, content: bytes) -> str:
         UploadResponse, _fetch_json(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, upload))
     )
     target = answer.upload
-    with client.transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as done:
-        if done.status != OK:
-            raise HttpError(done.status, "The upload was refused.")
+    with client.transport(
+        ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)
+    ) as upload_answer:
+        if upload_answer.status != OK:
+            raise HttpError(upload_answer.status, "The upload was refused.")
     return answer.part.url
 
 
