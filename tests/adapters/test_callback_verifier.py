@@ -19,7 +19,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
-from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryTable
 
@@ -64,21 +64,21 @@ def expected(base: str = HERE, **changes: Any) -> ExpectedCallback:
     return ExpectedCallback(**{"address": f"{base}/echo", "url": URL, "token": "t-1", "task": None} | changes)
 
 
-def signed(ring: KeyRing = OURS, issuer: str = HERE, body: bytes = BODY, url: str = URL) -> CallbackRequest:
+def signed(ring: KeyRing = OURS, issuer: str = HERE, body: bytes = BODY, url: str = URL) -> IncomingNotification:
     config = PushConfig("parent", url, "1.0", "i-1", START)
     claims = delivery.notification_claims(CHILD, config, 3, body, issuer=issuer, now=START, jti="jti-1")
     token = KeyRingSigner(lambda: ring).sign("a2a-notification+jwt", claims).token
     return with_headers(plain(body), authorization=f"Bearer {token}")
 
 
-def with_headers(incoming: CallbackRequest, **headers: str) -> CallbackRequest:
-    return CallbackRequest(
+def with_headers(incoming: IncomingNotification, **headers: str) -> IncomingNotification:
+    return IncomingNotification(
         {**incoming.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}, incoming.body
     )
 
 
-def plain(body: bytes = BODY) -> CallbackRequest:
-    return CallbackRequest(
+def plain(body: bytes = BODY) -> IncomingNotification:
+    return IncomingNotification(
         {"content-type": "application/a2a+json", "a2a-version": "1.0", "x-a2a-notification-token": "t-1"}, body
     )
 
@@ -114,7 +114,7 @@ OTHER = BODY.replace(b"child", b"other")
         (signed(THEIRS), expected(), "unknown-key"),
         (signed(issuer=FAR), expected(), "wrong-issuer"),
         (signed(url=f"{HERE}/callbacks/two"), expected(), "wrong-audience"),
-        (CallbackRequest(signed().headers, OTHER), expected(), "wrong-body"),
+        (IncomingNotification(signed().headers, OTHER), expected(), "wrong-body"),
         (signed(body=OTHER), expected(), "wrong-task"),
         (signed(), expected(task="another"), "unknown-task"),
         (signed(), expected(token="t-2"), "unknown-task"),
@@ -122,7 +122,7 @@ OTHER = BODY.replace(b"child", b"other")
         (signed(THEIRS, HERE), expected(FAR), "wrong-issuer"),
     ],
 )
-def test_what_does_not_fit_is_not_believed(incoming: CallbackRequest, call: ExpectedCallback, why: str) -> None:
+def test_what_does_not_fit_is_not_believed(incoming: IncomingNotification, call: ExpectedCallback, why: str) -> None:
     with pytest.raises(InvalidCallback, match=why):
         verifier().verify(incoming, call)
 

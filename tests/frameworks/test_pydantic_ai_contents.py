@@ -123,11 +123,11 @@ def test_an_agent_that_does_not_stream_emits_its_output_once() -> None:
 
 
 def test_a_run_that_does_not_stream_emits_nothing() -> None:
-    @plain(id="desk", name="Desk", description="Writes.", skills=[])
-    async def desk(task: TaskContext) -> str:
+    @plain(id="clerk", name="Clerk", description="Writes.", skills=[])
+    async def clerk(task: TaskContext) -> str:
         return str((await run(Agent(talker(["a", "b"])), task.text(), name="writer", stream=False)).output)
 
-    reply = AgentTestHarness(desk).send("go")
+    reply = AgentTestHarness(clerk).send("go")
     assert (reply.said, reply.artifacts) == ("ab", {})
 
 
@@ -331,12 +331,12 @@ def test_a_run_gets_a_name_and_capabilities_of_its_caller() -> None:
             Asked.times += 1
             return request_context
 
-    @plain(id="desk", name="Desk", description="Writes.", skills=[])
-    async def desk(task: TaskContext) -> str:
+    @plain(id="clerk", name="Clerk", description="Writes.", skills=[])
+    async def clerk(task: TaskContext) -> str:
         result = await run(Agent("test"), task.text(), name="writer", capabilities=[Asked()])
         return str(result.output)
 
-    assert AgentTestHarness(desk).send("go").said == "success (no tool calls)"
+    assert AgentTestHarness(clerk).send("go").said == "success (no tool calls)"
     assert Asked.times == 1
 
 

@@ -69,11 +69,11 @@ def test_an_agent_that_does_not_stream_emits_its_answer_once() -> None:
 
 
 def test_a_run_that_does_not_stream_emits_nothing() -> None:
-    @plain(id="desk", name="Desk", description="Writes.", skills=[])
-    async def desk(task: TaskContext) -> str:
+    @plain(id="clerk", name="Clerk", description="Writes.", skills=[])
+    async def clerk(task: TaskContext) -> str:
         return str(await run(talker(["a", "b"]), task.text(), stream=False)).strip()
 
-    reply = AgentTestHarness(desk).send("go")
+    reply = AgentTestHarness(clerk).send("go")
     assert (reply.said, reply.artifacts) == ("ab", {})
 
 
@@ -109,14 +109,14 @@ def test_structured_output_of_a_run_is_there_in_a_later_run_of_the_task() -> Non
         paid.append(turn)
         return [("Offer", "c1", OFFER)]
 
-    @plain(id="desk", name="Desk", description="Offers.", skills=[])
-    async def desk(task: TaskContext) -> str:
+    @plain(id="clerk", name="Clerk", description="Offers.", skills=[])
+    async def clerk(task: TaskContext) -> str:
         made = Agent(FakeModel(turns), structured_output_model=Offer, callback_handler=None)
         result = await run(made, task.text())
         answer = await task.ask("Shall I?")
         return f"{result.structured_output} {answer.text()}"
 
-    harness = AgentTestHarness(desk)
+    harness = AgentTestHarness(clerk)
     asked = harness.send("go")
     assert asked.said == "Shall I?"
     expected = "thing='coat' until=datetime.date(2026, 2, 1) yes"
@@ -319,12 +319,12 @@ def test_a_run_passes_its_options_on_also_after_a_question() -> None:
         seen.append(tool_context.invocation_state.get("user"))
         return str(tool_context.interrupt("check"))
 
-    @plain(id="desk", name="Desk", description="Writes.", skills=[])
-    async def desk(task: TaskContext) -> str:
+    @plain(id="clerk", name="Clerk", description="Writes.", skills=[])
+    async def clerk(task: TaskContext) -> str:
         made = talker([("check", "c1", {})], ["Done."], tools=[check])
         return str(await run(made, task.text(), invocation_state={"user": "Ada"})).strip()
 
-    harness = AgentTestHarness(desk)
+    harness = AgentTestHarness(clerk)
     asked = harness.send("go")
     assert harness.send("yes", task_id=asked.task.id).said == "Done."
     assert set(seen) == {"Ada"}

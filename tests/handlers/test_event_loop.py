@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import Message as Sent
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
+    from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.ports.system import Clock
     from tests.edge import Edge
 
@@ -58,7 +58,7 @@ class Gate:
     def check(self, _: object) -> None:
         self.wait()
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str:
         del incoming, call
         self.wait()
         return "challenge"

@@ -195,6 +195,9 @@ class _Ids:
         self._made += 1
         return f"{self._actor}-{self._made}"
 
+    def secret(self) -> str:
+        return self.new()
+
 
 class _Queues:
     def __init__(self, channel: Channel) -> None:

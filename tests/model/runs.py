@@ -28,7 +28,7 @@ from a2a_serverless.domain.step_names import call_name
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession
-from a2a_serverless.ports.agents import CallbackRequest
+from a2a_serverless.ports.agents import IncomingNotification
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.sweep import Sweeper, sweep
@@ -180,7 +180,7 @@ def _wait(ports: Ports, session: RunSession) -> None:
 def _call_back(ports: Ports) -> None:
     ports.ask("ends the called task", lambda world, _: world.notes.update(done=True))
     body = b'{"statusUpdate":{"taskId":"child","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}'
-    request = CallbackRequest({"x-a2a-notification-token": "t"}, body)
+    request = IncomingNotification({"x-a2a-notification-token": "t"}, body)
     handle_callback(_service(ports), MemoryCallbackVerifier(), "address", request)
 
 

@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
-from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.protocol.notification_bodies import notification
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import handle_callback
@@ -48,7 +48,7 @@ class Waiting:
         return wake
 
     def tell(self, token: str | None = None, verifier: object = None, body: bytes = b"{}", url: str = "") -> str | None:
-        incoming = CallbackRequest({"x-a2a-notification-token": token or self.callback.token or ""}, body)
+        incoming = IncomingNotification({"x-a2a-notification-token": token or self.callback.token or ""}, body)
         address = (url or self.callback.url).rpartition("/")[2]
         return handle_callback(self.world.service, verifier or MemoryCallbackVerifier(), address, incoming)  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ class Waiting:
 class Nothing:
     """Believes nothing."""
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         del incoming
         assert call.address == "https://far.example.com/echo"
         raise InvalidCallback("wrong-signature")
@@ -89,7 +89,7 @@ def test_what_comes_from_whoever_does_not_know_address_and_token_is_not_read(tok
     waiting, read = Waiting(), list[bytes]()
 
     def tell(token: str, url: str) -> None:
-        incoming = CallbackRequest({"x-a2a-notification-token": token}, b"{}")
+        incoming = IncomingNotification({"x-a2a-notification-token": token}, b"{}")
         handle_callback(waiting.world.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming, read.append)
 
     with pytest.raises(TaskNotFound):
@@ -166,7 +166,7 @@ WAITED_FOR = {
 class AnyProof:
     """Believes everything."""
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         del incoming, call
         return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
+    from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.store.stores import Publications
     from a2a_webhook_receiver.jwks import JwksCache
     from a2a_webhook_receiver.verifier import Envelope
@@ -39,7 +39,7 @@ class SignedCallbackVerifier:
         self._transport = transport
         self._caches: dict[str, JwksCache] = {}
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         """See ``ports.CallbackVerifier``. An agent's issuer is its address without the name: ``{issuer}/{agent}``."""
         from a2a_serverless.ports.agents import InvalidCallback
         from a2a_webhook_receiver.errors import KeysUnavailable
@@ -101,7 +101,7 @@ class SignedCallbackVerifier:
         return body
 
 
-def _envelope(incoming: CallbackRequest) -> Envelope | None:
+def _envelope(incoming: IncomingNotification) -> Envelope | None:
     """The signature in the headers; None when there is no signature in our form."""
     from a2a_webhook_receiver.errors import Refused as Unbelieved
     from a2a_webhook_receiver.verifier import read_envelope

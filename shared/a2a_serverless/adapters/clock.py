@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from secrets import token_urlsafe
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+SECRET_BYTES: Final = 32
 
 
 class SystemClock:
@@ -56,7 +59,10 @@ class Cached(Generic[T]):
 
 
 class UuidIds:
-    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters."""
+    """``ports.Ids``: random UUIDs (RFC 9562, version 4), 36 characters; secrets of 43."""
 
     def new(self) -> str:
         return str(uuid4())
+
+    def secret(self) -> str:
+        return token_urlsafe(SECRET_BYTES)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json
 
-EVENT_ID_BYTES: Final = 32
 EVENT_LIMIT: Final = 256 * 1024
 """The longest body, in bytes."""
 REQUESTS_A_MINUTE: Final = 10

@@ -211,6 +211,10 @@ class RunSession:
         self._spans += 1
         return child_of(self.trace, f"{self.key.task} {self.fence} {self._spans}")
 
+    def new_secret(self) -> str:
+        """A new ``Ids.secret``."""
+        return self._ids.secret()
+
     def make_message(self, content: MessageContent, metadata: JsonObject | None = None) -> Message:
         """A message from the agent; raises ValueError when ``content`` is none."""
         return make_message(content, self._ids.new, self.head.context_id, self.key.task, metadata)

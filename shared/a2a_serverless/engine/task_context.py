@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from hashlib import sha256
-from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
 from a2a_serverless.domain.agent import (
@@ -20,7 +19,7 @@ from a2a_serverless.domain.agent import (
     Step,
 )
 from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.outside_events import EVENT_ID_BYTES, event_digest, load_event
+from a2a_serverless.domain.outside_events import event_digest, load_event
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.step_names import EVENT, GOT, NOW, join_path
@@ -296,7 +295,7 @@ class DurableTaskContext:
         path = self._execution.open_scope().place("callback", name)
         opened = self._execution.results.get(EVENT + path)
         if opened is None:
-            secret = token_urlsafe(EVENT_ID_BYTES)
+            secret = self._execution.session.new_secret()
             opened = self._execution.results[EVENT + path] = StepResult("", secret)
             self._execution.session.store_callback(event_digest(secret), EVENT + path, (EVENT + path, opened))
         return StoredCallback(self, name, path, f"{self._execution.base_url}/events/{opened.value}")

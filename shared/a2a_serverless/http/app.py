@@ -158,7 +158,7 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     """
     if request.verb != "POST":
         raise no_such_path()
-    from a2a_serverless.ports.agents import CallbackRequest
+    from a2a_serverless.ports.agents import IncomingNotification
     from a2a_serverless.protocol.additions import CallbackResponse
     from a2a_serverless.services.callbacks import handle_callback
 
@@ -166,7 +166,7 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
         request.check_content_type()
         loads(body, api.limits)
 
-    news = CallbackRequest(request.headers, request.body)
+    news = IncomingNotification(request.headers, request.body)
     challenge = handle_callback(api.service, api.verifier, request.params["id"], news, check_body)
     return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
 

@@ -82,7 +82,7 @@ class RemoteAgents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CallbackRequest:
+class IncomingNotification:
     """A received callback: header names in lower case, the body as sent."""
 
     headers: Mapping[str, str]
@@ -109,5 +109,5 @@ class InvalidCallback(Exception):
 class CallbackVerifier(Protocol):
     """Checks that a callback comes from the called agent."""
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         """The challenge to answer with; None for a notification. Raises InvalidCallback, Overloaded (no keys now)."""

@@ -26,6 +26,9 @@ class Ids(Protocol):
     def new(self) -> str:
         """A new identifier, URL-safe, at most 40 characters."""
 
+    def secret(self) -> str:
+        """A new URL-safe text of 256 random bits, for an address that authorizes whoever knows it."""
+
 
 class Queues(Protocol):
     """Sends queue messages."""

@@ -18,7 +18,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_names import CALL, CallName
-from a2a_serverless.ports.agents import CallbackRequest, CallbackVerifier, ExpectedCallback, InvalidCallback
+from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.services.task_changes import update_head
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def handle_callback(
     service: TaskService,
     verifier: CallbackVerifier,
     callback: str,
-    incoming: CallbackRequest,
+    incoming: IncomingNotification,
     check_body: Callable[[bytes], object] = bytes,
 ) -> str | None:
     """Resumes the task that made the call, if the task waits for it. Returns the challenge in the request, or None.

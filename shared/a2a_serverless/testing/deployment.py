@@ -21,7 +21,7 @@ from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.task_files import TaskFiles
-from a2a_serverless.ports.agents import CallbackRequest, RemoteAgents
+from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
 from a2a_serverless.ports.signing import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -168,7 +168,7 @@ class InProcessDeployment:
 
     def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         """Answers the webhook of a called agent as the api function does."""
-        incoming = CallbackRequest({name.lower(): value for name, value in headers.items()}, body)
+        incoming = IncomingNotification({name.lower(): value for name, value in headers.items()}, body)
         try:
             challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
         except TaskNotFound:

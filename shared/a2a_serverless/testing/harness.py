@@ -175,6 +175,9 @@ class Counter:
         self.last += 1
         return f"id-{self.last:04d}"
 
+    def secret(self) -> str:
+        return f"secret-{self.new()}"
+
 
 class SimulatedClock:
     """A clock with the time of a deployment; sleeping lets the deployment go on."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.key_ring import KeyRing
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.ports.agents import CallbackRequest, ExpectedCallback
+    from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.store.table import Action
 
 PUBLIC_ADDRESS: Final = "93.184.215.14"
@@ -347,7 +347,7 @@ class MemorySealer:
 class MemoryCallbackVerifier:
     """``ports.CallbackVerifier`` without signatures: the token, which ``services.callbacks`` compares, is enough."""
 
-    def verify(self, incoming: CallbackRequest, call: ExpectedCallback) -> str | None:
+    def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         del call
         body = json.loads(incoming.body or b"null")
         return body.get("challenge") if isinstance(body, dict) else None

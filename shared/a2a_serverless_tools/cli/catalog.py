@@ -81,7 +81,7 @@ class CatalogReader:
 
     def _agents(self, address: str, document: Json, depth: int) -> Iterator[CatalogEntry]:
         try:
-            listed = _read_entries(document)
+            entries = _read_entries(document)
         except InvalidAgentResponse as error:
             raise InvalidAgentResponse(f"{address}: {error}") from None
         if len(entries) > MAX_ENTRIES:
