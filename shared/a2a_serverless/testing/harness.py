@@ -505,8 +505,16 @@ class AgentTestHarness(SimulatedDeployment):
             return 429
 
     def later(self, ms: int, action: Callable[[], object]) -> None:
-        """Calls ``action`` after ``ms`` of simulated time, while agents run."""
+        """Calls ``action`` after ``ms`` of simulated time, while agents run and while they wait."""
         self.planned.append((self.now + ms, action))
+
+    def step(self) -> bool:
+        """As of a deployment, or does one planned action."""
+        return super().step() or self._do_planned()
+
+    def due_times(self) -> list[int]:
+        """As of a deployment, with the times of the planned actions."""
+        return [*super().due_times(), *(at for at, _ in self.planned)]
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does, and notes it in ``runs``."""
