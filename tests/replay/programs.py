@@ -29,11 +29,13 @@ NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
-    *("overdue", "alarm", "clock"),
+    *("alarm", "clock"),
 )
+FROM_OUTSIDE: Final = ("overdue", "event")
+"""These need a client that does not answer, and a system that sends events."""
 OUTERMOST: Final = {
     *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
-    *("overdue", "alarm"),
+    *("overdue", "alarm", "event"),
 }
 """These stand in the agent's function itself."""
 REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock"}
@@ -128,6 +130,7 @@ class Task(Protocol):
     async def step(self, name: Any, work: Any, *args: Any) -> Any: ...
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> Any: ...
     async def now(self, name: str) -> Any: ...
+    async def callback(self, name: str) -> Any: ...
     async def call(self, name: str, agent: str, content: str) -> Any: ...
     async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
     async def report_progress(self, content: str) -> None: ...
@@ -156,6 +159,7 @@ class Effects:
     is_stored: Callable[[str], bool] = bool
     is_current: Callable[[], bool] = lambda: True
     begin_try: Callable[[str], None] = lambda _: None
+    submit: Callable[[str, str], None] = lambda url, body: None  # noqa: ARG005 - the oracle's event comes by itself
     tries: Counter[str] = field(default_factory=Counter)
 
     def begin(self, label: str) -> None:
@@ -318,6 +322,16 @@ class Player:
         await asyncio.gather(step, return_exceptions=True)
         self._effects.lost.add(slow.label)
         return "alarm"
+
+    async def _event(self, operation: Operation) -> str:
+        """Work that another system does, which then sends an event."""
+        done = await self._task.callback(operation.name)
+
+        async def submit() -> None:
+            self._effects.submit(done.url, operation.label)
+
+        await self._task.step(f"submit {operation.label}", submit)
+        return str((await done.received(timeout_s=86_400)).body)
 
     async def _clock(self, operation: Operation) -> str:
         """Reads the clock, which shows the same in each run."""
@@ -500,6 +514,13 @@ class Oracle:
 
     async def now(self, name: str) -> str:
         return name
+
+    async def callback(self, name: str) -> Any:
+        async def received(timeout_s: float) -> Any:
+            del timeout_s
+            return SimpleNamespace(body=name.encode())
+
+        return SimpleNamespace(url="", received=received)
 
     def timeout(self, name: str, seconds: float) -> Any:
         del name

@@ -11,7 +11,7 @@ import pytest
 
 from tests.replay.planted import PLANTED, SHOWN_BY
 from tests.replay.plays import conversation_of, differences
-from tests.replay.programs import make_program
+from tests.replay.programs import FROM_OUTSIDE, KINDS, make_program
 
 if TYPE_CHECKING:
     from tests.removed_guards import RemovedGuard
@@ -31,13 +31,14 @@ FEW: Final = {
     "questions beside steps": ("questions",),
     "races whose winners decide names": ("first", "race", "ask"),
     "durable time limits": ("timeout", "sleep", "ask", "overdue", "alarm"),
+    "events from outside": ("event", "event", "ask", "overdue", "race"),
 }
 """Programs of a few kinds of operations, which meet each other more often there."""
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_rule_07_an_interruption_anywhere_changes_nothing_of_what_a_random_agent_comes_to(seed: int) -> None:
-    _check(seed)
+    _check(seed, KINDS + FROM_OUTSIDE)
 
 
 @pytest.mark.parametrize("kinds", FEW.values(), ids=FEW.keys())
