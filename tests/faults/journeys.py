@@ -22,7 +22,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.outside_events import find_event_address, store_event
+from a2a_serverless.services.incoming_events import find_event_address, store_event
 from tests.echo import Asker, Writer, agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player

@@ -131,7 +131,7 @@ AREAS: Final = {
                 "services/content_links.py",
                 "services/listing.py",
                 "services/open_questions.py",
-                "services/outside_events.py",
+                "services/incoming_events.py",
             ),
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py", "services/task_timeline.py"),

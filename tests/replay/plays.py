@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import ValueScope, load_value
-from a2a_serverless.services.outside_events import find_event_address, store_event
+from a2a_serverless.services.incoming_events import find_event_address, store_event
 from tests.echo import agent_of
 from tests.faults.plans import Count, NoFaults
 from tests.frameworks.kills import PORTS, Death, MortalWorld
@@ -102,7 +102,9 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     def submit(url: str, body: str) -> None:
         def send() -> None:
             with suppress(TaskNotFound):  # the task has ended: it got an earlier one
-                assert store_event(world.service, find_event_address(world.service, url[-43:]), {}, body.encode())
+                assert store_event(
+                    world.service, find_event_address(world.service, url.rpartition("/")[2]), {}, body.encode()
+                )
 
         world.plan(EVENT_MS, send)
 

@@ -179,7 +179,7 @@ class EventReceiver:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from a2a_serverless.domain.outside_events import EVENT_LIMIT
-        from a2a_serverless.services.outside_events import find_event_address, store_event
+        from a2a_serverless.services.incoming_events import find_event_address, store_event
 
         request, service = read_request(scope), self._api.service
         if request.verb != "POST":

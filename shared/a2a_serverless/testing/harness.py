@@ -47,7 +47,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks
-from a2a_serverless.services.outside_events import find_event_address, store_event
+from a2a_serverless.services.incoming_events import find_event_address, store_event
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
