@@ -95,6 +95,7 @@ class Endings:
         self._looks: dict[Wait, None] = {}
         self._busy = 0
         self._turn = asyncio.Lock()
+        self._next_turns = 0
         self.changed = asyncio.Event()
 
     @property
@@ -144,8 +145,12 @@ class Endings:
             return
         try:
             if self._is_next(number) and not (self._ended or self._turn.locked()):
-                async with self._turn:
-                    await self._loop.rest()
+                self._next_turns += 1
+                try:
+                    async with self._turn:
+                        await self._loop.rest()
+                finally:
+                    self._next_turns -= 1
             else:
                 self._ended[number] = self._loop.create_future()
                 await self._await(self._ended[number], scope)
@@ -180,6 +185,8 @@ class Endings:
             async with self._turn:
                 self.changed.clear()
                 await self._loop.rest()
+                if self._next_turns:
+                    continue  # an ending that came meanwhile has the turn next
                 if self._end_next():
                     self.changed.set()
                 elif self.is_busy:
