@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 from deployment import SKILL, deployed
 from measuring import Report, figure, goal, main
 
@@ -56,7 +56,7 @@ def worker(ms: int) -> Agent:
 
 def waited(agent: Agent) -> tuple[float, list[str]]:
     """Returns how long (ms) a client waits for the whole task, and the store's calls meanwhile."""
-    store = Distant(MemoryTable(SystemClock().now))
+    store = Distant(MemoryStores(SystemClock().now))
     deployment = deployed(agent, store, store, store)
     start = time.perf_counter()
     task = deployment.send("Be quick.", wait=True)

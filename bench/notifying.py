@@ -38,7 +38,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver
 from a2a_serverless.services.relay import relay
-from a2a_serverless.testing.memory import MemoryMetrics, MemorySealer, MemoryTable
+from a2a_serverless.testing.memory import MemoryMetrics, MemorySealer, MemoryStores
 from tests.adapters.strangers import authority, server_context
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Instance:
 
     def __init__(self, port: int, context: ssl.SSLContext) -> None:
         self.clock, self.ids, self.queues = SystemClock(), UuidIds(), Messages()
-        self.table = MemoryTable(self.clock.now)
+        self.table = MemoryStores(self.clock.now)
         self.committed: Arrivals = {}
         self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nothing else appends
         self.dead: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext, TaskState
 from a2a_serverless.adapters.clock import SystemClock
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 from capacity import counted, database
 from cost import PRICES
 from deployment import SKILL, Deployment, deployed
@@ -55,7 +55,7 @@ async def _same(number: int) -> int:
 
 def in_memory(work: Callable[[TaskContext], Awaitable[Any]]) -> Deployment:
     """Deploys an agent over the in-memory store."""
-    store = MemoryTable(SystemClock().now)
+    store = MemoryStores(SystemClock().now)
     return deployed(Agent("bench", "Bench", "Is measured", (SKILL,), work), store, store, store)
 
 

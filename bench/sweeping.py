@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.services.sweep import SWEEPS_AT_ONCE, Sweeper, sweep
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 from capacity import Database, database, fill, new_task, ordinary
 from deployment import DAY_MS, WHO
 from measuring import Report, figure, goal, main, ratios
@@ -62,7 +62,7 @@ class Swept:
 
 def in_memory(due: int) -> Swept:
     """Sweeps tasks in memory; the time is the processor's."""
-    store, now = MemoryTable(SystemClock().now), SystemClock().now()
+    store, now = MemoryStores(SystemClock().now), SystemClock().now()
     for number in range(due):
         store.create(new_task(WHO, number, due, now))
     counted = Counted(store)

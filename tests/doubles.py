@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.stores import OwnerStore
-from a2a_serverless.testing.memory import MemoryItems
+from a2a_serverless.testing.memory import MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +17,14 @@ class MemoryOwnerStore(OwnerStore):
     """The limits and counters of owners, in memory."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        super().__init__(MemoryItems(now))
+        super().__init__(MemoryTable(now))
 
 
 class MemoryApiKeyStore(ApiKeyStore):
     """API keys, in memory."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryItems(lambda: 0))
+        super().__init__(MemoryTable(lambda: 0))
 
 
 class MemoryServiceTokenSealer:

@@ -24,7 +24,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.loop import play
 from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
 from a2a_serverless.testing.harness import START, SimulatedLoop, _AtOnce
-from a2a_serverless.testing.memory import MemoryItems, MemoryQueues
+from a2a_serverless.testing.memory import MemoryQueues, MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -344,7 +344,7 @@ class SharedQueues(MemoryQueues):
 NEWER: Final = 99  # the version of items that this release cannot read
 
 
-def next_due(items: MemoryItems) -> int:
+def next_due(items: MemoryTable) -> int:
     """When the next item is due for the sweeper (ms), of those that it can read."""
     indexed = items._indexed.values()  # noqa: SLF001 - the index, without a call
     return min((int(item["due_at"]["S"]) for item in indexed if _is_swept(item)), default=NEVER)

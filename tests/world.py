@@ -29,7 +29,7 @@ from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing.deployment import Adapters
 from a2a_serverless.testing.harness import START, Counter, OwnAgents
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
 from tests.faults.plans import Broken, Faults, Frail, NoFaults
 from tests.protocol.schema import assert_notification
 from tests.simulated import InstanceClock, Instances, Killed, Scheduler, SharedQueues, next_due
@@ -197,7 +197,7 @@ class Mortal:
 class World(Instances):
     """One deployment that runs ``agents``; ``faults`` decides at every call of a port whether it fails.
 
-    ``table`` makes the store (with a ``feed``, as of ``MemoryTable``); ``between`` wraps the queues.
+    ``table`` makes the store (with a ``feed``, as of ``MemoryStores``); ``between`` wraps the queues.
     """
 
     ids: Counter
@@ -207,7 +207,7 @@ class World(Instances):
         agents: Sequence[Agent],
         faults: Faults | None = None,
         *,
-        table: Callable[[Callable[[], int]], Any] = MemoryTable,
+        table: Callable[[Callable[[], int]], Any] = MemoryStores,
         between: Callable[[SharedQueues], Queues] | None = None,
         policy: EgressPolicy | None = None,
     ) -> None:
@@ -280,7 +280,7 @@ class World(Instances):
         del number
         if until < self._sweep_at:
             return until + 1
-        if isinstance(self.table, MemoryTable):
+        if isinstance(self.table, MemoryStores):
             late_ms = max(0, next_due(self.table.items) - self._sweep_at)
             return self._sweep_at + -(-late_ms // MINUTE_MS) * MINUTE_MS
         return self._search_sweep(until)

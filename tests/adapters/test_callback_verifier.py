@@ -21,7 +21,7 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Elsewhere:
 
 
 def verifier(elsewhere: Elsewhere | None = None) -> SignedCallbackVerifier:
-    table = MemoryTable(lambda: START)
+    table = MemoryStores(lambda: START)
     table.publish("jwks", {"body": key_set(OURS).decode()})
     return SignedCallbackVerifier(table, lambda: START, (elsewhere or Elsewhere()).transport)
 

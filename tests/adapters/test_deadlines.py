@@ -20,7 +20,7 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.adapters.test_callback_verifier import THEIRS, expected, signed
 
@@ -40,7 +40,7 @@ def hurried(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
 
 
 def proves(url: str) -> None:
-    verifier = SignedCallbackVerifier(MemoryTable(lambda: START), lambda: START, hurried)
+    verifier = SignedCallbackVerifier(MemoryStores(lambda: START), lambda: START, hurried)
     verifier.verify(signed(THEIRS, url), expected(url))
 
 

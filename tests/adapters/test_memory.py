@@ -5,7 +5,7 @@ import pytest
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryTable
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryStores
 from tests.contract.tasks import KEY, chunk, opening, seen, writer
 
 WORK = WorkMessage(TaskKey("t", "o", "x"))
@@ -14,7 +14,7 @@ NOW = 1_790_000_000_000
 
 
 def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
-    table = MemoryTable(lambda: NOW)
+    table = MemoryStores(lambda: NOW)
     new = opening()
     table.create(new)
     table.create(new)

@@ -22,7 +22,7 @@ from a2a_serverless.store.stores import (
 )
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.contract.schema import table_schema
 
@@ -66,7 +66,7 @@ class Store:
 
 def memory() -> Store:
     now = Now()
-    table = MemoryTable(now)
+    table = MemoryStores(now)
     items = table.items
     erasure_store = ErasureStore(items)
 

@@ -28,7 +28,7 @@ from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
-    from a2a_serverless.testing.memory import MemoryTable
+    from a2a_serverless.testing.memory import MemoryStores
 
 KEY = TaskKey("tenant", "owner", "task-1")
 LIFE = TaskLifetime(max_life_ms=60_000, retention_ms=240_000)
@@ -90,7 +90,7 @@ def writer(key: TaskKey = KEY) -> Head:
 SPOILED = ["a chunk before its time", "a newer form", "no event"]
 
 
-def spoil(table: MemoryTable, key: TaskKey, how: str) -> None:
+def spoil(table: MemoryStores, key: TaskKey, how: str) -> None:
     """Makes a stored task unreadable, in one of the ways ``SPOILED``. It has one event."""
     if how == "a chunk before its time":
         assert table.append_chunk(writer(key), chunk(2))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.store.payloads import PayloadCorrupted
-from a2a_serverless.testing.memory import MemoryItems, MemoryTable
+from a2a_serverless.testing.memory import MemoryStores, MemoryTable
 from tests.faults.plans import NoFaults
 from tests.world import World
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TRUSTING: Final = EgressPolicy(trusted_domains=("example.com",))
 
 
-class CountedItems(MemoryItems):
+class CountedItems(MemoryTable):
     """Counts queries and writes. The sweeper's looks at the due index are not counted: they are one for all tasks."""
 
     used: Counter[str]
@@ -50,10 +50,10 @@ class CountedItems(MemoryItems):
         return super().write(*actions)
 
 
-class CountedTable(MemoryTable):
+class CountedTable(MemoryStores):
     """The stores over counted items."""
 
-    make_items = CountedItems
+    make_table = CountedItems
 
 
 class CountedQueues:

@@ -17,7 +17,7 @@ from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryTable
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryStores
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge
@@ -167,7 +167,7 @@ def test_a_stream_that_is_refused_is_not_counted() -> None:
     assert place.owners.count_streams(ME, 9) == 0
 
 
-class Refusing(MemoryTable):
+class Refusing(MemoryStores):
     """A store in which others are always faster."""
 
     def append(self, change: object, record: object = None, *steps: object) -> bool:

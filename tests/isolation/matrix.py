@@ -27,7 +27,7 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.tasks import RequestContext, send
-from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemorySealer, MemoryTable
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemorySealer, MemoryStores
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse
 from tests.handlers.requests import BINDINGS, DELIVERIES, TIMELINE, Make, Names
@@ -75,7 +75,7 @@ async def look_around(task: TaskContext) -> None:
 class Watched:
     """A table that remembers which of its methods were called."""
 
-    def __init__(self, table: MemoryTable) -> None:
+    def __init__(self, table: MemoryStores) -> None:
         self._table = table
         self.calls: list[str] = []
 
@@ -110,7 +110,7 @@ class Scene:
     used = False
 
     def __init__(self) -> None:
-        self.world = World([agent_of(look_around)], table=lambda now: Watched(MemoryTable(now)))
+        self.world = World([agent_of(look_around)], table=lambda now: Watched(MemoryStores(now)))
         self.theirs = self._sent(ME, "message-1", "context-1", SECRET)
         self._sent(ME, "message-2", "context-1", SECRET)
         self.own = {name: self._sent(principal, "own", None, "mine") for name, principal in STRANGERS.items()}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.store.table import Put
-from a2a_serverless.testing.memory import MemoryItems
+from a2a_serverless.testing.memory import MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ class Pending(BaseException):
 class World:
     """What calls read and change. ``torn`` has the former items of transactions that a query may see by halves."""
 
-    items: MemoryItems
+    items: MemoryTable
     now: int
     queue: frozenset[tuple[str, QueueMessage]]
     notes: dict[str, Any]
@@ -204,8 +204,8 @@ class Explorer:
         return result
 
     def _first(self) -> State:
-        world = World(MemoryItems(lambda: 0), self._model.times[0], frozenset(), {}, {})
-        world.items = MemoryItems(lambda: world.now)
+        world = World(MemoryTable(lambda: 0), self._model.times[0], frozenset(), {}, {})
+        world.items = MemoryTable(lambda: world.now)
         answers: list[object] = []
         while True:
             try:
@@ -314,7 +314,7 @@ class Explorer:
         return None
 
     def _world(self, state: State) -> World:
-        items = MemoryItems(lambda: world.now)
+        items = MemoryTable(lambda: world.now)
         items.write(*(Put(self._rows.values[row]) for row in state.rows))
         torn = self._torn.values[state.torn]
         world = World(items, state.now, state.queue, dict(self._notes.values[state.notes]), dict(torn))

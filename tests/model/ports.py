@@ -11,7 +11,7 @@ from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import Publications
 from a2a_serverless.store.table import Check, Put, place_of
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryItems
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _kind(message: QueueMessage) -> str:
     return type(message).__name__.removesuffix("Message").lower()
 
 
-class _Table(MemoryItems):
+class _Table(MemoryTable):
     """A table each call of which is a step of the actor, in the world of that moment. For leases its time is 0."""
 
     def __init__(self, channel: Channel, is_late: Callable[[World], bool], *, torn: bool) -> None:
@@ -149,13 +149,13 @@ class _Table(MemoryItems):
         return refusal
 
 
-def _torn_world(world: World, half: int, reader: str) -> MemoryItems | None:
+def _torn_world(world: World, half: int, reader: str) -> MemoryTable | None:
     """The rows as a query may see them while a transaction is not complete: all but one of its items are new."""
     before = [one for actor, torn in world.torn.items() if actor != reader for one in torn]
     if len(before) < half:
         return None
     (pk, sk), old = before[half - 1]
-    items = MemoryItems(lambda: world.now)
+    items = MemoryTable(lambda: world.now)
     kept = [item for rows in world.items.partitions.values() for item in rows.values()]
     items.write(*(Put(item) for item in kept))
     items.erase([{"pk": {"S": pk}, "sk": {"S": sk}}])

@@ -18,7 +18,7 @@ from a2a_serverless.services.circuit_breakers import (
     HostBusy,
 )
 from a2a_serverless.store.stores import BreakerStore
-from a2a_serverless.testing.memory import MemoryItems, MemoryMetrics, MemoryTable
+from a2a_serverless.testing.memory import MemoryMetrics, MemoryStores, MemoryTable
 
 NOW = 1_790_000_000_000
 KEY = TaskKey("tenant", "owner", "task")
@@ -30,7 +30,7 @@ class Breakers(BreakerStore):
     """Open breakers in memory, with the numbers of reads and writes."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryItems(lambda: NOW))
+        super().__init__(MemoryTable(lambda: NOW))
         self.tries: dict[str, tuple[str, int]] = {}
         self.reads = 0
         self.writes = 0
@@ -182,7 +182,7 @@ def test_many_hosts_do_not_fill_the_memory_and_a_trip_is_not_forgotten_for_them(
 
 def test_the_word_of_a_trip_expires() -> None:
     now = [NOW]
-    table = MemoryTable(lambda: now[0])
+    table = MemoryStores(lambda: now[0])
     table.store_open_breaker(HOST, OpenBreaker(NOW + OPEN_MS))
     assert table.get_open_breaker(HOST) == OpenBreaker(NOW + OPEN_MS)
     now[0] += OPEN_MS + 3_600_000
@@ -192,7 +192,7 @@ def test_the_word_of_a_trip_expires() -> None:
 # ---- Challenges
 
 
-class Challenged(MemoryTable):
+class Challenged(MemoryStores):
     """Counts how often it is asked what a host has answered."""
 
     reads = 0

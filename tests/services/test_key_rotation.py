@@ -24,7 +24,7 @@ from a2a_serverless.services.key_rotation import (
 )
 from a2a_serverless.services.publish import CardPublisher, strip_signatures
 from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryTable
+from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryStores
 from tests.echo import Writer
 from tests.faults.plans import At, Count, Faults, Frail, NoFaults, die, kill_at
 from tests.simulated import Killed
@@ -75,7 +75,7 @@ class Shop:
         self.agents = {agent.id: agent for agent in agents}
         self.clock = Now()
         self.store = MemoryKeyRingStore()
-        self.public = MemoryTable(self.clock.now)
+        self.public = MemoryStores(self.clock.now)
         self.maker = Keys()
         self.use(faults or NoFaults())
 
@@ -156,7 +156,7 @@ def test_a_document_that_is_no_json_any_more_is_published_anew_and_told_of() -> 
 def test_a_document_that_is_missing_is_published_and_nobody_is_alarmed() -> None:
     shop = Shop()
     ensure_ring(shop.rotation)
-    shop.public = MemoryTable(shop.clock.now)
+    shop.public = MemoryStores(shop.clock.now)
     shop.use(NoFaults())
     rotate_when_old(shop.rotation)
     assert shop.listed == ["key-1", "key-2"]

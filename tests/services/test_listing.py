@@ -14,7 +14,7 @@ from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
 from a2a_serverless.services.listing import COUNTED, READ, READ_BYTES, TaskLister, list_tasks
 from a2a_serverless.store.stores import TaskIndex
-from a2a_serverless.testing.memory import MemorySealer, MemoryTable
+from a2a_serverless.testing.memory import MemorySealer, MemoryStores
 from tests.contract.backends import NOW
 from tests.contract.tasks import SPOILED, by, chunk, opening, seen, spoil, writer
 
@@ -30,7 +30,7 @@ class Tasks:
     """Tasks of ``ME`` in a store, and their lists."""
 
     def __init__(self) -> None:
-        self.table = MemoryTable(lambda: NOW)
+        self.table = MemoryStores(lambda: NOW)
         self.lister = TaskLister(self.table, self.table, MemorySealer())
 
     def add(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.events import replay
 from a2a_serverless.services.notifications import TaskReplayer
-from a2a_serverless.testing.memory import MemoryTable
+from a2a_serverless.testing.memory import MemoryStores
 from tests.contract.backends import NOW
 from tests.contract.tasks import KEY, chunk, head_of, taken, writer
 from tests.faults.plans import Count, Frail
@@ -15,8 +15,8 @@ from tests.faults.plans import Count, Frail
 LAST = 9
 
 
-def long_table() -> MemoryTable:
-    table = MemoryTable(lambda: NOW)
+def long_table() -> MemoryStores:
+    table = MemoryStores(lambda: NOW)
     taken(table)
     for n in range(3, LAST + 1):
         table.append_chunk(writer(), chunk(n, append=n > 3))

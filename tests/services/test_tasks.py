@@ -39,7 +39,7 @@ from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
 from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.memory import MemoryMetrics, MemoryTable
+from a2a_serverless.testing.memory import MemoryMetrics, MemoryStores
 from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import NoFaults
 from tests.simulated import Killed
@@ -558,7 +558,7 @@ def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: s
 # ---- Too many writers
 
 
-class Refusing(MemoryTable):
+class Refusing(MemoryStores):
     """A store in which others are always faster."""
 
     def append(self, change: Change, record: object = None, *steps: object) -> bool:

@@ -33,7 +33,7 @@ from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.stores import OwnerStore
 from a2a_serverless.store.table import Put
-from a2a_serverless.testing.memory import MemoryItems
+from a2a_serverless.testing.memory import MemoryTable
 from tests.echo import agent_of
 from tests.simulated import NEWER, Killed
 from tests.simulation.deployment import BASE_URL, HOUR_MS, ME, MINUTE_MS, RUN_MS, Simulation
@@ -414,7 +414,7 @@ class Play:
         for number in range(3 * SHARDS):
             due = {"due_shard": {"S": str(number % SHARDS)}, "due_at": {"S": keys.moment(simulation.scheduler.now)}}
             row = items.make_item(keys.task(key), keys.cursor(f"{number}"), None, {**due, "v": {"N": str(NEWER)}})
-            MemoryItems.write(simulation.items, Put(row))
+            MemoryTable.write(simulation.items, Put(row))
         for _ in range(3):
             self.expect(self.send("writer", "go"), "writer", TaskState.COMPLETED, "one. two. three. ")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.store.table import Check, place_of
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryItems, MemoryKeyRingStore, MemoryTable
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryKeyRingStore, MemoryStores, MemoryTable
 from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Faults:
         raise Killed
 
 
-class SimulatedItems(MemoryItems):
+class SimulatedItems(MemoryTable):
     """The table's items."""
 
     def __init__(self, faults: Faults, now: Callable[[], int], on_put: Callable[[Item], None]) -> None:
@@ -251,7 +251,7 @@ class SimulatedBlobs(MemoryBlobStore):
         super().delete(name)
 
 
-class SimulatedTable(MemoryTable):
+class SimulatedTable(MemoryStores):
     """The stores over ``SimulatedItems`` and ``SimulatedBlobs``."""
 
     def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
@@ -263,9 +263,9 @@ class SimulatedTable(MemoryTable):
     def make_blobs(self) -> SimulatedBlobs:
         return SimulatedBlobs(self._faults)
 
-    def calm(self) -> MemoryTable:
+    def calm(self) -> MemoryStores:
         """What is stored, read without time and faults."""
-        table = MemoryTable(self.items.now)
+        table = MemoryStores(self.items.now)
         table.blobs.content = self.blobs.content
         for name in ("partitions", "_sort_keys", "_indexed"):
             setattr(table.items, name, getattr(self.items, name))

@@ -1,4 +1,4 @@
-"""The errors that clients can get, as classes. ``protocol/error_codes.py`` maps them to codes, and adds two errors.
+"""The errors that clients can get, as classes. ``protocol/error_codes.py`` maps them to codes, and adds three errors.
 
 The text of an ``A2AError`` is shown to the caller: it tells the caller's next step, and contains no internal name or
 secret. Any other exception is our own fault; the response is an internal error without details.

@@ -1,9 +1,9 @@
 """Converts heads, cursors, configurations, attempts and other records to table items: one attribute per field.
 
-Stored items outlive the release that wrote them. A field with its default value is not stored, so an item from before
 Stored items outlive the release that wrote them. A field with its default value is not stored. So an item that is older
 than a field reads the same, and compares the same in conditions, as a newer item. A change that needs more than
 that raises ``VERSION``, which every item carries (``v``), and adds an upgrade to ``readable``. An item of a newer
+version is refused.
 """
 
 from __future__ import annotations

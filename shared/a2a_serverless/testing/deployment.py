@@ -37,7 +37,7 @@ from a2a_serverless.testing.memory import (
     MemoryQueues,
     MemoryResolver,
     MemorySealer,
-    MemoryTable,
+    MemoryStores,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Adapters:
     ids: Ids
     sender: Sender
     remote_agents: RemoteAgents
-    table: Callable[[Callable[[], int]], Any] = MemoryTable
+    table: Callable[[Callable[[], int]], Any] = MemoryStores
     queues: Callable[[Callable[[], int]], MemoryQueues] = MemoryQueues
     signer: Signer = field(default_factory=PlainSigner)
     contents: ContentStore | None = None

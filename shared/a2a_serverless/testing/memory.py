@@ -1,6 +1,6 @@
 """In-memory implementations of the storage and queue ports, for tests and for running without AWS.
 
-``MemoryItems`` is a ``store.table.Table`` over a dictionary, so the stores are those of AWS, with their keys and items.
+``MemoryTable`` is a ``store.table.Table`` over a dictionary, so the stores are those of AWS, with their keys and items.
 The contract tests run against them and against DynamoDB.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
-class MemoryItems:
+class MemoryTable:
     """``store.table.Table`` over a dictionary. ``now`` is in ms.
 
     ``on_put`` gets every item that a write puts.
@@ -181,18 +181,18 @@ def _number(item: Item | None, attribute: str) -> int:
     return int((item or {}).get(attribute, {"N": "0"})["N"])
 
 
-class MemoryTable(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
-    """The stores of a deployment over one ``MemoryItems``. ``feed`` has the key and number of each written event.
+class MemoryStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
+    """The stores of a deployment over one ``MemoryTable``. ``feed`` has the key and number of each written event.
 
-    ``on_feed`` is called after each addition to it. ``make_items`` makes the table.
+    ``on_feed`` is called after each addition to it. ``make_table`` makes the table.
     """
 
-    make_items = MemoryItems
+    make_table = MemoryTable
 
     def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
         self.feed: list[tuple[TaskKey, int]] = []
         self._on_feed = on_feed
-        self.items = self.make_items(now, self._add_to_feed)
+        self.items = self.make_table(now, self._add_to_feed)
         self.blobs = self.make_blobs()
         super().__init__(self.items, PayloadStore(self.blobs))
 

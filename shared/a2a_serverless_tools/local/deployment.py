@@ -38,7 +38,7 @@ from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
-from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryTable
+from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryStores
 from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class LocalDeployment(InProcessDeployment):
             ids=UuidIds(),
             sender=self.sender,
             remote_agents=self._remote_agents(by_id(tuple(agents))),
-            table=partial(MemoryTable, on_feed=self._news.set),
+            table=partial(MemoryStores, on_feed=self._news.set),
             queues=partial(MemoryQueues, on_enqueue=self._news.set),
             signer=KeyRingSigner(self._key_ring.load),
             chance=random.random,
