@@ -796,6 +796,7 @@ def test_a_result_is_stored_with_the_change_of_the_head_or_not_at_all(store: Sto
     assert store.log.update_head(before.head, after, ("event", event))
     assert store.log.update_head(before.head, after, ("event", event)), "a repeat after a lost answer"
     assert not store.log.update_head(before.head, after._replace(wake=2), ("other", event))
+    assert not store.log.update_head(before.head, after, ("other", event)), "an equal change of another writer"
     assert (store.log.read_step(KEY, "event"), store.log.read_step(KEY, "other")) == (event, None)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from a2a_serverless import Task, TaskState
+from a2a_serverless import CallbackRequest, Task, TaskState
+from a2a_serverless.services.outside_events import find_event_address, store_event
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless import TaskContext
+    from a2a_serverless.store.task_log import TaskLog
 
 HOUR_S = 3600
 
@@ -183,3 +188,73 @@ def test_a_long_body_is_whole(size: int) -> None:
     assert harness.send_event(urls[0], bytes(size)) == 200
     harness.settle()
     assert harness.reply(task.id).said == str(size)
+
+
+class Overtaken:
+    """A task log whose first update of a head comes after ``earlier``."""
+
+    def __init__(self, log: TaskLog, earlier: Callable[[], object]) -> None:
+        self._log, self._earlier = log, [earlier]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def update_head(self, *arguments: Any) -> bool:
+        if self._earlier:
+            self._earlier.pop()()
+        return self._log.update_head(*arguments)
+
+
+def overtaken(harness: AgentTestHarness, url: str, body: bytes, earlier: Callable[[], object]) -> bool:
+    """Whether the event is taken; ``earlier`` happens between its read and its write of the head."""
+    log = cast("TaskLog", Overtaken(harness.service.log, earlier))
+    service = harness.service._replace(log=log)
+    return store_event(service, find_event_address(service, url.rpartition("/")[2]), {}, body)
+
+
+def test_of_two_events_of_a_task_at_once_none_is_lost() -> None:
+    async def work(task: TaskContext) -> str:
+        both = [await task.callback(name) for name in ("paid", "sent")]
+        urls[:] = [one.url for one in both]
+        return str([request.json() for request in await asyncio.gather(*(one.received() for one in both))])
+
+    urls = list[str]()
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    assert overtaken(harness, urls[0], b"0", lambda: harness.send_event(urls[1], "1"))
+    harness.settle()
+    assert harness.reply(task.id).said == "[0, 1]"
+
+
+def test_of_two_bodies_at_once_the_second_is_refused() -> None:
+    payment = Payment()
+    harness, task = waiting(payment)
+    assert not overtaken(harness, payment.urls[0], b"0", lambda: harness.send_event(payment.urls[0], "1"))
+    harness.settle()
+    assert harness.reply(task.id).said.startswith("1 ")
+
+
+@pytest.mark.parametrize("name", ["paid", "p" * 256], ids=["short", "long"])
+def test_an_event_is_waited_for_with_a_limit_also_in_a_scope(name: str) -> None:
+    async def work(task: TaskContext) -> str:
+        with task.scope("order"):
+            paid = await task.callback(name)
+            try:
+                await paid.received(timeout_s=60)
+            except TimeoutError:
+                return "not paid"
+        return "paid"
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == "not paid"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 250_000, b"NaN", b"1e999", b"\xff", b'{"a": 1, "a": 2}', b""],
+    ids=["deep", "no number", "infinite", "no UTF-8", "twice", "empty"],
+)
+def test_a_body_that_is_no_json_is_a_value_error(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        CallbackRequest(body, {}, datetime.now(UTC)).json()

@@ -63,6 +63,14 @@ def test_an_unknown_address_and_one_of_a_task_that_has_ended_are_not_found_alike
     assert (ended.status, ended.body) == (404, unknown.body)
 
 
+def test_an_address_of_a_task_that_has_ended_is_not_found_whatever_is_sent_and_how_often() -> None:
+    waiting = Waiting()
+    assert waiting.ask(waiting.path) == 200
+    waiting.world.settle()
+    assert waiting.ask(waiting.path, bytes(256 * 1024 + 1)) == 404
+    assert [waiting.ask(waiting.path) for _ in range(12)] == [404] * 12
+
+
 def test_only_post_is_taken_and_a_body_that_is_too_long_is_refused() -> None:
     waiting = Waiting()
     assert [waiting.ask(waiting.path, verb=verb) for verb in ("GET", "PUT", "DELETE")] == [404, 404, 404]

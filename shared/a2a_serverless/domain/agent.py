@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -138,7 +138,13 @@ class CallbackRequest:
 
     def json(self) -> Json:
         """The body as a JSON value. Raises ValueError if it is none."""
-        return cast("Json", json.loads(self.body))
+        from a2a_serverless.domain.errors import A2AError
+        from a2a_serverless.protocol.strict_json import loads
+
+        try:
+            return loads(self.body)
+        except A2AError as invalid:
+            raise ValueError(str(invalid)) from None
 
 
 class Callback(Protocol):

@@ -303,7 +303,7 @@ class DurableTaskContext:
     @_remember_signals
     async def _received(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
         scope = self._execution.open_scope()
-        async with self._limit(path, timeout_s):
+        async with self._limit(name, timeout_s):
             stored = await self._execution.receive(GOT + path, scope.place("received", name), scope)
         return load_event(stored)
 

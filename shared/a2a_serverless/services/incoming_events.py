@@ -19,6 +19,7 @@ from a2a_serverless.services.task_changes import check_written, retry_on_conflic
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.services.tasks import TaskService
 
@@ -42,6 +43,7 @@ def find_event_address(service: TaskService, event_id: str) -> EventAddress:
     if callback is None or not callback[1].startswith(EVENT):
         raise TaskNotFound
     address, minute = EventAddress(callback[0], GOT + callback[1].removeprefix(EVENT)), service.clock.now() // MINUTE_MS
+    _read_head(service, address.key)
     if service.log.read_step(*address) and not service.log.count_request(digest, minute, REQUESTS_A_MINUTE):
         raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
     return address
@@ -54,17 +56,23 @@ def store_event(service: TaskService, address: EventAddress, headers: Mapping[st
     event = cast("dict[str, Any]", dump_event(headers, body, now))
 
     def attempt() -> bool:
-        snapshot = service.log.read_head(key)
-        if snapshot is None or snapshot.head.is_terminal:
-            raise TaskNotFound
+        head = _read_head(service, key)
         stored = service.log.read_step(key, name)
         if stored and cast("dict[str, Any]", stored.value)["body"] != event["body"]:
             return False
         new = [] if stored else [(name, StepResult("", event))]
-        check_written(service.log.update_head(snapshot.head, wake(snapshot.head, now=now), *new))
+        check_written(service.log.update_head(head, wake(head, now=now), *new))
         return True
 
     is_stored = retry_on_conflict(attempt)
     if is_stored:
         service.queues.enqueue(WorkMessage(key))
     return is_stored
+
+
+def _read_head(service: TaskService, key: TaskKey) -> Head:
+    """The task's head. Raises TaskNotFound if the task has ended, as for an unknown address."""
+    snapshot = service.log.read_head(key)
+    if snapshot is None or snapshot.head.is_terminal:
+        raise TaskNotFound
+    return snapshot.head
