@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -24,7 +25,7 @@ from a2a_serverless.store import keys
 from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics
-from tests.echo import Asker, Writer
+from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import Count
 from tests.simulated import Killed
 from tests.world import HOOK, ME, MINUTE_MS, World, configured
@@ -32,6 +33,7 @@ from tests.world import HOOK, ME, MINUTE_MS, World, configured
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from a2a_serverless import TaskContext
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
 
@@ -214,6 +216,21 @@ def test_a_webhook_of_a_waiting_task_is_enqueued_and_then_the_task_is_due_at_its
     scene.world.answer(DeliveryMessage(scene.key, "hook"))
     assert scene.sweep(2 * MINUTE_MS) == []
     assert scene.head.due_at == scene.head.deadline
+
+
+@pytest.mark.parametrize("seconds", [600, 1000])
+def test_rule_05_a_webhook_that_is_behind_is_enqueued_each_minute_also_while_the_task_sleeps(seconds: int) -> None:
+    async def work(task: TaskContext) -> None:
+        await task.sleep("nap", seconds)
+
+    scene = Scene(webhook=True, agent=SimpleNamespace(agent=agent_of(work)))
+    scene.run()
+    told = [DeliveryMessage(scene.key, "hook") in scene.sweep(MINUTE_MS) for _ in range(8)]
+    assert told.count(True) >= 4, "waits double"
+    scene.world.answer(DeliveryMessage(scene.key, "hook"))
+    scene.world.queue.clear()
+    scene.world.settle()
+    assert scene.world.get(scene.key.task).status.timestamp - START <= seconds * 1000 + 62_000
 
 
 def test_a_webhook_that_failed_is_enqueued_when_its_next_try_is_due() -> None:

@@ -379,9 +379,14 @@ def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
     return head._replace(due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
 
 
-def announce_wake(head: Head, *, now: int, by: str) -> Head:
-    """The head of a suspended task of which the sweeper ``by`` enqueues the message that ends the wait."""
-    return reschedule(head, at=due_while_suspended(head, now=now), enqueued=False)._replace(holder=by)
+def announce_wake(head: Head, *, now: int, by: str, again_at: int | None = None) -> Head:
+    """The head of a suspended task of which the sweeper ``by`` enqueues the message that ends the wait.
+
+    It is due at ``again_at`` (ms) at the latest, if a webhook is behind.
+    """
+    due_at = due_while_suspended(head, now=now)
+    at = due_at if again_at is None else min(due_at, again_at)
+    return reschedule(head, at=at, enqueued=again_at is not None)._replace(holder=by)
 
 
 def mark_push(head: Head) -> Head:

@@ -173,7 +173,8 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and 0 < (left_ms := head.wake_at - now) <= heads.DELAY_LIMIT_MS:
-        after = heads.announce_wake(head, now=now, by=sweeper.ids.new())
+        again_at = now + _wait(head) if pending else None
+        after = heads.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
         return _SweepResult(due, told, None, late_ms)
