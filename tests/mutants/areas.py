@@ -133,8 +133,7 @@ AREAS: Final = {
                 "services/open_questions.py",
                 "services/incoming_events.py",
             ),
-            *("services/operation_runner.py", "services/outside_events.py", "services/rate_limiter.py"),
-            *("services/streams.py", "services/sweep.py"),
+            *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py", "services/task_timeline.py"),
         ),
         (
