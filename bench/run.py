@@ -35,7 +35,7 @@ SCRIPTS = (
     "saving",
     "frameworks",
     "sweeping",
-    "recovery",
+    "waking",
     "called",
 )
 HERE = Path(__file__).parent

@@ -1,15 +1,13 @@
 """The lines of code by distribution, and how many of them are shipped to Lambda (N27).
 
 A line of code has a token that is neither a comment nor a part of a docstring. Shipped are the modules that a zip may
-hold: the functions, and the runtime without its harness for tests. `python bench/sizes.py` prints the same in a second;
-`--packages` adds each package of the runtime.
+hold: the functions, and the runtime without its harness for tests.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import sys
 import tokenize
 from typing import TYPE_CHECKING
 
@@ -79,19 +77,5 @@ def measure(_rounds: int) -> Report:
     )
 
 
-def show(*, packages: bool) -> None:
-    """Prints the parts, and the packages of the runtime."""
-    for name, (places, without, limit) in PARTS.items():
-        print(f"{count(places, without):7,} of {limit:6,}  {name}")
-    for name, places in UNLIMITED.items():
-        print(f"{count(places):7,}            {name}")
-    for folder in sorted((ROOT / RUNTIME).iterdir()) if packages else ():
-        if folder.is_dir() and folder.name != "__pycache__":
-            print(f"{count([str(folder.relative_to(ROOT))]):7,}            {RUNTIME}/{folder.name}")
-
-
 if __name__ == "__main__":
-    if "--json" in sys.argv:
-        main(measure, rounds=1)
-    else:
-        show(packages="--packages" in sys.argv)
+    main(measure, rounds=1)
