@@ -100,6 +100,8 @@ def test_the_time_is_that_of_the_first_run_in_each_run() -> None:
         (lambda task: task.ask("Well?", timeout_s=-1), "0 seconds or more"),
         (lambda task: task.ask("Well?", timeout_s=8 * DAY_S), "maximum life"),
         (lambda task: task.ask("Well?", remind_s=0), "60 seconds"),
+        (lambda task: task.ask("Well?", remind_s=8 * DAY_S), "maximum life"),
+        (lambda task: task.ask("Well?", remind_s=float("inf")), "0 seconds or more"),
     ],
 )
 def test_a_time_that_cannot_be_waited_for_is_refused_at_once(wait: Any, why: str) -> None:

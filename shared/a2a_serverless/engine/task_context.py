@@ -32,7 +32,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from a2a_serverless.domain.agent import CallbackRequest, CancelReason, KeyValueStore, MessageContent, TaskContext
     from a2a_serverless.domain.events import Incoming
@@ -195,11 +195,18 @@ class DurableTaskContext:
             async with _beside(expire()):
                 yield
 
-    async def _remind(self, question: Question, name: str, seconds: float) -> None:
-        while True:
-            scope, timer = self._timer("remind", name, self._in(seconds))
-            await self._execution.endings.wait(timer, scope)
-            question.remind()
+    def _reminders(self, question: Question, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Repeats the question while it is entered, until the end of the task's life."""
+        first = self._timer("remind", name, self._in(seconds))
+
+        async def remind() -> None:
+            scope, timer = first
+            while True:
+                await self._execution.endings.wait(timer, scope)
+                question.remind()
+                scope, timer = self._timer("remind", name, self._in(seconds))
+
+        return _beside(remind())
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
@@ -284,7 +291,7 @@ class DurableTaskContext:
         name = scope.message_id(self.id, "ask", _content_of(message))
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
         asked = Question(message.model_copy(update={"message_id": name}), state)
-        reminders = _beside(self._remind(asked, name, remind_s)) if remind_s else nullcontext()
+        reminders = self._reminders(asked, name, remind_s) if remind_s else nullcontext()
         async with self._limit(name, timeout_s), reminders:
             return await self._execution.ask(asked, scope)
 
