@@ -119,6 +119,18 @@ def test_an_event_that_is_late_is_never_returned_by_the_wait_that_timed_out() ->
     assert harness.reply(task.id).said == "not paid"
 
 
+def test_the_same_body_again_costs_no_run() -> None:
+    payment = Payment(timeout_s=60)
+    harness, _ = waiting(payment)
+    harness.settle(120_000)
+    runs = []
+    for _ in range(3):
+        assert harness.send_event(payment.urls[0], "1") == 200
+        harness.settle(60_000)
+        runs.append(len(harness.runs))
+    assert runs[0] == runs[2]
+
+
 def test_an_address_takes_ten_requests_a_minute() -> None:
     payment = Payment()
     harness, _ = waiting(payment)

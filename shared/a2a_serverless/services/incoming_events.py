@@ -58,10 +58,9 @@ def store_event(service: TaskService, address: EventAddress, headers: Mapping[st
     def attempt() -> bool:
         head = _read_head(service, key)
         stored = service.log.read_step(key, name)
-        if stored and cast("dict[str, Any]", stored.value)["body"] != event["body"]:
-            return False
-        new = [] if stored else [(name, StepResult("", event))]
-        check_written(service.log.update_head(head, wake(head, now=now), *new))
+        if stored:
+            return bool(cast("dict[str, Any]", stored.value)["body"] == event["body"])
+        check_written(service.log.update_head(head, wake(head, now=now), (name, StepResult("", event))))
         return True
 
     is_stored = retry_on_conflict(attempt)
