@@ -106,7 +106,7 @@ def full(store: Store, key: TaskKey = KEY) -> None:
     store.log.store_step(writer(key), "step", StepResult("d", "x" * (LIMIT + 1)))
     store_call(store, key, f"call-{key.owner}-{key.task}")
     address = event_digest(f"event-{key.owner}-{key.task}")
-    opened = StepResult("", f"event-{key.owner}-{key.task}")
+    opened = StepResult("", f"https://api.example.com/events/event-{key.owner}-{key.task}")
     assert store.log.store_callback(writer(key), address, "@event/paid", ("@event/paid", opened))
     store.push.record_attempt(key, attempt(), EXPIRES)
     head = seen(store.log, key).head

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -117,6 +118,17 @@ def test_an_event_that_is_late_is_never_returned_by_the_wait_that_timed_out() ->
     assert harness.send_event(payment.urls[0], "1") == 200
     harness.settle()
     assert harness.reply(task.id).said == "not paid"
+
+
+def test_an_address_stays_as_it_is_when_the_deployment_gets_another_one() -> None:
+    payment = Payment()
+    harness, task = waiting(payment)
+    registry = replace(harness.engine.registry, base_url="https://new.example.com")
+    harness.engine = replace(harness.engine, registry=registry)
+    assert harness.send_event(payment.urls[0], "1") == 200
+    harness.settle()
+    assert harness.reply(task.id).said.startswith("1 ")
+    assert len(set(payment.urls)) == 1
 
 
 def test_the_same_body_again_costs_no_run() -> None:

@@ -28,9 +28,9 @@ _HEADERS: Final = frozenset(
 _HEADER_LIMIT: Final = 4096
 
 
-def event_digest(event_id: str) -> str:
-    """The name under which an address is looked up: its id is not in there."""
-    return sha256(event_id.encode(errors="surrogatepass")).hexdigest()
+def event_digest(address: str) -> str:
+    """The name under which an address, or the id at its end, is looked up: the id is not in there."""
+    return sha256(address.rpartition("/")[2].encode(errors="surrogatepass")).hexdigest()
 
 
 def dump_event(headers: Mapping[str, str], body: bytes, at: int) -> Json:

@@ -302,10 +302,10 @@ class DurableTaskContext:
         path = self._execution.open_scope().place("callback", name)
         opened = self._execution.results.get(EVENT + path)
         if opened is None:
-            secret = self._execution.session.new_secret()
-            opened = self._execution.results[EVENT + path] = StepResult("", secret)
-            self._execution.session.store_callback(event_digest(secret), EVENT + path, (EVENT + path, opened))
-        return StoredCallback(self, name, path, f"{self._execution.base_url}/events/{opened.value}")
+            url = f"{self._execution.base_url}/events/{self._execution.session.new_secret()}"
+            opened = self._execution.results[EVENT + path] = StepResult("", url)
+            self._execution.session.store_callback(event_digest(url), EVENT + path, (EVENT + path, opened))
+        return StoredCallback(self, name, path, str(opened.value))
 
     @_remember_signals
     async def _received(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
