@@ -233,6 +233,22 @@ def test_rule_05_a_webhook_that_is_behind_is_enqueued_each_minute_also_while_the
     assert scene.world.get(scene.key.task).status.timestamp - START <= seconds * 1000 + 62_000
 
 
+@pytest.mark.parametrize("hours", [2, 5, 48])
+def test_a_webhook_that_refuses_delays_no_sleep_of_its_task(hours: int) -> None:
+    ends: list[int] = []
+
+    async def work(task: TaskContext) -> None:
+        await task.sleep("nap", hours * 3600)
+        ends.append(scene.world.now)
+
+    scene = Scene(webhook=True, agent=SimpleNamespace(agent=agent_of(work)))
+    scene.world.receiver.answers = lambda _: Outcome(status=500)
+    began = scene.world.now
+    scene.run()
+    scene.world.wait((hours + 2) * HOUR_MS)
+    assert 0 <= ends[0] - began - hours * HOUR_MS <= 3_000
+
+
 def test_a_webhook_that_failed_is_enqueued_when_its_next_try_is_due() -> None:
     scene = Scene(webhook=True)
     scene.run()

@@ -194,10 +194,11 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
         return heads.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.is_runnable(now) or (head.is_terminal and head.children):
         return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
-    if pending:
-        return heads.reschedule(head, at=now + _wait(head), enqueued=True), False
     at = None if head.is_terminal else heads.due_while_suspended(head, now=now)
-    return heads.reschedule(head, at=at, enqueued=False), False
+    if pending:
+        again_at = now + _wait(head)
+        at = min(again_at, at or again_at)
+    return heads.reschedule(head, at=at, enqueued=pending), False
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:
