@@ -197,6 +197,12 @@ def test_a_race_of_an_event_and_a_sleep_and_a_question_has_one_winner() -> None:
     assert harness.reply(task.id).said == "['paid']"
 
 
+def test_the_harness_refuses_a_body_that_is_too_long_as_the_api_does() -> None:
+    payment = Payment()
+    harness, _ = waiting(payment)
+    assert harness.send_event(payment.urls[0], bytes(256 * 1024 + 1)) == 413
+
+
 @pytest.mark.parametrize("size", [200_000, 256 * 1024])
 def test_a_long_body_is_whole(size: int) -> None:
     async def work(task: TaskContext) -> str:

@@ -28,6 +28,7 @@ from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.records import SHARDS, TaskEntry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.loop import AgentThreads, RunLoop, play
@@ -498,6 +499,8 @@ class AgentTestHarness(SimulatedDeployment):
         header_map = {name.lower(): value for name, value in (headers or {}).items()}
         try:
             address = find_event_address(self.service, url.rpartition("/")[2])
+            if len(content) > EVENT_LIMIT:
+                return 413
             return 200 if store_event(self.service, address, header_map, content) else 409
         except TaskNotFound:
             return 404
