@@ -22,7 +22,7 @@ from a2a_serverless.store.stores import (
 )
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.contract.schema import table_schema
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from a2a_serverless.store.table import Table
 
 NOW = 1_790_000_000_000
 LIMIT = 2_000
@@ -65,16 +66,10 @@ class Store:
 
 
 def memory() -> Store:
+    """A store in a dictionary."""
     now = Now()
-    table = MemoryStores(now)
-    items = table.items
-    erasure_store = ErasureStore(items)
-
-    def left() -> int:
-        return sum(map(len, table.items.partitions.values()))
-
-    blobs, keys, owners = MemoryBlobStore(), ApiKeyStore(items), OwnerStore(items)
-    return Store(table, table, table, table, table, now, blobs, keys, owners, erasure_store, table, left)
+    items = MemoryTable(now)
+    return _store(items, now, MemoryBlobStore(), LIMIT, lambda: sum(map(len, items.partitions.values())))
 
 
 @contextmanager
@@ -135,8 +130,17 @@ def store_on(
     """A store on a table that exists."""
     now, blobs = Now(), blobs or MemoryBlobStore()
     table = DynamoTable(client, name, now, RetryPolicy(sleep, lambda: 0.5))
+
+    def left() -> int:
+        return client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"]
+
+    return _store(table, now, blobs, limit, left)
+
+
+def _store(table: Table, now: Now, blobs: MemoryBlobStore, limit: int, left: Callable[[], int]) -> Store:
+    payloads = PayloadStore(blobs, limit)
     return Store(
-        log=TaskLog(table, PayloadStore(blobs, limit)),
+        log=TaskLog(table, payloads),
         index=TaskIndex(table),
         push=PushStore(table),
         hosts=BreakerStore(table),
@@ -146,6 +150,6 @@ def store_on(
         api_keys=ApiKeyStore(table),
         owners=OwnerStore(table),
         erasure_store=ErasureStore(table),
-        values=ValueStore(table, PayloadStore(blobs, limit)),
-        left=lambda: client.scan(TableName=name, Select="COUNT", ConsistentRead=True)["Count"],
+        values=ValueStore(table, payloads),
+        left=left,
     )

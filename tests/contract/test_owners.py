@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pytest
+
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.store.keys import UPLOADED
@@ -40,6 +42,12 @@ def test_bytes_of_uploads_are_counted_by_owner_and_day_up_to_the_limit(store: St
     assert store.owners.count(BOB, UPLOADED, 1, DAY_MS, 500, 1_000)
     assert not store.owners.count(BOB, UPLOADED, 1, DAY_MS, 501, 1_000)
     assert not store.owners.count(Principal("acme", "carol"), UPLOADED, 1, DAY_MS, 1_001, 1_000)
+
+
+@pytest.mark.parametrize("store", ["memory", "moto_client"], indirect=True)  # where every request is sent once
+def test_an_owner_may_use_its_limit_to_the_last_byte(store: Store) -> None:
+    admitted = [store.owners.count(ALICE, UPLOADED, 1, DAY_MS, 100, 1_000) for _ in range(12)]
+    assert admitted == [True] * 10 + [False] * 2
 
 
 def test_uploads_that_are_asked_for_at_once_stay_under_the_limit_together(store: Store) -> None:
