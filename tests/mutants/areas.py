@@ -111,7 +111,8 @@ AREAS: Final = {
             *("services/memory_budget.py", "services/notifications.py", "services/relay.py", "services/webhooks.py"),
         ),
         (
-            *("domain/test_delivery.py", "faults/test_recovery.py", "faults/test_undisturbed.py"),
+            *("contract/test_push_store.py", "domain/test_delivery.py"),
+            *("faults/test_recovery.py", "faults/test_undisturbed.py"),
             *("handlers/test_deliveries.py", "model/test_*.py", "releases/test_*.py", "services/test_*.py"),
         ),
     ),
