@@ -105,7 +105,7 @@ NEEDED: Final = {
     ("domain/digest.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/agent.py", "datetime"),  # the type of moments
-    ("domain/agent.py", "a2a_serverless.protocol"),  # a body of an event as a JSON value
+    ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/outside_events.py", "datetime"),  # converts stored times
     ("domain/agent.py", "contextvars"),  # ``current_task``
     ("domain/agent.py", "contextlib"),  # the type of ``TaskContext.scope``
