@@ -712,6 +712,21 @@ def test_a_host_that_is_busy_after_a_renewal_gets_the_next_message() -> None:
     assert BUSY_S * 1000 in scene.delays_ms
 
 
+def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
+    scene = Scene()
+    together = Together(scene.world)
+    begun = together.now()
+    post = replace(scene.world.post, clock=together)
+    with ExitStack() as others:
+        for _ in range(IN_FLIGHT):
+            others.enter_context(post.hosts.request_slot("hooks.example.com", begun))
+        outcome, _ = together.run(
+            lambda: deliver(post, scene.message, lambda: 60_000), together.later(1_000, others.close)
+        )
+    assert outcome is DeliveryOutcome.CAUGHT_UP
+    assert begun + 1_000 <= scene.world.receiver.tried[0].at <= begun + 1_000 + 20
+
+
 @pytest.mark.parametrize("act", [webhooks.delete, webhooks.add])
 def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
     scene = Scene()
