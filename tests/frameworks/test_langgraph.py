@@ -225,6 +225,35 @@ def test_rule_07_a_graph_that_is_killed_two_or_three_times_pays_for_nothing_twic
     assert not report.wrong, "\n".join(report.wrong[:10])
 
 
+def payer(ledger: Ledger) -> Agent:
+    """Some nodes speak at once, then a node pays in a step of its own."""
+
+    async def talk(state: CrewState) -> CrewState:
+        del state
+        return {"notes": [(await model_of("a word", pause_s=0).ainvoke("go")).text]}
+
+    async def pay(state: CrewState) -> CrewState:
+        del state
+
+        async def work() -> str:
+            ledger.pay("pay")
+            return "paid"
+
+        return {"notes": [await current_task().step("pay", work)]}
+
+    graph = StateGraph(CrewState)
+    graph.add_node("talk", talk)
+    graph.add_node("pay", pay)
+    graph.add_conditional_edges(START, lambda _: [Send("talk", {}) for _ in range(4)], ["talk"])
+    graph.add_edge("talk", "pay")
+    return agent(graph, id="payer", read_input=no_input, write_answer=lambda values: values["notes"][-1])
+
+
+def test_rule_07_a_step_belongs_to_a_checkpoint_that_is_stored_before_it() -> None:
+    report = kill_everywhere(Scenario(payer, str), assert_one_answer)
+    assert not report.wrong, "\n".join(report.wrong[:10])
+
+
 # ---- Answers, artifacts and usage
 
 
