@@ -14,7 +14,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from queue import SimpleQueue
+from queue import Queue
 from random import Random
 from threading import Lock, Thread, current_thread
 from threading import enumerate as all_threads
@@ -80,7 +80,7 @@ class _ProcessThread(Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.lives: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.lives: Queue[Callable[[], None]] = Queue()
         self.start()
 
     def run(self) -> None:
