@@ -151,9 +151,9 @@ def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
 _suspend: Final = RunSession.suspend
 
 
-def _take_for_a_failure(self: RunSession, seen: int, wake_at: int, *timers: NamedResult) -> None:
+def _take_for_a_failure(self: RunSession, seen: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
     try:
-        _suspend(self, seen, wake_at, *timers)
+        _suspend(self, seen, wake_at, waits, *timers)
     except head.WakeCounterChanged as woken:
         raise StoreFailed from woken
 

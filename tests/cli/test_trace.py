@@ -109,6 +109,27 @@ def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
     assert done.err.startswith("The task is input-required.")
 
 
+def test_a_suspended_task_says_why_it_waits() -> None:
+    async def naps(task: TaskContext) -> None:
+        await task.sleep("nap", 7200)
+
+    at = Shell(Deployment(agent_of(naps)))
+    task = json.loads(at.run("send", "echo", "a boat", "--json", "--no-wait").out)["task"]["id"]
+    at.deployment.world.wait(60_000)
+    time = r"20\d\d-\d\d-\d\d [0-9:]+ UTC"
+    assert re.search(rf"^waits: sleep nap, since {time} until {time}$", at.run("trace", "echo", task).out, re.MULTILINE)
+    at.deployment.world.settle()
+    assert "waits:" not in at.run("trace", "echo", task).out
+
+
+def test_waits_that_are_not_listed_are_counted() -> None:
+    at = shell_with({"moreWaits": 3})
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    out = at.run("trace", "echo", task).out
+    assert re.search(r"^waits: question [0-9a-f]{32}, since .* UTC$", out, re.MULTILINE)
+    assert "waits: 3 more\n" in out
+
+
 @pytest.mark.parametrize(("amount", "shown"), [(1_234_567, "1,234,567"), (0.0125, "0.0125"), ("many", "many")])
 def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: str) -> None:
     at = shell_with({"usage": {"model-1": {"input_tokens": amount}}})

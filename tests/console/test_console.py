@@ -196,6 +196,17 @@ def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_questio
     assert page.do("problems") == []
 
 
+def test_a_task_that_waits_says_why_below_its_timeline(page: Browser) -> None:
+    say(page, "tailor", "a coat", "input-required")
+    page.do("wait #timeline .wait")
+    assert page.do("texts #timeline .wait")[0].startswith("Waits: question ")
+    page.do("fill #text :: red")
+    page.do("click #send")
+    become(page, "completed")
+    page.do("wait #timeline:not(:has(.wait))")
+    assert page.do("problems") == []
+
+
 def test_a_webhook_of_a_task_that_goes_on_is_one_more_and_a_refused_one_is_a_draft_again(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
     page.do("click #show-hook")

@@ -53,6 +53,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
+from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
@@ -394,6 +395,20 @@ def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
         start_run(waiting, now=NOW + 4, by="runner")
     after = start_run(waiting, now=NOW + 5, by="runner").after
     assert (after.fence, after.parked, after.wake_at) == (2, False, 0)
+
+
+@pytest.mark.parametrize("ending", ["run", "cancel", "follow-up", "wake"])
+def test_only_a_suspended_task_says_why_it_waits(ending: str) -> None:
+    waits = dump_waits([OpenWait(WaitKind.SLEEP, "nap", NOW, NOW + 5)])
+    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5, waits=waits), 2)
+    assert waiting.head.open_waits == (((WaitKind.SLEEP, "nap", NOW, NOW + 5),), 0)
+    decided = {
+        "run": resume_run(waiting.head, now=NOW + 5, by="runner"),
+        "cancel": cancel(waiting, now=NOW, by="client").after,
+        "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client").after,
+        "wake": wake(waiting.head, now=NOW),
+    }
+    assert decided[ending].open_waits == ((), 0)
 
 
 def test_a_question_that_is_open_stays_open_when_a_run_is_woken_beside_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,29 @@ def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> N
     assert found["deliveries"][0]["attempts"]
     assert found["usage"] == {"nova": {"input_tokens": 2_000_000, "cost_usd": 0.5}}
     assert SECRET.encode() not in answer.body
+
+
+def test_a_suspended_task_says_why_it_waits_and_since_when() -> None:
+    urls: list[str] = []
+
+    async def waits(task: TaskContext) -> None:
+        paid = await task.callback("paid")
+        urls.append(paid.url)
+        with suppress(TimeoutError):
+            await paid.received(timeout_s=3600)
+
+    world = World([agent_of(waits)])
+    task_id = world.send("hello").id
+    world.wait(60_000)
+    answer = asked(world, f"/echo/tasks/{task_id}/timeline")
+    found = json.loads(answer.body)
+    limit, event = sorted(found["waits"], key=lambda wait: wait["kind"], reverse=True)
+    assert (event["kind"], event["name"], event["since"][:16]) == ("event", "paid", found["createdAt"][:16])
+    assert (limit["kind"], limit["name"], "until" in limit, "until" in event) == ("timeout", "paid", True, False)
+    assert "moreWaits" not in found
+    assert urls[0].rpartition("/")[2].encode() not in answer.body
+    world.settle()
+    assert "waits" not in json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
 
 
 def test_a_long_log_is_shown_from_its_beginning() -> None:

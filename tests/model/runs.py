@@ -173,7 +173,7 @@ def _wait(ports: Ports, session: RunSession) -> None:
             return session.report_status(TaskState.COMPLETED)
         ports.note("wants to suspend", lambda notes, seen=seen: notes.update(seen=seen))  # type: ignore[misc]
         with suppress(heads.WakeCounterChanged):
-            return session.suspend(seen, session.now() + heads.SUSPEND_MS)
+            return session.suspend(seen, session.now() + heads.SUSPEND_MS, "")
         session.reload_head()
 
 

@@ -67,10 +67,11 @@ AREAS: Final = {
             ),
             *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py", "engine/signals.py"),
             "domain/step_names.py",
+            "domain/waits.py",
         ),
         (
             *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py"),
-            "engine/test_emits_in_steps.py",
+            *("engine/test_emits_in_steps.py", "engine/test_open_waits.py"),
             *(
                 "engine/test_errors.py",
                 "engine/test_same_in_each_run.py",

@@ -17,6 +17,7 @@ from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.states import TERMINAL, check
+from a2a_serverless.domain.waits import OpenWaits, load_waits
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 RUN_LEASE_MS: Final = 30_000
@@ -47,7 +48,8 @@ class Head(NamedTuple):
     ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``fold`` refers to
     the last snapshot of a long log: the number of its last event, then its place in the store. ``rings`` counts the
     sweeps in a row that enqueued the task, ``lost`` the runs in a row that died. ``parked`` means suspended, until the
-    task is woken or until ``wake_at`` if that is not 0. ``children`` means that the task has called other agents.
+    task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was suspended last
+    (``domain/waits.py``). ``children`` means that the task has called other agents.
     ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
     Other times are in ms.
     """
@@ -77,6 +79,7 @@ class Head(NamedTuple):
     scopes: str = ""
     api_key: str = ""
     wake_at: int = 0
+    waits: str = ""
 
     @property
     def caller(self) -> Caller:
@@ -91,6 +94,11 @@ class Head(NamedTuple):
     def snapshot_position(self) -> int:
         """The number of the last event in the stored snapshot; 0 without one."""
         return int(self.fold.partition(" ")[0] or 0)
+
+    @property
+    def open_waits(self) -> OpenWaits:
+        """What the task waits for; nothing unless it is suspended."""
+        return load_waits(self.waits if self.parked else "")
 
     @property
     def is_terminal(self) -> bool:
@@ -261,9 +269,10 @@ def ask(  # noqa: PLR0913 - the facts of a question
     by: str,
     usage: JsonObject | None = None,
     wake_at: int = 0,
+    waits: str = "",
 ) -> Change:
     """A question that suspends the task, as ``suspend``. Raises LeaseLost for a stale fence, WakeCounterChanged."""
-    head = suspend(snapshot.head, fence, seen, now=now, wake_at=wake_at)
+    head = suspend(snapshot.head, fence, seen, now=now, wake_at=wake_at, waits=waits)
     event = StatusEvent(snapshot.last + 1, now, by, state, message=question, fence=fence, usage=usage)
     return _change(head._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
 
@@ -322,14 +331,15 @@ class WakeCounterChanged(Exception):
     """The task was woken since the run last read the head: it must not be suspended now."""
 
 
-def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0) -> Head:
+def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0, waits: str = "") -> Head:
     """The head of a task that waits and uses no compute, until it is woken or until ``wake_at`` (ms, 0 for never).
 
-    ``seen`` is the wake counter as last read; raises WakeCounterChanged when it is another one now.
+    ``seen`` is the wake counter as last read; raises WakeCounterChanged when it is another one now. ``waits`` says
+    why the task waits.
     """
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
-    suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, rev=head.rev + 1)
+    suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, waits=waits, rev=head.rev + 1)
     due_at = due_while_suspended(suspended, now=now)
     return suspended._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
 
@@ -403,7 +413,8 @@ def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:
     """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled."""
     due = head.push or head.children
     due_at = _due_soon(head, event.at) if due else None
-    return _change(head, event, lease_until=0, parked=False, wake_at=0, due_at=due_at, trace=trace or head.trace)
+    trace = trace or head.trace
+    return _change(head, event, lease_until=0, parked=False, wake_at=0, waits="", due_at=due_at, trace=trace)
 
 
 def _due_soon(head: Head, now: int) -> int:

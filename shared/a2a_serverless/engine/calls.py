@@ -23,6 +23,7 @@ from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.trace import child_of
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
 from a2a_serverless.engine.run_session import StoreFailed
 from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
@@ -362,7 +363,9 @@ class AgentCalls:
             now = self._session.now()
             return now if self._session.head.wake != wake or now >= due_at else None
 
-        await self._endings.look(Wait(call.name.opened, ready_at, due_at), call.scope)
+        since, until = call.opened.at, call.until
+        wait = Wait(call.name.opened, WaitKind.CALL, ready_at, due_at, since=since, until=until)
+        await self._endings.look(wait, call.scope)
 
     async def _retry(self, call: Callable[[], T]) -> T:
         """Makes a request to a remote agent, with up to three tries (see ``RETRIES_S``).

@@ -24,6 +24,7 @@ from a2a_serverless.protocol.v1 import TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from a2a_serverless.domain.waits import WaitKind
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Message
@@ -60,15 +61,19 @@ class Wait:
 
     The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
     once it is. ``question`` is the question to the client. ``result`` is the name of the result that ends the wait,
-    which is stored from outside.
+    which is stored from outside. The wait has been open since ``since`` (ms); ``until`` (ms) is the time limit of a
+    called agent.
     """
 
     path: str
+    kind: WaitKind
     ready_at: Callable[[], int | None]
     due_at: int | None = None
     timer: str = ""
     question: Question | None = None
     result: str = ""
+    since: int = 0
+    until: int | None = None
     future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -203,6 +208,7 @@ class Endings:
         return new[len(new) - but :] if but else []
 
     async def _wait_in(self, waits: dict[Wait, None], wait: Wait, scope: Scope) -> None:
+        wait.since = wait.since or self._now()
         waits[wait] = None
         try:
             await self._await(wait.future, scope)

@@ -18,6 +18,7 @@ from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_names import TIMER, join_path
 from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
@@ -177,7 +178,7 @@ class Execution:
             stored = self.results[name] = self.session.store_step(name, StepResult("", value, sequence=sequence))
         return stored.value
 
-    def timer(self, path: str, ends_at: int) -> Wait:
+    def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
         """The wait for a moment: ``ends_at`` (ms), or the one at which it ended when a run first came here.
 
         Raises ValueError if that is after the end of the task's life.
@@ -186,7 +187,7 @@ class Execution:
             ends_at = int(cast("int", stored.value))
         elif ends_at > self.session.head.deadline:
             raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
-        return Wait(path, lambda: ends_at, ends_at, timer="" if stored else TIMER + path)
+        return Wait(path, kind, lambda: ends_at, ends_at, timer="" if stored else TIMER + path)
 
     async def ask(self, question: Question, scope: Scope, path: str = "") -> Message:
         """Returns the client's answer to the question, whose messages have the same ids in every run."""
@@ -197,7 +198,7 @@ class Execution:
             return None if at is None else min(at, self.session.now())
 
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
-        await self.endings.wait(Wait(path, answered_at, question=question), scope)
+        await self.endings.wait(Wait(path, WaitKind.QUESTION, answered_at, question=question), scope)
         self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
         return self.request.message
 
@@ -209,7 +210,7 @@ class Execution:
             stored = self.results.get(name)
             return min(int(cast("Any", stored.value)["at"]), self.session.now()) if stored else None
 
-        await self.endings.wait(Wait(path, stored_at, result=name), scope)
+        await self.endings.wait(Wait(path, WaitKind.EVENT, stored_at, result=name), scope)
         return self.results[name].value
 
     def _read_result(self, name: str) -> None:
@@ -261,17 +262,28 @@ class Execution:
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
         new = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
         self.session.flush()  # its writes close an open question, which is then asked again
-        question = self._question_to_ask(waits)
+        question, described = self._question_to_ask(waits), self._describe(waits)
         try:
             if question:
-                self.session.ask(question.state, question.message, self._seen, wake_at, *new)
+                self.session.ask(question.state, question.message, self._seen, wake_at, described, *new)
             else:
-                self.session.suspend(self._seen, wake_at, *new)
+                self.session.suspend(self._seen, wake_at, described, *new)
         except WakeCounterChanged:
             self.refresh()
             return
         self.signal = self.signal or Suspended()
         raise self.signal
+
+    def _describe(self, waits: Sequence[Wait]) -> str:
+        """The waits as the head has them. One that was open at an earlier suspension has been open since then."""
+        earlier = {(wait.kind, wait.name): wait.since for wait in load_waits(self.session.head.waits).waits}
+        named = [(wait, shown_name(wait.path)) for wait in waits]
+        return dump_waits(
+            [
+                OpenWait(wait.kind, name, earlier.get((wait.kind, name), wait.since), wait.until or wait.due_at)
+                for wait, name in named
+            ]
+        )
 
     def _question_to_ask(self, waits: Sequence[Wait]) -> Question | None:
         """The first question, unless one of the questions is open. An open one that is no longer asked is closed."""

@@ -233,16 +233,28 @@ class RunSession:
             self.close_question()
         self._append_status(state, message)
 
-    def ask(self, state: TaskState, question: Message, seen: int, wake_at: int, *timers: NamedResult) -> None:
+    def ask(
+        self, state: TaskState, question: Message, seen: int, wake_at: int, waits: str, *timers: NamedResult
+    ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``timers`` are stored with it. Raises WakeCounterChanged as ``head.ask``.
+        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``head.ask``.
         """
         self.flush()
         self.close_question()
         self._append(
             lambda by, usage: ask(
-                self._snapshot, self.fence, state, question, seen, now=self.now(), by=by, usage=usage, wake_at=wake_at
+                self._snapshot,
+                self.fence,
+                state,
+                question,
+                seen,
+                now=self.now(),
+                by=by,
+                usage=usage,
+                wake_at=wake_at,
+                waits=waits,
             ),
             *timers,
         )
@@ -422,12 +434,12 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, seen: int, wake_at: int, *timers: NamedResult) -> None:
+    def suspend(self, seen: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
         """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``timers`` are stored with it.
 
-        Raises WakeCounterChanged as ``head.suspend``.
+        ``waits`` says why it waits. Raises WakeCounterChanged as ``head.suspend``.
         """
-        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at), *timers)
+        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at, waits=waits), *timers)
 
     @property
     def has_read_all(self) -> bool:

@@ -23,6 +23,7 @@ from a2a_serverless.domain.outside_events import event_digest, load_event
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.references import references_in
 from a2a_serverless.domain.step_names import EVENT, GOT, NOW, join_path
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
@@ -145,7 +146,7 @@ class DurableTaskContext:
     @_remember_signals
     async def sleep(self, name: str, seconds: float) -> None:
         """See ``TaskContext.sleep``."""
-        scope, timer = self._timer("sleep", name, self._in(seconds))
+        scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, self._in(seconds))
         await self._execution.endings.wait(timer, scope)
 
     @_remember_signals
@@ -153,7 +154,7 @@ class DurableTaskContext:
         """See ``TaskContext.sleep_until``."""
         if at.tzinfo is None:
             raise ValueError("A moment needs a time zone: datetime(..., tzinfo=ZoneInfo(...)).")
-        scope, timer = self._timer("sleep", name, math.ceil(at.timestamp() * 1000))
+        scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, math.ceil(at.timestamp() * 1000))
         await self._execution.endings.wait(timer, scope)
 
     @asynccontextmanager
@@ -175,9 +176,9 @@ class DurableTaskContext:
             raise ValueError(f"A task waits for 0 seconds or more, not for {seconds}.")
         return self._execution.session.now() + math.ceil(seconds * 1000)
 
-    def _timer(self, act: str, name: str, ends_at: int) -> tuple[Scope, Wait]:
+    def _timer(self, kind: WaitKind, act: str, name: str, ends_at: int) -> tuple[Scope, Wait]:
         scope = self._execution.open_scope()
-        return scope, self._execution.timer(scope.place(act, name), ends_at)
+        return scope, self._execution.timer(kind, scope.place(act, name), ends_at)
 
     @asynccontextmanager
     async def _limit(self, name: str, seconds: float | None) -> AsyncIterator[None]:
@@ -185,7 +186,7 @@ class DurableTaskContext:
         if seconds is None:
             yield
             return
-        scope, timer = self._timer("timeout", name, self._in(seconds))
+        scope, timer = self._timer(WaitKind.TIMEOUT, "timeout", name, self._in(seconds))
         async with asyncio.timeout(None) as limit:
 
             async def expire() -> None:
@@ -197,14 +198,14 @@ class DurableTaskContext:
 
     def _reminders(self, question: Question, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
         """Repeats the question while it is entered, until the end of the task's life."""
-        first = self._timer("remind", name, self._in(seconds))
+        first = self._timer(WaitKind.REMINDER, "remind", name, self._in(seconds))
 
         async def remind() -> None:
             scope, timer = first
             while True:
                 await self._execution.endings.wait(timer, scope)
                 question.remind()
-                scope, timer = self._timer("remind", name, self._in(seconds))
+                scope, timer = self._timer(WaitKind.REMINDER, "remind", name, self._in(seconds))
 
         return _beside(remind())
 

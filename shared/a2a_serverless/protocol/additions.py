@@ -140,10 +140,20 @@ class TimelineEvent(ProtoModel):
         return cls(**members, artifact_id=event.artifact.artifact_id, artifact_name=event.artifact.name)
 
 
+class TimelineWait(Shown):
+    """An open wait of a suspended task; without ``until`` it has no end of its own."""
+
+    kind: str
+    name: str = ""
+    since: Timestamp
+    until: Timestamp = None
+
+
 class Timeline(ProtoModel):
     """The spans of a task's time. That of a long log covers its beginning, up to the last of ``events``.
 
-    ``usage`` is the usage of each model, as of the last status in ``events``.
+    ``usage`` is the usage of each model, as of the last status in ``events``. A suspended task has ``waits``: the first
+    twenty, and the number of ``more_waits``.
     """
 
     task_id: str
@@ -156,6 +166,8 @@ class Timeline(ProtoModel):
     events: tuple[TimelineEvent, ...]
     deliveries: tuple[Delivery, ...]
     usage: Metadata = None
+    waits: tuple[TimelineWait, ...] = ()
+    more_waits: int = 0
 
     @classmethod
     def of(cls, timeline: TaskTimeline) -> Self:
@@ -172,6 +184,8 @@ class Timeline(ProtoModel):
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
             usage=timeline.usage,
+            waits=head.open_waits.waits,
+            more_waits=head.open_waits.more,
         )
 
 

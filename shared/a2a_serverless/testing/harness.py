@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
@@ -475,6 +476,11 @@ class AgentTestHarness(SimulatedDeployment):
             tasks.get(self.service, RequestContext(CLIENT, to or self._first, "1.0"), task_id),
             self._errors.get(task_id),
         )
+
+    def waits(self, task_id: str) -> tuple[OpenWait, ...]:
+        """Why a task is suspended: its first twenty open waits, in the order in which its code came to them."""
+        read = self.table.read_head(CLIENT.key(task_id))
+        return read.head.open_waits.waits if read else ()
 
     def tasks(self, context_id: str) -> list[TaskEntry]:
         """The tasks of a conversation, of all agents, newest first."""

@@ -11,6 +11,7 @@ from a2a_serverless_tools.cli.terminal import one_line
 from a2a_serverless_tools.cli.timeline import Phase, draw
 
 LONGEST = 40
+WAIT = 120
 SHORT = 9
 # As in the console.
 KINDS = {
@@ -37,6 +38,7 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
         for one in timeline["deliveries"]
         if "hostPaused" in one
     ]
+    lines += _waits(timeline)
     lines += _usage(timeline.get("usage") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
     shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
@@ -85,6 +87,16 @@ def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
             tried = "1 attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
             name = f"webhook {one_line(webhook['id'], SHORT)}, {webhook['state']}, {tried}"
             yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
+
+
+def _waits(timeline: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """Yields why a suspended task waits."""
+    for wait in timeline.get("waits") or []:
+        name = one_line(" ".join(filter(None, [wait["kind"], wait.get("name")])), WAIT)
+        until = f" until {moment(read_timestamp(wait['until']))}" if wait.get("until") else ""
+        yield f"waits: {name}, since {moment(read_timestamp(wait['since']))}{until}"
+    if more := timeline.get("moreWaits"):
+        yield f"waits: {one_line(str(more), SHORT)} more"
 
 
 def _usage(usage: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON

@@ -19,11 +19,14 @@ export function waterfall(timeline, now = Date.now()) {
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
+    ...(timeline.waits ?? []).map((one) => el("p", { class: "note wait" }, plain(waiting(one), 300))),
+    timeline.moreWaits ? el("p", { class: "note" }, `It waits for ${timeline.moreWaits} more.`) : null,
     ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
     ...timeline.deliveries.map(delivery),
   ].filter(Boolean);
 }
 
+const waiting = ({ kind, name: own, since, until }) => `Waits: ${kind} ${own ?? ""}, since ${clock(since)}${until ? ` until ${clock(until)}` : ""}`;
 const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amount]) => `${name} ${amount}`).join(", ")}`;
 
 function spans(timeline, over, now) {
