@@ -70,6 +70,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
         agents={agent.id: agent},
         registry=registry,
         values=store,
+        callback_sealer=sealer,
     )
     webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
@@ -80,6 +81,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
         ids,
         lambda: webhooks,
         lambda: lister,
+        lambda: sealer,
         life,
         20_000,
         inline_runner=EngineInlineRunner(engine).for_agent,

@@ -90,6 +90,7 @@ PURE: Final = {
     "enum",
     "functools",
     "hashlib",
+    "hmac",
     "http",  # the names of status codes
     "ipaddress",
     "itertools",

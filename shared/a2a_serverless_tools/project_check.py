@@ -127,10 +127,14 @@ def _loaded(own: Mapping[str, Path]) -> Iterator[Path]:
 def _unknown_secrets(tree: ast.Module, file: str, project: Project) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr="secret"), args=[ast.Constant(value=str(name)), *_]) if (
-                name not in project.secrets
-            ):
-                yield f"{file}:{node.lineno} reads the secret {name!r}, which is not in [tool.a2a-serverless] secrets"
+            case ast.Call(func=ast.Attribute(attr="secret"), args=[ast.Constant(value=str(name)), *_]):
+                pass
+            case ast.keyword(arg="signed_with", value=ast.Constant(value=str(text))):
+                name = text.partition(":")[2]
+            case _:
+                continue
+        if name not in project.secrets:
+            yield f"{file}:{node.lineno} reads the secret {name!r}, which is not in [tool.a2a-serverless] secrets"
 
 
 def _undeclared(tree: ast.Module, file: str, own: set[str], project: Project) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS, KmsSealer, KmsServiceTokenSealer
+from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS, CallbackSealer, KmsSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.service_tokens import (
     FAILURES,
     KEPT,
@@ -33,6 +33,7 @@ from a2a_serverless.domain.access import (
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.webhook_signatures import SECRET_LIMIT
 from tests.adapters.clouds import cloud, error
 from tests.doubles import MemoryServiceTokenSealer
 
@@ -312,6 +313,19 @@ def test_a_data_key_is_no_pass_and_a_pass_no_data_key(kms: Kms) -> None:
     token = office.token().removeprefix(SERVICE_TOKEN_PREFIX)
     with pytest.raises(ValueError, match="not sealed"):
         webhooks.open(f"1.{token}.{'A' * 40}", "context")
+
+
+def test_the_secret_of_a_callback_is_opened_for_its_address_only_and_is_no_pass(office: Office) -> None:
+    callbacks = CallbackSealer(office.sealer)
+    for secret in ("whsec_ü", "\0" * SECRET_LIMIT, "ü" * (SECRET_LIMIT // 2), dump_claims(MADE)):
+        sealed = callbacks.seal(secret, "d" * 64)
+        assert callbacks.open(sealed, "d" * 64) == secret
+        assert secret not in sealed
+        with pytest.raises(ValueError, match="not sealed for this context"):
+            callbacks.open(sealed, "e" * 64)
+        assert office.admits(SERVICE_TOKEN_PREFIX + sealed) is None
+    with pytest.raises(ValueError, match="not sealed for this context"):
+        callbacks.open(office.token().removeprefix(SERVICE_TOKEN_PREFIX), "d" * 64)
 
 
 def test_the_longest_claims_are_sealed_within_what_is_opened(kms: Kms) -> None:

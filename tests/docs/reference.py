@@ -43,6 +43,7 @@ FIX: Final[dict[type[A2AError], str]] = {
     errors.VersionNotSupported: "Send the header `A2A-Version: 1.0` (or `0.3` with methods of 0.3).",
     errors.Overloaded: "Send the same request again after the seconds of `Retry-After`.",
     errors.Unauthenticated: "Send `Authorization: Bearer` with an API key or a valid token ([access.md](access.md)).",
+    errors.InvalidSignature: "Sign the exact body with the secret that the agent uses ([waiting](waiting.md)).",
     errors.InsufficientScope: "Get a key or a token with the scope that the message names.",
     errors.TooManyRequests: "Send the same request again after the seconds of `Retry-After`.",
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.delivery import notification_id
@@ -190,24 +192,26 @@ def waiting(make: NewWorld) -> Story:
 
 
 def paid(make: NewWorld) -> Story:
-    """Another system tells the task twice that something is paid, and comes again while it is not answered."""
+    """Another system tells the task twice, signed, that something is paid, and comes again while it is not answered."""
     urls: list[str] = []
 
     async def work(task: TaskContext) -> None:
-        callback = await task.callback("paid")
+        callback = await task.callback("paid", signed_with="github:payments")
         urls.append(callback.url)
         request = await callback.received(timeout_s=3600)
         await task.emit("receipt", f"paid {request.json()}", last=True)
 
     world = make([agent_of(work)])
+    world.engine = replace(world.engine, read_secret=lambda _: "secret")
     task_id = world.send("hello").id
+    signed = {"x-hub-signature-256": f"sha256={hmac.new(b'secret', b'20', sha256).hexdigest()}"}
 
     def tell() -> None:
         if not urls:
             return world.plan(1000, tell)
         with suppress(TaskNotFound):
             address = find_event_address(world.service, urls[0].rpartition("/")[2])
-            assert store_event(world.service, address, {}, b"20")
+            assert store_event(world.service, address, signed, b"20")
         return None
 
     for ms in (3000, 5000):

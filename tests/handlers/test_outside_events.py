@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,17 +21,20 @@ from tests.world import World
 if TYPE_CHECKING:
     from a2a_serverless import TaskContext
 
+SECRET = "It's a Secret to Everybody"
+
 
 class Waiting:
     """A task that waits for an event, and the api that takes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, signed_with: str | None = None) -> None:
         async def work(task: TaskContext) -> str:
-            paid = await task.callback("paid")
+            paid = await task.callback("paid", signed_with=signed_with)
             self.url = paid.url
             return (await paid.received()).body.decode()
 
         self.world = World([agent_of(work)])
+        self.world.engine = replace(self.world.engine, read_secret=lambda _: SECRET)
         self.task = self.world.send("go", push=False)
         self.world.wait(10_000)
         service, agents = self.world.service, self.world.engine.agents
@@ -92,3 +99,21 @@ def test_an_address_of_an_event_is_none_of_a_call() -> None:
     )
     assert waiting.ask(f"/callbacks/{digest}", b"{}", **{TOKEN_HEADER: "guessed"}) == 404
     assert waiting.ask(f"/events/{digest}") == 404
+
+
+def test_a_signature_that_is_wrong_or_missing_is_401_and_leaves_the_address_free(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waiting, body = Waiting("github:hook"), b'{"action": "opened"}'
+    header = "x-hub-signature-256"
+    forged = HttpRequest("POST", waiting.path, {header: f"sha256={'0' * 64}"}, body=body)
+    refused = waiting.edge.answer(forged)
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, 'Bearer realm="a2a"')
+    assert json.loads(refused.body)["error"]["message"].startswith(f"The signature in {header} is not one of this body")
+    assert waiting.ask(waiting.path, body) == 401
+    right = f"sha256={hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()}"
+    assert waiting.ask(waiting.path, body, **{header: right}) == 200
+    waiting.world.settle()
+    assert waiting.said == body.decode()
+    written = capsys.readouterr()
+    assert SECRET not in f"{refused.body!r} {written.out} {written.err}"

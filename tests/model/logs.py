@@ -106,6 +106,7 @@ def _service(ports: Ports) -> TaskService:
         ids=ports.ids,
         webhooks=unused,
         lister=unused,
+        callback_sealer=unused,
         life=LIFE,
         blocking_ms=0,
     )

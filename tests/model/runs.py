@@ -65,6 +65,7 @@ def _start(ports: Ports) -> RunSession | None:
         agents={},
         registry=UNUSED,
         values=UNUSED,
+        callback_sealer=UNUSED,
     )
     by = ports.ids.new()
     try:
@@ -192,6 +193,7 @@ def _service(ports: Ports) -> TaskService:
         ids=ports.ids,
         webhooks=UNUSED,
         lister=UNUSED,
+        callback_sealer=UNUSED,
         life=LIFE,
         blocking_ms=0,
     )

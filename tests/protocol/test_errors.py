@@ -69,6 +69,15 @@ BY_HTTP: list[tuple[A2AError, int, int, str, JsonObject, JsonObject | None, dict
         {"www-authenticate": 'Bearer realm="a2a", error="invalid_token"'},
     ),
     (
+        errors.InvalidSignature("It is old."),
+        -31401,
+        401,
+        "UNAUTHENTICATED",
+        {"reason": "UNAUTHENTICATED"},
+        None,
+        {"www-authenticate": 'Bearer realm="a2a"'},
+    ),
+    (
         errors.InsufficientScope("a2a:echo"),
         -31403,
         403,

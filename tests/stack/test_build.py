@@ -212,6 +212,10 @@ MISSING = {
         "async def look(task):\n    await task.secret('weather')\n",
         "my_agents/mine.py:4 reads the secret 'weather', which is not in [tool.a2a-serverless] secrets",
     ),
+    "a secret of a signature": (
+        "async def look(task):\n    await task.callback('paid', signed_with='stripe:payments')\n",
+        "my_agents/mine.py:4 reads the secret 'payments', which is not in [tool.a2a-serverless] secrets",
+    ),
 }
 
 

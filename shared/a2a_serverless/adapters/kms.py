@@ -4,11 +4,13 @@ Client secrets: AES-256-GCM with a data key. The data key, wrapped by KMS, is pa
 used for many secrets (a limited number, for a limited time), so sealing calls KMS once an hour, not once a webhook.
 Each secret is bound to its own context by GCM's additional data; KMS only sees the purpose.
 
-Service tokens: KMS itself encrypts the claims, under another context, with which only the worker's role may encrypt.
+Service tokens: KMS itself encrypts the claims, under another context, with which only the worker's role may encrypt,
+and only the api's may decrypt. The secrets of signed callbacks go the same way.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mypy_boto3_kms import KMSClient
+
+    from a2a_serverless.ports.signing import ServiceTokenSealer
 
 PURPOSE: Final = {"purpose": "a2a-webhook-secrets"}
 SERVICE_TOKENS: Final = {"purpose": "a2a-service-token"}
@@ -143,6 +147,26 @@ class KmsServiceTokenSealer:
                 raise ValueError("not sealed by this deployment") from None
             raise Overloaded(UNOPENED) from error
         return answer["Plaintext"].decode()
+
+
+class CallbackSealer:
+    """``ports.Sealer`` for the secrets of signed callbacks, over the sealer of service tokens.
+
+    So the worker seals, and the api opens. No sealed secret is a service token, whose claims are a JSON object: it
+    begins with the context in a JSON array. Raises Overloaded as ``tokens`` does.
+    """
+
+    def __init__(self, tokens: ServiceTokenSealer) -> None:
+        self._tokens = tokens
+
+    def seal(self, secret: str, context: str) -> str:
+        return _encoded(self._tokens.seal(json.dumps([context]) + secret))
+
+    def open(self, sealed: str, context: str) -> str:
+        content, beginning = self._tokens.open(_decoded(sealed)), json.dumps([context])
+        if not content.startswith(beginning):
+            raise ValueError("not sealed for this context")
+        return content.removeprefix(beginning)
 
 
 def _encoded(content: bytes) -> str:

@@ -71,6 +71,7 @@ def _task_service(
         ids=UuidIds(),
         webhooks=cache(partial(_webhooks, settings, aws, table, log, queues, sealer)),
         lister=cache(partial(_lister, table, log, sealer)),
+        callback_sealer=cache(partial(_callback_sealer, aws, settings.need("SEALING_KEY_ID"))),
         life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
         blocking_ms=settings.blocking_seconds * 1000,
         idempotent=settings.idempotency,
@@ -86,6 +87,13 @@ def _sealer(aws: Aws, key_id: str) -> Sealer:
     from a2a_serverless.adapters.kms import KmsSealer
 
     return KmsSealer(lambda: aws.kms, key_id, SystemClock().now)
+
+
+def _callback_sealer(aws: Aws, key_id: str) -> Sealer:
+    """The sealer that opens the secrets of signed callbacks."""
+    from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
+
+    return CallbackSealer(KmsServiceTokenSealer(lambda: aws.kms, key_id))
 
 
 def _lister(table: Table, log: TaskLog, sealer: Callable[[], Sealer]) -> TaskLister:

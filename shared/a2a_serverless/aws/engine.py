@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_aws
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
-from a2a_serverless.adapters.kms import KmsServiceTokenSealer
+from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
 from a2a_serverless.aws.resources import (
@@ -55,6 +55,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         values=value_store(table, settings, aws),
         metrics=metrics,
         files=TaskFiles(contents(settings, aws), _fetch(settings)),
+        callback_sealer=CallbackSealer(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))),
         read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
         prices=json.loads(settings.get("MODEL_PRICES") or "{}"),
     )

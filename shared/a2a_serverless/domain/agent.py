@@ -317,11 +317,15 @@ class TaskContext(Protocol):
         7.6). Neither the state nor the answer authorizes anything: check the permission before each operation (7.6.4).
         """
 
-    async def callback(self, name: str) -> Callback:
+    async def callback(self, name: str, *, signed_with: str | None = None) -> Callback:
         """An address for the webhook of another system, for example one that works longer than a run may.
 
         It takes one body, by POST, of 256 KiB at most, until the task ends. The second use of a name in a scope is
-        another address.
+        another address. ``signed_with`` is a scheme and the name of a secret of the project, such as
+        ``stripe:payments``; the schemes are github, standard-webhooks and stripe. Then the address refuses requests
+        that the provider has not signed with this secret, as it is now. Raises ValueError for another scheme and a
+        secret that the scheme cannot use, ``SecretNotRead``, and ``StepConflict`` if a run before had another
+        ``signed_with``.
         """
 
     async def get_card(self, agent: str) -> AgentCard:

@@ -150,6 +150,14 @@ class Unauthenticated(A2AError):
         self.given = given
 
 
+class InvalidSignature(Unauthenticated):
+    """The request with an event has no right signature; the text tells why."""
+
+    def __init__(self, text: str) -> None:
+        A2AError.__init__(self, text)
+        self.given = False
+
+
 class InsufficientScope(A2AError):
     """The caller is authenticated but lacks a scope for this agent. Does not reveal what exists."""
 

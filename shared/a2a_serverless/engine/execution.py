@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.protocol.v1 import Message
     from a2a_serverless.store.value_store import ValueStore
 
@@ -65,8 +66,9 @@ def no_secret(name: str) -> str:
 class Execution:
     """The agent's function between its start and its end in one run. ``events`` is the task's log until now.
 
-    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name. ``packages`` and ``prices`` are those
-    of ``Steps``, ``whole_last_chunk`` is the agent's option.
+    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
+    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``, ``whole_last_chunk`` is the agent's
+    option.
 
     ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
     last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
@@ -83,12 +85,14 @@ class Execution:
         files: TaskFiles = INLINE,
         *,
         read_secret: Callable[[str], str] = no_secret,
+        callback_sealer: Sealer,
         packages: frozenset[str] = frozenset(),
         prices: Usage | None = None,
         whole_last_chunk: bool = False,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
         self.session, self.others, self.files, self.read_secret = session, others, files, read_secret
+        self.callback_sealer = callback_sealer
         self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self.first_request
         self.sent = {event.message.message_id for event in statuses if event.message and event.fence}

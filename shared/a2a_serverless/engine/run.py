@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.ports.system import Ids, Metrics, Queues
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.stores import TaskIndex
@@ -98,10 +99,10 @@ class Engine:
     """The dependencies of a run. ``now`` returns ms.
 
     ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
-    exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret`` returns
-    the agents' secret of a name. ``is_replaced`` is true once newer code runs the agents: then this code's runs hand
-    over. ``tracer`` records the spans of runs and the spans in them. ``prices`` are USD for a million of each amount,
-    by model.
+    exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret``
+    returns the agents' secret of a name; ``callback_sealer`` seals those that the api opens. ``is_replaced`` is
+    true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
+    the spans in them. ``prices`` are USD for a million of each amount, by model.
     """
 
     log: TaskLog
@@ -112,6 +113,7 @@ class Engine:
     agents: Mapping[str, Agent]
     registry: AgentRegistry
     values: ValueStore
+    callback_sealer: Sealer
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
     files: TaskFiles = INLINE
@@ -180,7 +182,8 @@ def _watched_stores(engine: Engine) -> Engine:
     """The engine with its stores wrapped: their failed calls raise StoreFailed."""
     files = replace(engine.files, contents=engine.files.contents and guard_store(engine.files.contents))
     log, index, queues = guard_store(engine.log), guard_store(engine.index), guard_store(engine.queues)
-    return replace(engine, log=log, index=index, queues=queues, files=files, values=guard_store(engine.values))
+    values, sealer = guard_store(engine.values), guard_store(engine.callback_sealer)
+    return replace(engine, log=log, index=index, queues=queues, files=files, values=values, callback_sealer=sealer)
 
 
 async def _release_task(
@@ -348,6 +351,7 @@ async def _run_agent(
         engine.values,
         engine.files,
         read_secret=engine.read_secret,
+        callback_sealer=engine.callback_sealer,
         packages=frozenset({agent.work.__module__.partition(".")[0]}),
         prices=engine.prices,
         whole_last_chunk=agent.whole_last_chunk,

@@ -17,13 +17,15 @@ from a2a_serverless.domain.agent import (
     AgentCallFailed,
     Content,
     Step,
+    StepConflict,
 )
 from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.outside_events import event_digest, load_event
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.references import references_in
-from a2a_serverless.domain.step_names import EVENT, GOT, NOW, join_path
+from a2a_serverless.domain.step_names import EVENT, GOT, NOW, SIGNED, join_path
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.domain.webhook_signatures import check_secret, parse_signed_with
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
@@ -297,15 +299,30 @@ class DurableTaskContext:
             return await self._execution.ask(asked, scope)
 
     @_remember_signals
-    async def callback(self, name: str) -> StoredCallback:
+    async def callback(self, name: str, *, signed_with: str | None = None) -> StoredCallback:
         """See ``TaskContext.callback``."""
+        signing = None if signed_with is None else parse_signed_with(signed_with)
         self._execution.check_reach(None)
         path = self._execution.open_scope().place("callback", name)
         opened = self._execution.results.get(EVENT + path)
         if opened is None:
             url = f"{self._execution.base_url}/events/{self._execution.session.new_secret()}"
-            opened = self._execution.results[EVENT + path] = StepResult("", url)
-            self._execution.session.store_callback(event_digest(url), EVENT + path, (EVENT + path, opened))
+            opened, digest = StepResult(signed_with or "", url), event_digest(url)
+            record, records = EVENT + path, [(EVENT + path, opened)]
+            if signing:
+                secret = await self.secret(signing.secret)
+                check_secret(signing, secret)
+                self._execution.check_open()
+                sealed: Json = {
+                    "scheme": signing.scheme,
+                    "sealed": self._execution.callback_sealer.seal(secret, digest),
+                }
+                record = SIGNED + path
+                records.append((record, StepResult("", sealed)))
+            self._execution.results[EVENT + path] = opened
+            self._execution.session.store_callback(digest, record, *records)
+        if opened.arguments != (signed_with or ""):
+            raise StepConflict(f"The callback {name!r} was made with another signed_with.")
         return StoredCallback(self, name, path, str(opened.value))
 
     @_remember_signals

@@ -99,6 +99,7 @@ CODES: Final[dict[type[A2AError], Code]] = {
     errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, v0_3_rpc=-32603),
     # JSON-RPC leaves the codes above -32000 to applications; A2A uses the rest.
     errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
+    errors.InvalidSignature: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
     errors.InsufficientScope: Code(
         "InsufficientScopeError", -31403, 403, "PERMISSION_DENIED", 403, -32603, by_http=True
     ),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.content_store import ContentStore
+    from a2a_serverless.ports.signing import Sealer
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
@@ -45,9 +46,9 @@ POLL_LAST_S: Final = 0.5
 class TaskService(NamedTuple):
     """The dependencies of the operations for clients. A blocking send waits ``blocking_ms`` at most.
 
-    ``webhooks`` and ``lister`` are functions, because most requests need neither: their modules are imported at the
-    first call. So is ``inline_runner``. It returns the runner of an agent inside the request, or None for a queued
-    agent.
+    ``webhooks``, ``lister`` and ``callback_sealer`` are functions, because most requests need none of them: their
+    modules are imported at the first call. So is ``inline_runner``. It returns the runner of an agent inside the
+    request, or None for a queued agent.
     """
 
     log: TaskLog
@@ -56,6 +57,7 @@ class TaskService(NamedTuple):
     ids: Ids
     webhooks: Callable[[], Webhooks]
     lister: Callable[[], TaskLister]
+    callback_sealer: Callable[[], Sealer]
     life: TaskLifetime
     blocking_ms: int
     idempotent: bool = True

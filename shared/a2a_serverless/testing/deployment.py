@@ -109,7 +109,16 @@ class InProcessDeployment:
         webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
-            log, queues, clock, ids, lambda: webhooks, lambda: lister, LIFE, BLOCKING_MS, contents=contents
+            log,
+            queues,
+            clock,
+            ids,
+            lambda: webhooks,
+            lambda: lister,
+            lambda: sealer,
+            LIFE,
+            BLOCKING_MS,
+            contents=contents,
         )
         self.registry = AgentRegistry(adapters.remote_agents, ids, base_url)
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
@@ -123,6 +132,7 @@ class InProcessDeployment:
             registry=self.registry,
             values=log,
             files=TaskFiles(contents),
+            callback_sealer=sealer,
             read_secret=secrets_in_environment(os.environ),
         )
         self.sweeper = Sweeper(log, log, queues, clock, ids)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
-from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound, TooManyRequests
+from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
@@ -510,6 +510,8 @@ class AgentTestHarness(SimulatedDeployment):
             return 200 if store_event(self.service, address, header_map, content) else 409
         except TaskNotFound:
             return 404
+        except InvalidSignature:
+            return 401
         except TooManyRequests:
             return 429
 
