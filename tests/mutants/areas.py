@@ -140,7 +140,7 @@ AREAS: Final = {
         ),
         (
             *("contract/test_sweeping.py", "engine/test_inline.py", "handlers/test_callback.py"),
-            "handlers/test_outside_events.py",
+            *("domain/test_webhook_signatures.py", "engine/test_signed_events.py", "handlers/test_outside_events.py"),
             *("handlers/test_chains.py", "handlers/test_co*.py"),
             *("handlers/test_following.py", "handlers/test_history.py", "handlers/test_limits.py"),
             *("handlers/test_operations.py", "handlers/test_pages.py"),
