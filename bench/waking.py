@@ -24,8 +24,6 @@ from projects import AGENT, agent_file, make_project
 if TYPE_CHECKING:
     from pathlib import Path
 
-AT_WORK_S: Final = 5
-TIMES: Final = 10
 TIMEOUT_S: Final = 180
 SOURCE: Final = '''"""An agent that notes when it does what."""
 
@@ -74,8 +72,8 @@ def measure(rounds: int) -> Report:
     here, console = paths.find(notes.parent), Console(stderr=True)
     try:
         stack = local_stack.up(here, local_stack.Options(emulator, api, receiver), console)
-        sleeps = [_sleep_late_s(stack, notes) for _ in range(TIMES)]
-        events = [_event_s(stack, notes) for _ in range(TIMES + 1)][1:]
+        sleeps = [_sleep_late_s(stack, notes) for _ in range(10)]
+        events = [_event_s(stack, notes) for _ in range(11)][1:]
         kills = [_recovered_s(stack, notes) for _ in range(rounds)]
     finally:
         local_stack.down(here, console)
@@ -121,7 +119,7 @@ def _event_s(stack: local_stack.RunningStack, notes: Path) -> float:
 def _recovered_s(stack: local_stack.RunningStack, notes: Path) -> float:
     task_id = _send(stack, notes, "work")
     _note(notes, 1)
-    time.sleep(AT_WORK_S)
+    time.sleep(5)  # the run has its lease, and sends its looks
     for worker in function_processes(stack, "worker"):
         os.kill(worker, signal.SIGKILL)
     killed = time.time()

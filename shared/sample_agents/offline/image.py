@@ -12,7 +12,7 @@ from random import Random
 from textwrap import wrap
 from typing import Final, TypeAlias
 
-from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont, ImageOps
+from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageOps
 
 from sample_agents.offline.scenes import COLOURS, Scene, scene_of
 
@@ -61,7 +61,6 @@ def _painted(scene: Scene) -> Image.Image:
         _paint_stars(picture)
     _glow(picture, source, 680, light, 0.6)
     ImageDraw.Draw(picture).ellipse(_circle(source, 84), light)
-    _paint_clouds(picture, colours[2])
     _paint_waves(picture, light)
     things = Image.new("RGBA", picture.size)
     if "lighthouse" in scene:
@@ -87,16 +86,6 @@ def _paint_stars(picture: Image.Image) -> None:
     for _ in range(240):
         place = random.uniform(0, WIDTH), HORIZON * random.random() ** 1.5
         draw.ellipse(_circle(place, random.uniform(1, 3)), (255, 255, 255, random.randint(70, 235)))
-
-
-def _paint_clouds(picture: Image.Image, colour: str) -> None:
-    mask = Image.new("L", picture.size)
-    for x, y, width in ((300, 236, 160), (940, 148, 120), (1810, 524, 130), (660, 500, 100)):
-        for number, ball in enumerate((0.4, 0.7, 0.8, 1.0, 0.9, 0.6, 0.4)):
-            radius, middle = ball * width / 2, x + (number - 3) * width / 2
-            ImageDraw.Draw(mask).ellipse(_circle((middle, y - radius), radius), 215)
-        ImageDraw.Draw(mask).rectangle((x - 3 * width, y - width / 6, x + 3 * width, y + width), 0)
-    picture.paste(colour, mask=mask.filter(ImageFilter.GaussianBlur(5)))
 
 
 def _paint_waves(picture: Image.Image, light: str) -> None:
