@@ -38,6 +38,7 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.push import Cursor, PushConfig, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.records import NewTask
+from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -123,7 +124,7 @@ def lived(of: Database, work: Callable[[TaskContext], Awaitable[Any]]) -> tuple[
     deployment = of.deploy(work)
     of.meter.reset()
     task = deployment.send(TEXT)
-    asyncio.run(deployment.run(task))
+    play(deployment.run(task))
     return deployment, task.id
 
 

@@ -6,7 +6,6 @@ conditional write by boto3. Their local runner keeps its log in memory. Neither 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext, TaskState
 from a2a_serverless.adapters.clock import SystemClock
+from a2a_serverless.engine.loop import play
 from a2a_serverless.testing.memory import MemoryStores
 from capacity import counted, database
 from cost import PRICES
@@ -64,7 +64,7 @@ def seconds(deployment: Deployment, tasks: int) -> dict[str, float]:
     sent = [deployment.send("go") for _ in range(tasks)]
     clock, cpu = time.perf_counter(), time.process_time()
     for task in sent:
-        asyncio.run(deployment.run(task))
+        play(deployment.run(task))
     used = {"clock": (time.perf_counter() - clock) / tasks, "cpu": (time.process_time() - cpu) / tasks}
     if any(deployment.get(task).status.state is not TaskState.COMPLETED for task in sent):
         raise SystemExit("a task has not completed")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
 
 T = TypeVar("T")
+PLAIN: Final = (None, "None", bool, "bool", bytes, "bytes", float, "float", int, "int", str, "str")
+"""Annotations that need no codec: nothing of them has to be resolved for each step."""
 _CONFIG: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 
 
@@ -62,8 +64,11 @@ def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
 
 
 def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
+    function = work if isroutine(work) else type(work).__call__
+    if getattr(function, "__annotations__", {}).get("return") in PLAIN:
+        return None
     try:
-        return get_type_hints(work if isroutine(work) else type(work).__call__).get("return")
+        return get_type_hints(function).get("return")
     except (AttributeError, NameError, TypeError):  # no annotation, or a name for the type checker only
         return None
 
