@@ -16,7 +16,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.services.rate_limiter import OWNERS_KEPT, RateLimiter
 from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryStores
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
@@ -236,3 +236,17 @@ def test_zero_is_no_limit() -> None:
 
 def test_what_a_refusal_says_is_at_least_a_second() -> None:
     assert TooManyRequests("no", 0).retry_after_s == 1
+
+
+def test_of_thousands_of_owners_an_instance_forgets_the_one_that_has_not_sent_for_longest() -> None:
+    place = Place(sends=600)
+    limiter = RateLimiter(place.owners, place.world.clock, place.world.ids, place.quota)
+    for number in range(OWNERS_KEPT):
+        limiter.admit_send(Principal("tenant", f"owner-{number}"))
+    limiter.admit_send(Principal("tenant", "owner-0"))
+    limiter.admit_send(Principal("tenant", "another"))
+    place.owners.calls = 0
+    limiter.admit_send(Principal("tenant", "owner-0"))
+    assert place.owners.calls == 0, "it has sent since"
+    limiter.admit_send(Principal("tenant", "owner-1"))
+    assert place.owners.calls == 1

@@ -7,7 +7,7 @@ body is stored, with the secret that the worker has sealed for this address.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import wake
@@ -15,6 +15,7 @@ from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, 
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.step_names import EVENT, GOT, SIGNED
+from a2a_serverless.domain.times import MINUTE_MS
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.services.tasks import TaskService
-
-MINUTE_MS: Final = 60_000
 
 
 class EventAddress(NamedTuple):

@@ -59,7 +59,8 @@ def demo(  # noqa: PLR0913 - the options of a command
     """Run a chain of agents on a fresh stack on this machine, and follow it by signed webhooks.
 
     Then an agent makes a picture and a refinement of it. The demo starts all that it needs, stops it at the end, and
-    saves the results in out/. Its ports are those of `up` where they are free, else any.
+    saves the results in out/. Its ports are those of `up` where they are free, else any. Its agents are in the
+    repository, so it runs with a checkout only.
     """
     from a2a_serverless_tools.stack.library import FILES
     from a2a_serverless_tools.stack.paths import find_samples, state_folder
