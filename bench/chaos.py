@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless_tools.stack import local_stack, processes, sam
 from a2a_serverless_tools.stack.build import build
 from a2a_serverless_tools.stack.paths import CHECKOUT, Paths

@@ -10,7 +10,7 @@ from a2a_serverless import Agent, Skill
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run

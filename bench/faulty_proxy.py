@@ -15,12 +15,12 @@ from hashlib import md5
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from random import Random
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from random import Random
 
 LOOPBACK: Final = "127.0.0.1"
 TIMEOUT_S: Final = 60.0

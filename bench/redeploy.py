@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from a2a_serverless.client import Client, HttpError, Unreachable, over_urllib, text_message
-from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol.v1 import (
     SendMessageConfiguration,
     SendMessageRequest,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.protocol.v1 import Message
 
 COPIED: Final = ("template.yaml", "observability.yaml", "functions")

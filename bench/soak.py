@@ -27,7 +27,7 @@ from rich.console import Console
 
 from a2a_serverless.client import Client, over_urllib, text_message
 from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless_tools.stack import local_stack, paths, processes, sam
 

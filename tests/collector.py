@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 SECONDS = 60
 EXPORTER = "opentelemetry.exporter.otlp.proto.http"

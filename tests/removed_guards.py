@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from a2a_serverless.domain import delivery, head
-from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session

@@ -102,8 +102,8 @@ PURE: Final = {
 }
 NEEDED: Final = {
     ("domain/access.py", "pydantic"),  # reads the claims of a service token
-    ("domain/digest.py", "pydantic"),  # tells models from other values
-    ("domain/digest.py", "a2a_serverless.protocol"),
+    ("domain/model.py", "pydantic"),  # tells models from other values
+    ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/agent.py", "datetime"),  # the type of moments
     ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
@@ -157,7 +157,7 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 VERSIONED: Final = {
     "a2a_serverless_tools": "a user at the edge",
     "client": "a client at its own edge",
-    "domain/push.py": "the version of the webhook's registration is stored with it",
+    "domain/delivery.py": "the version of the webhook's registration is stored with it",
     "http": "the edge",
     "protocol": "the models and codecs of each version",
     "services/publish.py": "the versions that a card offers",

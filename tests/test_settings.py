@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.access import TrustedIssuer
-from a2a_serverless.domain.quota import Quota
+from a2a_serverless.domain.access import Quota, TrustedIssuer
 from a2a_serverless.settings import Settings, SettingsError, read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 LOCAL_SWITCHES = {

@@ -136,7 +136,7 @@ print(*(name for name in sys.argv[1:] if f"a2a_serverless.{name}" in sys.modules
 SELDOM_NEEDED = (
     "adapters.egress",
     "adapters.kms",
-    "domain.push",
+    "domain.delivery",
     "protocol.error_bodies",
     "services.callbacks",
     "services.listing",

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.push import ProtocolVersion
-    from a2a_serverless.domain.url_policy import EgressPolicy
+    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.domain.outbound import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
 
 T = TypeVar("T")

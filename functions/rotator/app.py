@@ -21,7 +21,7 @@ with uncollected():
     from a2a_serverless.aws.custom_resource import UnknownCommand, make_rotator_handler, put_answer
     from a2a_serverless.aws.process import make_metrics, start_handler
     from a2a_serverless.aws.resources import deployed_agents, public_table
-    from a2a_serverless.domain.times import DAY_MS
+    from a2a_serverless.domain.model import DAY_MS
     from a2a_serverless.services import key_rotation
     from a2a_serverless.services.publish import CardPublisher, without_scopes
     from a2a_serverless.settings import SettingsError, read

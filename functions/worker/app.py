@@ -15,7 +15,7 @@ with uncollected():
     from a2a_serverless.aws.engine import make_engine
     from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
     from a2a_serverless.domain.queue_messages import WorkMessage
-    from a2a_serverless.engine.loop import play
+    from a2a_serverless.engine.endings import play
     from a2a_serverless.engine.run import run
     from a2a_serverless.settings import read
 

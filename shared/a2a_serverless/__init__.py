@@ -33,11 +33,11 @@ if TYPE_CHECKING:
         current_task,
         with_retries,
     )
-    from a2a_serverless.engine.step_codecs import TypeCodec
+    from a2a_serverless.engine.steps import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
-_ELSEWHERE: Final = {"TypeCodec": "engine.step_codecs", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
+_ELSEWHERE: Final = {"TypeCodec": "engine.steps", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
 __all__ = [
     "Agent",
     "AgentCallFailed",

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
+from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
-from a2a_serverless.domain.quota import Quota
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer

@@ -28,7 +28,7 @@ from pydantic.alias_generators import to_snake
 
 from a2a_serverless import Agent, AgentExtension, CancelReason, Skill, Step, TaskFailed, TaskRejected, TypeCodec
 from a2a_serverless.domain.contents import file_of
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol import v1
 
 if TYPE_CHECKING:

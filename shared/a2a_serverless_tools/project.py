@@ -9,15 +9,17 @@ from __future__ import annotations
 import ast
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, ValidationError, model_validator
 
-from a2a_serverless.domain.url_policy import is_confidential
+from a2a_serverless.domain.outbound import is_confidential
 from a2a_serverless.ports import tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
 
 FILE: Final = "pyproject.toml"
 TABLE: Final = "[tool.a2a-serverless]"

@@ -13,14 +13,16 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SECONDS: Final = 60
 _REQUIREMENT: Final = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless import Part, Skill, TaskContext, TaskRejected, agent
+from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.references import references_in
 from sample_agents.models import configured_models, object_from
 from sample_agents.prompts import picture_prompt
 from sample_agents.references import meant

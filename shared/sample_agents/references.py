@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.references import Reference, references_in
+from a2a_serverless.domain.contents import Reference, references_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

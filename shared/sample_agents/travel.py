@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from a2a_serverless import Part, Skill, TaskContext, TaskRejected, agent
-from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.contents import references_in
 from sample_agents.references import FoundArtifact, chosen, meant
 from sample_agents.writing import language_of
 

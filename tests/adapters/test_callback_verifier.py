@@ -15,10 +15,10 @@ from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain import delivery
+from a2a_serverless.domain.delivery import PushConfig
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.push import PushConfig
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryStores

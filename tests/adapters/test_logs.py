@@ -16,7 +16,7 @@ import pytest
 
 import a2a_serverless
 from a2a_serverless.adapters.logs import FIELDS, PACKAGE, IdsOnly, start_logging
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 from tests.contexts import Context
 from tests.loggers import kept_loggers
 

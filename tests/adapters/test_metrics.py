@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.metric_lines import EmfMetrics
+from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
 from a2a_serverless.domain.metrics import METRICS
 
 IDS = {"task": "t", "config": "c"}
@@ -59,7 +58,7 @@ def said_of(name: str) -> dict[str, object]:
         "timestamp": None,
         "level": "INFO",
         "message": "measured",
-        "logger": "a2a_serverless.adapters.metric_lines",
+        "logger": "a2a_serverless.adapters.logs",
     }
     return line | IDS | {name: 1} | ({METRICS[name].dimension: "one"} if METRICS[name].dimension else {})
 

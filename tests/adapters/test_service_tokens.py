@@ -33,14 +33,14 @@ from a2a_serverless.domain.access import (
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.webhook_signatures import SECRET_LIMIT
+from a2a_serverless.domain.outside_events import SECRET_LIMIT
 from tests.adapters.clouds import cloud, error
 from tests.doubles import MemoryServiceTokenSealer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.ports.signing import ServiceTokenSealer
+    from a2a_serverless.ports.system import ServiceTokenSealer
 
 NOW = 1_790_000_000_000
 ALICE, BOB = Principal("acme", "alice"), Principal("acme", "bob")

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from tests.dev.terminal import PROGRAM, Dev, Project, make_project, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTokenVerifier
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.edge import in_threads

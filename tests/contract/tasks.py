@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import (
     Change,
@@ -20,7 +21,6 @@ from a2a_serverless.domain.head import (
     submit,
 )
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys

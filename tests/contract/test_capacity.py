@@ -13,11 +13,10 @@ import pytest
 
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.access import Caller, Quota
+from a2a_serverless.domain.delivery import Cursor
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.push import Cursor
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState

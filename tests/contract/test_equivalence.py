@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from moto import mock_aws
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.head import Change, Head
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, NewTask, StepResult
 from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory

@@ -1,4 +1,4 @@
-"""Rule 6, and what holds after an erasure: a run writes only while it has its task (``store.fence``)."""
+"""Rule 6, and what holds after an erasure: a run writes only while it has its task (``store.task_log``)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.times import DAY_MS
+from a2a_serverless.domain.model import DAY_MS, Principal
 from a2a_serverless.store.keys import UPLOADED
 from tests.contract.backends import NOW
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import StoredText, ValueScope
 from tests.contract.backends import LIMIT, NOW, Store
 from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCOPES = [ValueScope(KEY), ValueScope(KEY, "context")]
 EACH = pytest.mark.parametrize("scope", SCOPES, ids=["task", "conversation"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.v1 import ListTasksRequest, Task, TaskState, TaskStatus
-from a2a_serverless.services.incoming_events import find_event_address, store_event
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.streams import TURN_ENDS, StreamContext, follow_events
 from a2a_serverless.services.sweep import sweep

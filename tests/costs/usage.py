@@ -14,11 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.metric_lines import EmfMetrics
+from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
 from a2a_serverless.aws.batches import make_queue_handler
+from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest

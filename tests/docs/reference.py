@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator
 from enum import EnumMeta
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import typer
 from pydantic import BaseModel
@@ -21,6 +20,9 @@ from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
 from a2a_serverless.protocol.error_codes import CODES, BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
 from a2a_serverless_tools.cli.app import COMMANDS, app
 from a2a_serverless_tools.project_check import check_project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WIDTH: Final = 100
 FIX: Final[dict[type[A2AError], str]] = {

@@ -3,7 +3,7 @@
 import pytest
 
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
-from a2a_serverless.domain.times import DAY_MS
+from a2a_serverless.domain.model import DAY_MS
 from a2a_webhook_receiver.replay import REMEMBER
 from tests.docs.documents import ROOT
 from tests.docs.times import TIMES, Time

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from a2a_serverless.domain.contents import StoredFile
-from a2a_serverless.domain.digest import digest
+from a2a_serverless.domain.model import digest
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.protocol.strategies import JSON, MESSAGES, OBJECTS
 

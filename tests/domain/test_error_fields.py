@@ -1,7 +1,7 @@
 import pytest
 from botocore.exceptions import ClientError, UnknownServiceError
 
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 
 
 def fails() -> None:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.events import INTERRUPTED, NEXT, TERMINAL, Incoming, StatusEvent
 from a2a_serverless.domain.head import (
     AHEAD_MS,
     DELAY_LIMIT_MS,
@@ -27,13 +27,16 @@ from a2a_serverless.domain.head import (
     HeadSnapshot,
     LeaseLost,
     NotRunnable,
+    OpenWait,
     TaskLifetime,
     TooManyLostRuns,
+    WaitKind,
     WakeCounterChanged,
     ask,
     cancel,
     check_fence,
     clear_children,
+    dump_waits,
     fail_task,
     follow_up,
     hand_over,
@@ -52,8 +55,6 @@ from a2a_serverless.domain.head import (
     wake,
 )
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
-from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
-from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000

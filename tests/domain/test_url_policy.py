@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.domain.url_policy import (
+from a2a_serverless.domain.outbound import (
     MAX_URL,
     EgressPolicy,
     NameUnresolved,

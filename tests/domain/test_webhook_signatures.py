@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from a2a_serverless.domain.errors import InvalidSignature
-from a2a_serverless.domain.webhook_signatures import SignedWith, check_secret, check_signature, parse_signed_with
+from a2a_serverless.domain.outside_events import SignedWith, check_secret, check_signature, parse_signed_with
 
 NOW_S: Final = 1_614_265_330
 BODY: Final = b'{"test": 2432232314}'

@@ -12,8 +12,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Message, Part, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents

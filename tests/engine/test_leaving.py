@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -36,6 +35,8 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.testing.deployment import InProcessDeployment
@@ -210,7 +211,7 @@ def test_an_inline_agent_that_does_not_end_holds_no_request(way: str) -> None:
 def test_a_process_ends_although_a_thread_of_an_agent_goes_on() -> None:
     program = """
 import asyncio, threading
-from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.endings import play
 
 async def work():
     asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))

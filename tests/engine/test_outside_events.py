@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless import CallbackRequest, Task, TaskState
-from a2a_serverless.services.incoming_events import find_event_address, store_event
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 

@@ -11,8 +11,8 @@ import pytest
 
 from a2a_serverless import Step
 from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.trace import new_trace
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.ports.tracing import NullTracer
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig

@@ -24,7 +24,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.incoming_events import find_event_address, store_event
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import Asker, Writer, agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.agent import Agent, TaskContext
-    from a2a_serverless.domain.push import ProtocolVersion, PushConfig
+    from a2a_serverless.domain.delivery import ProtocolVersion, PushConfig
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
 TEXTS: Final = ["one: hello. ", "two: hello. ", "three: hello. "]

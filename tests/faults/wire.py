@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.domain.url_policy import EgressPolicy
+from a2a_serverless.domain.outbound import EgressPolicy
 from tests.simulated import Killed
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.events import INTERRUPTED
 from a2a_serverless.domain.head import HeadSnapshot, ask, report_status, start_run
-from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState

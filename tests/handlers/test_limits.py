@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.access import Caller, Quota
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import OWNERS_KEPT, RateLimiter

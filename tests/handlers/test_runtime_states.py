@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -20,6 +19,8 @@ from tests.runtime_api import Invocation, runtime_api
 from tests.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 

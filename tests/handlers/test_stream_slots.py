@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.access import Caller, Quota
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
 from a2a_serverless.protocol.operations import Operation

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.quota import Quota
-from a2a_serverless.domain.times import DAY_MS
+from a2a_serverless.domain.access import Quota
+from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.rate_limiter import RateLimiter

@@ -21,7 +21,7 @@ from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.records import SHARDS
-from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.endings import play
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless.protocol.operations import Operation as Method

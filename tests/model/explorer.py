@@ -12,17 +12,16 @@ stays; or the answer to a write is lost, and the write is sent again. The clock 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.engine.signals import ProcessInterrupted
+from a2a_serverless.engine.scopes import ProcessInterrupted
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.memory import MemoryTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.store.items import Item

@@ -18,13 +18,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.step_names import call_name
+from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult, call_name
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession

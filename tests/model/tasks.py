@@ -6,18 +6,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
+from a2a_serverless.domain.events import CHUNKS, NEXT, TERMINAL, ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.head import Head, TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.records import NewTask
-from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import load_event
 from tests.model.ports import require
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 

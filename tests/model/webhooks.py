@@ -18,13 +18,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS
+from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -43,7 +41,7 @@ from tests.model.tasks import AGENT, KEY, START, check_log, create, read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 

@@ -59,15 +59,15 @@ AREAS: Final = {
     "scopes": Area(
         (
             *(
-                "engine/chunks.py",
-                "engine/step_codecs.py",
+                "engine/emits.py",
+                "engine/steps.py",
                 "engine/emits.py",
                 "engine/endings.py",
-                "engine/step_errors.py",
+                "engine/steps.py",
             ),
-            *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py", "engine/signals.py"),
-            "domain/step_names.py",
-            "domain/waits.py",
+            *("engine/framework_task.py", "engine/endings.py", "engine/scopes.py", "engine/scopes.py"),
+            "domain/records.py",
+            "domain/head.py",
         ),
         (
             *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py"),
@@ -108,8 +108,13 @@ AREAS: Final = {
     ),
     "deliveries": Area(
         (
-            *("domain/delivery.py", "domain/push.py", "services/circuit_breakers.py", "services/deliver*.py"),
-            *("services/memory_budget.py", "services/notifications.py", "services/relay.py", "services/webhooks.py"),
+            *("domain/delivery.py", "domain/delivery.py", "services/circuit_breakers.py", "services/deliver*.py"),
+            *(
+                "services/memory_budget.py",
+                "services/delivery_attempts.py",
+                "services/relay.py",
+                "services/webhooks.py",
+            ),
         ),
         (
             *("contract/test_push_store.py", "domain/test_delivery.py"),
@@ -133,10 +138,10 @@ AREAS: Final = {
                 "services/content_links.py",
                 "services/listing.py",
                 "services/open_questions.py",
-                "services/incoming_events.py",
+                "services/callbacks.py",
             ),
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
-            *("services/task_changes.py", "services/tasks.py", "services/task_timeline.py"),
+            *("services/task_changes.py", "services/tasks.py", "services/listing.py"),
         ),
         (
             *("contract/test_sweeping.py", "engine/test_inline.py", "handlers/test_callback.py"),
@@ -156,7 +161,7 @@ AREAS: Final = {
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
             *("store/payloads.py", "store/push_store.py", "store/stores.py"),
-            *("store/dynamodb.py", "store/fence.py", "store/table.py", "store/task_log.py", "store/value_store.py"),
+            *("store/dynamodb.py", "store/task_log.py", "store/table.py", "store/task_log.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),

@@ -1,7 +1,7 @@
 import pytest
 
+from a2a_serverless.domain.delivery import ProtocolVersion
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
-from a2a_serverless.domain.push import ProtocolVersion
 from a2a_serverless.protocol.codecs import activated_extensions, asked_version, check_version, requested_extensions
 
 

@@ -19,12 +19,11 @@ from a2a_serverless.domain import head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
+from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
-from a2a_serverless.domain.model import Json, Principal, TaskKey
-from a2a_serverless.domain.push import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.model import DAY_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask, StepResult
-from a2a_serverless.domain.times import DAY_MS
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store.keys import UPLOADED
 from tests.contract.backends import NOW, client_at, dynamo

@@ -13,7 +13,7 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import ValueScope, load_value
-from a2a_serverless.services.incoming_events import find_event_address, store_event
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import agent_of
 from tests.faults.plans import Count, NoFaults
 from tests.frameworks.kills import PORTS, Death, MortalWorld

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +22,9 @@ from tests.sample_agents.bedrock_stand_in import (
     said,
     showed,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.enable_socket
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless import Message, Part, Task, TaskState
-from a2a_serverless.domain.references import references_in
+from a2a_serverless.domain.contents import references_in
 from a2a_serverless.testing import AgentTestHarness, Reply
 from sample_agents.travel import travel
 

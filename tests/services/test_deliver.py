@@ -14,12 +14,10 @@ import pytest
 from a2a_serverless.domain import delivery
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
-from a2a_serverless.domain.delivery import notification_id
+from a2a_serverless.domain.delivery import Attempt, CursorState, Verification, notification_id
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.push import Attempt, CursorState, Verification
+from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import IN_FLIGHT
@@ -34,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.delivery import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
-    from a2a_serverless.ports.signing import Signed, Signer
+    from a2a_serverless.ports.system import Signed, Signer
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))

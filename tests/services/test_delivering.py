@@ -10,16 +10,16 @@ import pytest
 
 from a2a_serverless.domain.challenges import CHALLENGE_BURST
 from a2a_serverless.domain.circuit_breaker import FORCED_TRY_MS, OPEN_MS, OpenBreaker
+from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.delivery_status import list_deliveries
+from a2a_serverless.services.webhooks import list_deliveries
 from a2a_serverless.testing.harness import START
 from a2a_serverless_tools.operators.deliveries import (
     DeliveryAdmin,

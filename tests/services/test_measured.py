@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.logs import IdsOnly
-from a2a_serverless.adapters.metric_lines import EmfMetrics
+from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.outbound import OutboundError, Outcome

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import BUSY_S, DeliveryOutcome
 from a2a_serverless.services.memory_budget import WAIT_MS, MemoryBudget, MemoryBusy

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.egress import SystemResolver
+from a2a_serverless.domain.delivery import Verification
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.push import Verification
-from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
+from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import (
@@ -22,8 +22,8 @@ from tests.echo import Writer
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.push import ProtocolVersion
 
 MESSAGE: JsonObject = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 OLD_MESSAGE: JsonObject = {

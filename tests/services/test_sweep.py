@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS, HeadSnapshot
-from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.records import SHARDS, DueItem, NewTask
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.push import CursorState
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
@@ -21,7 +21,7 @@ from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import Cursor, ProtocolVersion
+    from a2a_serverless.domain.delivery import Cursor, ProtocolVersion
 
 HOURS = 100 * HOUR_MS
 UNREADABLE = {

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from a2a_serverless.domain import delivery
+from a2a_serverless.domain.delivery import Cursor, CursorState, PushConfig, Verification
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.push import Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.model import DAY_MS
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.times import DAY_MS
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.delivery_status import list_deliveries
+from a2a_serverless.services.webhooks import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
 from tests.together import Together

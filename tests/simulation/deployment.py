@@ -19,14 +19,13 @@ from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.ports.signing import Signed
+from a2a_serverless.ports.system import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay

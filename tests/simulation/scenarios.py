@@ -8,12 +8,12 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
+from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.domain.quota import Quota
 from a2a_serverless.domain.records import SHARDS
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
 
 T = TypeVar("T")
 

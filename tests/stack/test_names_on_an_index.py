@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +24,7 @@ from tests.stack.wheels import dist, wheels_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["dist"]
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]

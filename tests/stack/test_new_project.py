@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +17,9 @@ from a2a_serverless_tools.stack.library import CHECKOUT, read_requirements, reso
 from a2a_serverless_tools.stack.new_project import EJECTED, create, eject
 from a2a_serverless_tools.stack.paths import find
 from tests.stack.wheels import dist, wheels_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["dist"]
 

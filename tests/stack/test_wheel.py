@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tarfile
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from packaging.metadata import Metadata
@@ -13,6 +13,9 @@ from packaging.metadata import Metadata
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
 from tests.stack.wheels import dist, wheels_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["dist"]
 

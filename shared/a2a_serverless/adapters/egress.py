@@ -7,12 +7,14 @@ on a laptop and in every Lambda image, updated with the dependency.
 
 from __future__ import annotations
 
-import socket
 import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.url_policy import NameUnresolved, WebhookTarget, check_addresses, is_loopback
+from a2a_serverless.domain.outbound import NameUnresolved, WebhookTarget, check_addresses, is_loopback
 from a2a_serverless.http_client.sockets import Deadline, ResolveHost, look_up, resolve
+
+if TYPE_CHECKING:
+    import socket
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext

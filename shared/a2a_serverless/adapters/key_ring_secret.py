@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
-from a2a_serverless.ports.signing import Signed
+from a2a_serverless.ports.system import Signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_kms import KMSClient
 
-    from a2a_serverless.ports.signing import ServiceTokenSealer
+    from a2a_serverless.ports.system import ServiceTokenSealer
 
 PURPOSE: Final = {"purpose": "a2a-webhook-secrets"}
 SERVICE_TOKENS: Final = {"purpose": "a2a-service-token"}

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import AgentCallFailed
-from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -26,6 +25,7 @@ from a2a_serverless.domain.errors import (
     TaskNotCancelable,
     TaskNotFound,
 )
+from a2a_serverless.domain.model import digest
 from a2a_serverless.http_client.transport import ResponseTimeout
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.ports.content_store import ContentStore
+    from a2a_serverless.ports.system import ContentStore
     from a2a_serverless.protocol.v1_card import AgentCard
 
 UNAUTHORIZED: Final = 401

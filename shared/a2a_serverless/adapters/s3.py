@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.ports.content_store import BlobStore
+    from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Part
 
 

@@ -34,7 +34,7 @@ from a2a_serverless.ports.agents import AgentUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.ports.signing import ServiceTokenSealer
+    from a2a_serverless.ports.system import ServiceTokenSealer
 
 T = TypeVar("T")
 

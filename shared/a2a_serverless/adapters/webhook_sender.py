@@ -12,10 +12,9 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import h11
 
@@ -26,17 +25,21 @@ from a2a_serverless.adapters.egress import (
     secure,
     strict_ssl_context,
 )
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.url_policy import (
+from a2a_serverless.domain.outbound import (
     MAX_LINK,
     MAX_URL,
     EgressPolicy,
     NameUnresolved,
+    OutboundError,
+    Outcome,
     UrlNotAllowed,
     WebhookTarget,
     check_url,
 )
 from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
 MAX_HEAD: Final = 16 * 1024

@@ -13,7 +13,7 @@ from a2a_serverless.aws import resources
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.times import DAY_MS
+from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.http.api import Api
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.signing import Sealer
-    from a2a_serverless.ports.system import Metrics, Queues
+    from a2a_serverless.ports.system import Metrics, Queues, Sealer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks

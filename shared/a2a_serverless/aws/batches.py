@@ -25,7 +25,7 @@ from aws_lambda_powertools.utilities.batch import (
     process_partial_response,
 )
 
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.queue_messages import (
     DeliveryMessage,
     InvalidMessage,

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_secrets import secrets_in_aws
+from a2a_serverless.adapters.agent_credentials import secrets_in_aws
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports.content_store import UrlFetcher
-    from a2a_serverless.ports.system import Metrics, Queues
+    from a2a_serverless.ports.system import Metrics, Queues, UrlFetcher
     from a2a_serverless.settings import Settings
 
 FETCH_MS: Final = 60_000

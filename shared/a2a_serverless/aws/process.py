@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.ports.tracing import (
     NULL_TRACER,
     OTEL_CONTENT,
@@ -52,7 +52,7 @@ def uncollected() -> Iterator[None]:
 
 def make_metrics(environment: Mapping[str, str]) -> Metrics:
     """The metrics, which a function writes to its log for CloudWatch (embedded metric format)."""
-    from a2a_serverless.adapters.metric_lines import EmfMetrics
+    from a2a_serverless.adapters.logs import EmfMetrics
 
     settings = Settings(values=environment)
     return EmfMetrics(
@@ -75,9 +75,9 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
     try:
         from opentelemetry.trace import set_tracer_provider
 
-        from a2a_serverless.adapters.agent_secrets import secret_at
+        from a2a_serverless.adapters.agent_credentials import secret_at
         from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
-        from a2a_serverless.domain.url_policy import is_confidential
+        from a2a_serverless.domain.outbound import is_confidential
 
         if (header_text or place) and not is_confidential(endpoint):
             logger.error("no spans: the headers for the collector need an https endpoint")

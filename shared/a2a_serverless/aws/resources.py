@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.url_policy import EgressPolicy
-    from a2a_serverless.ports.content_store import ContentStore
+    from a2a_serverless.domain.outbound import EgressPolicy
+    from a2a_serverless.ports.system import ContentStore
     from a2a_serverless.store.payloads import PayloadStore
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
@@ -77,7 +77,7 @@ def contents(settings: Settings, aws: Aws) -> ContentStore:
 
 def egress_policy(settings: Settings) -> EgressPolicy:
     """Which URLs of clients are allowed."""
-    from a2a_serverless.domain.url_policy import EgressPolicy
+    from a2a_serverless.domain.outbound import EgressPolicy
 
     return EgressPolicy(
         allowed_domains=settings.webhook_allowed_domains,

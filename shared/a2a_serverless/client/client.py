@@ -43,8 +43,8 @@ from a2a_serverless.protocol.v1 import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import ProtocolVersion
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"

@@ -14,8 +14,8 @@ from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"

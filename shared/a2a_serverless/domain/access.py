@@ -1,23 +1,40 @@
-"""Callers and their scopes, API keys, and service tokens.
+"""Callers and their scopes, API keys, service tokens, and quotas.
 
 A scope is ``a2a`` (everything), ``a2a:<agent>`` (everything with one agent), ``a2a:read`` or ``a2a:<agent>:read``
 (reading only). An API key is shown once; only its hash is stored. With a service token, an agent calls another agent of
 the same deployment in its caller's name. The token has the caller's scopes, expires within an hour, and is not valid
 once the caller's API key is revoked. It is not stored: it contains its claims, sealed by the deployment's KMS key.
+
+Quotas are the most that each owner may use in a window of time, and the most open streams.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.errors import InsufficientScope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from a2a_serverless.domain.model import Principal
+
+
+class Quota(NamedTuple):
+    """The limits for each owner. Zero means no limit.
+
+    ``sends`` is messages per minute, ``uploads`` bytes per day (UTC), counted when an upload is requested, ``streams``
+    open streams at a time. ``streams_in_all`` is the number of open streams of all owners together.
+    """
+
+    sends: int = 0
+    streams: int = 0
+    uploads: int = 0
+    streams_in_all: int = 0
+
 
 Access: TypeAlias = Literal["read", "operate"]
 

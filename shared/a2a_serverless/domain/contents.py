@@ -1,8 +1,11 @@
-"""Content that is stored outside the log, and its address in a part of a message or an artifact.
+"""Content of parts: files outside the log, references to artifacts of other tasks, and media types.
 
-The address is a ``url`` part with ``a2a-file:<place>/<sha256>/<size>``. The place is the id of the task that made the
-content, or ``uploads``. The address does not contain the owner: it is looked up among the content of the caller's
+A file's address is a ``url`` part with ``a2a-file:<place>/<sha256>/<size>``. The place is the id of the task that made
+the content, or ``uploads``. The address does not contain the owner: it is looked up among the content of the caller's
 owner, so the address of another owner's content is not found.
+
+A reference ("Life of a Task", referencing previous artifacts) is in a part's metadata: ``{"artifactId", "taskId"}``.
+Media types match as in RFC 9110, 8.3.1.
 """
 
 from __future__ import annotations
@@ -12,7 +15,55 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.protocol.v1 import Part
+
+
+def fits(mode: str, media_type: str) -> bool:
+    """Whether the two match; each may be a range such as ``text/*``, and parameters are ignored.
+
+    Old cards use ``text`` for ``text/*``.
+    """
+    kind, _, form = _essence(mode).partition("/")
+    other_kind, _, other_form = _essence(media_type).partition("/")
+    return _alike(kind, other_kind) and _alike(form or "*", other_form or "*")
+
+
+def fits_any(modes: Iterable[str], media_type: str) -> bool:
+    """Whether one of the modes matches ``media_type``."""
+    return any(fits(mode, media_type) for mode in modes)
+
+
+def _alike(first: str, second: str) -> bool:
+    return first == second or "*" in {first, second}
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An artifact of a task."""
+
+    task_id: str
+    artifact_id: str
+
+    def to_json(self) -> JsonObject:
+        """The reference as members of a part's metadata."""
+        return {"taskId": self.task_id, "artifactId": self.artifact_id}
+
+
+def references_in(parts: Iterable[Part]) -> list[Reference]:
+    """The artifact references in the metadata of ``parts``."""
+    all_metadata = [part.metadata or {} for part in parts]
+    pairs = [(metadata.get("taskId"), metadata.get("artifactId")) for metadata in all_metadata]
+    return [
+        Reference(task, artifact) for task, artifact in pairs if isinstance(task, str) and isinstance(artifact, str)
+    ]
+
 
 SCHEME: Final = "a2a-file:"
 UPLOADS: Final = "uploads"
@@ -29,7 +80,7 @@ class ContentNotFound(Exception):
 class StoredFile:
     """Stored content: its place, SHA-256 (hex) and size (bytes).
 
-    A dataclass, because an agent may pass it to a step: see ``domain/digest.py``.
+    A dataclass, because an agent may pass it to a step: see ``domain/model.py``.
     """
 
     place: str

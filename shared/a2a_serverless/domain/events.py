@@ -3,6 +3,9 @@
 Events are numbered from 1 without gaps. ``append_id`` is unique for each append: a retried write that finds its own
 id has succeeded the first time. ``fence`` is the fence of the run that wrote the event, 0 for a client's event. Times
 are ms.
+
+Every change of a task's state goes through ``check``. Artifact chunks are allowed in ``CHUNKS`` only. A test compares
+the diagram in ARCHITECTURE.md with the table of transitions.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.states import TERMINAL, check, check_chunk
 from a2a_serverless.domain.usage import METADATA_KEY, with_usage
 from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel
 from a2a_serverless.protocol.v1 import (
@@ -30,6 +32,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import JsonObject
+
+S = TaskState
+
+TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.CANCELED, S.REJECTED})
+INTERRUPTED: Final = frozenset({S.INPUT_REQUIRED, S.AUTH_REQUIRED})
+RUNNABLE: Final = frozenset({S.SUBMITTED, S.WORKING})
+CHUNKS: Final = frozenset({S.WORKING})
+
+NEXT: Final[dict[TaskState | None, frozenset[TaskState]]] = {
+    None: frozenset({S.SUBMITTED}),
+    S.SUBMITTED: frozenset({S.SUBMITTED, S.WORKING, S.FAILED, S.CANCELED, S.REJECTED}),
+    S.WORKING: frozenset({S.WORKING, *INTERRUPTED, *TERMINAL}),
+    S.INPUT_REQUIRED: frozenset({S.WORKING, S.FAILED, S.CANCELED}),
+    S.AUTH_REQUIRED: frozenset({S.WORKING, S.FAILED, S.CANCELED}),
+    S.COMPLETED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELED: frozenset(),
+    S.REJECTED: frozenset(),
+}
+
+
+def check(before: TaskState | None, after: TaskState) -> None:
+    """Checks that ``after`` may follow ``before`` (None: no task yet); raises ``IllegalTransition``."""
+    if after not in NEXT[before]:
+        raise IllegalTransition(f"{after} may not follow {before or 'nothing'}")
+
+
+def check_chunk(state: TaskState | None) -> None:
+    """Checks that an artifact chunk may be appended in ``state``; raises ``IllegalTransition``."""
+    if state not in CHUNKS:
+        raise IllegalTransition(f"an artifact chunk may not follow {state or 'nothing'}")
+
 
 PART_BYTES: Final = 32  # in the log, for each part in addition to its content
 

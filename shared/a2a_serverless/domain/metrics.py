@@ -6,8 +6,10 @@ metric, where they cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Unit: TypeAlias = Literal["Count", "Milliseconds", "Seconds", "Percent", "None"]
 

@@ -1,19 +1,135 @@
-"""Records of tasks that the store writes and returns, beside their heads and events."""
+"""Records of tasks that the store writes and returns, beside their heads and events, and the names of the engine's.
+
+The engine stores things beside the results of steps: no step's name begins with @. The path of a step or scope is the
+names of the scopes around it and its own, joined by ``SEPARATOR``. ``CallName`` names the records of a call to another
+agent.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
+    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.domain.push import Cursor, PushConfig
+    from a2a_serverless.domain.model import Json, JsonObject, TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.protocol.v1 import Task, TaskState
+
+SEPARATOR: Final = " > "
+LIMIT: Final = 256
+
+RAISED: Final = "@raised/"
+FAILED: Final = "@failed/"
+UNFINISHED: Final = "@running/"
+OUTSIDE: Final = "@outside/"
+USAGE: Final = "@usage/"
+WAIT: Final = "@wait/"
+TIMER: Final = "@timer/"
+NOW: Final = "@now/"
+EVENT: Final = "@event/"
+GOT: Final = "@got/"
+SIGNED: Final = "@signed/"
+CALL: Final = "@call/"
+CARD: Final = "@card/"
+TAGS: Final = "@agents"
+
+
+def join_path(path: str, name: str) -> str:
+    """The path of ``name`` in the scope ``path``; of a long one the beginning, and its digest."""
+    joined = f"{path}{SEPARATOR}{name}" if path else name
+    return joined if len(joined) <= LIMIT else f"{joined[:100]}:{sha256(joined.encode()).hexdigest()}"
+
+
+def fit_name(text: str) -> str:
+    """A step's name made of any text, such as a tool's name: without ``SEPARATOR``, and with a digest if it is long."""
+    name = text.replace(SEPARATOR, ">").lstrip("@") or "unnamed"
+    return name if len(name) <= LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"
+
+
+def raised_name(path: str, attempt: int) -> str:
+    """The name of the error of the step's ``attempt`` (from 1)."""
+    return f"{RAISED}{path}/{attempt}"
+
+
+def unfinished_name(path: str, times: int) -> str:
+    """The name of the note that a time limit has interrupted the step for the ``times``-th time."""
+    return f"{UNFINISHED}{path}/{times}"
+
+
+def wait_name(path: str) -> str:
+    """The name of the ending of a wait."""
+    return f"{WAIT}{path}"
+
+
+class CallName(NamedTuple):
+    """The name of a call's first record, and those of its other records (``domain/records.py``).
+
+    ``opened`` has an ``OpenedCall``. ``sent`` has a ``SentCall``, also ``told``, if a callback named the task first.
+    ``done`` has the agent's answer, ``failed`` the reason why there is none.
+    """
+
+    opened: str
+
+    @property
+    def sent(self) -> str:
+        """The name of the record of the task that the agent made."""
+        return f"{self.opened}/sent"
+
+    @property
+    def told(self) -> str:
+        """The name of the record of the task that a callback named."""
+        return f"{self.opened}/told"
+
+    @property
+    def done(self) -> str:
+        """The name of the agent's stored answer."""
+        return f"{self.opened}/done"
+
+    @property
+    def failed(self) -> str:
+        """The name of the stored reason of a call without an answer."""
+        return f"{self.opened}/failed"
+
+    def answer(self, question: str) -> str:
+        """The name of the record that the agent's question was answered."""
+        return f"{self.opened}/answer/{question}"
+
+    def answer_id(self, question: str) -> str:
+        """The name of the message id under which the question is answered."""
+        return f"{self.answer(question)}/id"
+
+    @property
+    def path(self) -> str:
+        """The path of the call."""
+        return unquote(self.opened.removeprefix(CALL))
+
+
+def call_name(path: str) -> CallName:
+    """The name of the call of this path."""
+    return CallName(CALL + quote(path, safe=" :#>@"))
+
+
+def call_of(record: str) -> CallName | None:
+    """The name of the call to which the record of this name belongs; None for any other record."""
+    return CallName(CALL + record.removeprefix(CALL).partition("/")[0]) if record.startswith(CALL) else None
+
+
+def path_of(name: str) -> str:
+    """The path of the step, call or wait that a stored ending belongs to."""
+    if name.startswith(RAISED):
+        return name.removeprefix(RAISED).rpartition("/")[0]
+    if call := call_of(name):
+        return call.path
+    return name.removeprefix(WAIT)
+
 
 SHARDS: Final = 8
 
@@ -92,3 +208,50 @@ class TaskPart(NamedTuple):
     head: Head
     task: Task
     size: int
+
+
+class _CallRecord:
+    """A record as the JSON that is stored."""
+
+    @classmethod
+    def of(cls, value: Any) -> Self:  # noqa: ANN401 - stored JSON
+        """The record of a stored value. Raises TypeError for a value without its members."""
+        return cls(**value)
+
+    @property
+    def value(self) -> JsonObject:
+        """The JSON to store; empty members are left out."""
+        return {name: member for name, member in asdict(self).items() if member != ""}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedCall(_CallRecord):
+    """A call's ids and addresses, the same in every run; stored before it is sent.
+
+    ``content`` is a digest of agent and message, ``message`` the message's id. ``token`` and ``url`` are those of the
+    callback, ``address`` is that of the agent. ``at`` is in ms. ``trace`` and ``parent`` are "" without tracing.
+    """
+
+    agent: str
+    content: str
+    message: str
+    token: str
+    at: int
+    url: str
+    address: str
+    trace: str = ""
+    parent: str = ""
+
+    @property
+    def callback(self) -> str:
+        """The last part of the callback's URL, under which the call can be looked up."""
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class SentCall(_CallRecord):
+    """The task that the agent made; ``push`` says that the agent sends callbacks."""
+
+    agent: str
+    task: str
+    push: bool = False

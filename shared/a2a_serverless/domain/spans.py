@@ -8,19 +8,18 @@ are W3C's ``traceparent``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.trace import child_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.delivery import Attempt
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.push import Attempt
 
 Attributes: TypeAlias = "Mapping[str, str | int | float]"
 OPERATION: Final = "gen_ai.operation.name"

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.step_names import FAILED, UNFINISHED, call_of
+from a2a_serverless.domain.records import FAILED, UNFINISHED, call_of
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from a2a_serverless.domain.delivery import WebhookStatus
     from a2a_serverless.domain.events import Event, StatusEvent
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.push import WebhookStatus
-    from a2a_serverless.domain.step_names import CallName
+    from a2a_serverless.domain.records import CallName
 
 INTERNAL: Final = "@"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.model import JsonObject
 
 Usage: TypeAlias = "Mapping[str, Mapping[str, float]]"

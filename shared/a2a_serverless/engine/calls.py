@@ -10,23 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
-from a2a_serverless.domain.call_records import OpenedCall, SentCall
-from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.head import SUSPEND_MS, clear_children
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
-from a2a_serverless.domain.step_names import CARD, TAGS, call_name, call_of
+from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.domain.head import SUSPEND_MS, WaitKind, clear_children
+from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.records import CARD, TAGS, OpenedCall, SentCall, StepResult, call_name, call_of
 from a2a_serverless.domain.trace import child_of
-from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
 from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted
+from a2a_serverless.engine.scopes import NeedsWorker, ProcessInterrupted
 from a2a_serverless.engine.task_files import INLINE, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -40,11 +36,13 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.step_names import CallName
+    from a2a_serverless.domain.records import CallName
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.engine.task_files import TaskFiles

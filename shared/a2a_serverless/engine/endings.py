@@ -7,27 +7,166 @@ come to a stored ending. So a step that a stored ending makes the agent cancel d
 
 An ending that nothing could compete with needs no number: that of a wait while nothing else is under way, and that of
 a step whose work let no other code run.
+
+The event loop of a run: it knows when no code is ready to go on, and the timers of the agent's own code.
+
+``play`` takes the place of ``asyncio.run``, which waits for threads, and for tasks that ignore their cancellation.
 """
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from queue import SimpleQueue
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.step_names import SEPARATOR, path_of, wait_name
+from a2a_serverless.domain.records import SEPARATOR, StepResult, path_of, wait_name
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    import selectors
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+    from contextvars import Context
 
-    from a2a_serverless.domain.waits import WaitKind
-    from a2a_serverless.engine.loop import RunLoop
+    from a2a_serverless.domain.head import WaitKind
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Message
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVarTuple("A")
+
+LEAVE_S: Final = 1.0
+TURNS: Final = 1000
+THREADS: Final = 32
+
+OUTSIDE_STEPS: Final[ContextVar[bool]] = ContextVar("outside_steps", default=False)
+"""Whether the calling code is the agent's, outside of its steps."""
+
+
+class AgentThreads(ThreadPoolExecutor):
+    """Threads for the plain code of one run. A process ends without waiting for them. asyncio asks for the base class.
+
+    ``submit`` and ``shutdown`` are called in one thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
+        self._free = Semaphore(0)
+        self._started = 0
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """See ``Executor.submit``."""
+        future = Future[T]()
+        self._calls.put((future, partial(fn, *args, **kwargs)))
+        if not self._free.acquire(blocking=False) and self._started < THREADS:
+            self._started += 1
+            Thread(target=self._work, name=f"agent_{self._started}", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - the base's
+        """Drops work that no thread has begun. Each thread ends after its current call."""
+        del wait, cancel_futures
+        while not self._calls.empty():
+            if call := self._calls.get():
+                call[0].cancel()
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while call := self._calls.get():
+            future, work = call
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+                    future.set_exception(error)
+            del call, future, work  # the waiting thread keeps no object of the agent alive
+            self._free.release()
+
+
+class RunLoop(asyncio.SelectorEventLoop):
+    """An event loop that notes the timers that agents set outside of steps.
+
+    ``ready_count`` counts the callbacks that became ready: while it stays the same, no other code has run.
+    """
+
+    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
+        super().__init__(selector)
+        self.ready_count = 0
+        self._timers: list[asyncio.TimerHandle] = []
+        self._threads = AgentThreads()
+        self.set_default_executor(self._threads)
+
+    def call_soon(
+        self, callback: Callable[[Unpack[A]], object], *args: *A, context: Context | None = None
+    ) -> asyncio.Handle:
+        """See ``asyncio.loop.call_soon``."""
+        self.ready_count += 1
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[A]], object],
+        *args: *A,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See ``asyncio.loop.call_at``."""
+        handle = super().call_at(when, callback, *args, context=context)
+        if OUTSIDE_STEPS.get() if context is None else context.get(OUTSIDE_STEPS, False):
+            self._timers = [*self._open_timers(), handle]
+        return handle
+
+    async def rest(self) -> None:
+        """Returns when no callback is ready but the caller's, or after ``TURNS`` turns of the loop."""
+        for _ in range(TURNS):
+            before = self.ready_count
+            await asyncio.sleep(0)
+            if self.ready_count == before + 1:
+                return
+
+    def agent_timers(self) -> list[float]:
+        """The due times of the timers that agents have set outside of steps, by the loop's clock."""
+        self._timers = self._open_timers()
+        return [timer.when() for timer in self._timers]
+
+    def leave(self) -> None:
+        """Closes the loop. Tasks have ``LEAVE_S`` to end after their cancellation; threads go on by themselves."""
+        left = asyncio.all_tasks(self)
+        for task in left:
+            task.cancel()
+        left.add(self.create_task(self.shutdown_asyncgens()))
+        self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
+        self._threads.shutdown()
+        self.set_exception_handler(lambda *_: None)  # a task that ignored its cancellation is dropped
+        self.close()
+
+    def _open_timers(self) -> list[asyncio.TimerHandle]:
+        return [timer for timer in self._timers if not timer.cancelled() and timer.when() > self.time()]
+
+
+def play(work: Coroutine[Any, Any, T], loop: RunLoop | None = None) -> T:
+    """Runs a coroutine to its end and returns its result. ``sys.exit()`` in another task does not end the loop."""
+    loop = loop or RunLoop()
+    main = loop.create_task(work)
+    try:
+        while True:
+            try:
+                return loop.run_until_complete(main)
+            except SystemExit:
+                if main.done():
+                    raise
+    finally:
+        loop.leave()
+
 
 NEVER: Final = 2**62
 

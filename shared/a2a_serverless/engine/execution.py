@@ -12,19 +12,31 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import SecretNotRead, StepConflict, TaskEnded
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import Event, StatusEvent
-from a2a_serverless.domain.head import LeaseLost, WakeCounterChanged
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.states import INTERRUPTED
-from a2a_serverless.domain.step_names import TIMER, join_path
+from a2a_serverless.domain.events import INTERRUPTED, Event, StatusEvent
+from a2a_serverless.domain.head import (
+    LeaseLost,
+    OpenWait,
+    WaitKind,
+    WakeCounterChanged,
+    dump_waits,
+    load_waits,
+    shown_name,
+)
+from a2a_serverless.domain.records import TIMER, StepResult, join_path
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
-from a2a_serverless.engine.signals import NeedsWorker, ProcessInterrupted, StepAlreadyStored, Suspended
+from a2a_serverless.engine.scopes import (
+    NeedsWorker,
+    ProcessInterrupted,
+    RunningStep,
+    Scope,
+    Scopes,
+    StepAlreadyStored,
+    Suspended,
+)
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
@@ -37,10 +49,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
-    from a2a_serverless.engine.loop import RunLoop
+    from a2a_serverless.engine.endings import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
-    from a2a_serverless.ports.signing import Sealer
+    from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Message
     from a2a_serverless.store.value_store import ValueStore
 

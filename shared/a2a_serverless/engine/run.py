@@ -28,21 +28,19 @@ from a2a_serverless.domain.agent import (
     work_on,
 )
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
-from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.error_fields import safe_error_fields, text_of
-from a2a_serverless.domain.errors import A2AError
-from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
+from a2a_serverless.domain.events import INTERRUPTED, StatusEvent, event_size
 from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, cancel_children
-from a2a_serverless.engine.chunks import DELAY_S
+from a2a_serverless.engine.emits import DELAY_S
+from a2a_serverless.engine.endings import OUTSIDE_STEPS
 from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
-from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.signals import (
+from a2a_serverless.engine.scopes import (
     CodeReplaced,
     NeedsWorker,
     ProcessInterrupted,
@@ -65,8 +63,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
-    from a2a_serverless.ports.signing import Sealer
-    from a2a_serverless.ports.system import Ids, Metrics, Queues
+    from a2a_serverless.ports.system import Ids, Metrics, Queues, Sealer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog

@@ -2,7 +2,7 @@
 
 After a refused append the head is read again. If the fence is still ours, the decision is repeated on the new head;
 otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wait briefly to be joined
-(``engine.chunks``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
+(``engine.emits``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition, Overloaded
-from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
+from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import (
     RUN_RENEWAL_MS,
     Change,
@@ -32,11 +32,10 @@ from a2a_serverless.domain.head import (
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
-from a2a_serverless.engine.chunks import ChunkBuffer, ProgressBuffer, join_messages
-from a2a_serverless.engine.signals import ProcessInterrupted
+from a2a_serverless.engine.emits import ChunkBuffer, ProgressBuffer, join_messages
+from a2a_serverless.engine.scopes import ProcessInterrupted
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -238,7 +237,7 @@ class RunSession:
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``waits`` says why it waits (``domain/head.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
         ``head.ask``.
         """
         self.flush()

@@ -19,18 +19,15 @@ from a2a_serverless.domain.agent import (
     Step,
     StepConflict,
 )
-from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.outside_events import event_digest, load_event
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.references import references_in
-from a2a_serverless.domain.step_names import EVENT, GOT, NOW, SIGNED, join_path
-from a2a_serverless.domain.waits import WaitKind
-from a2a_serverless.domain.webhook_signatures import check_secret, parse_signed_with
+from a2a_serverless.domain.contents import references_in
+from a2a_serverless.domain.head import WaitKind
+from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
+from a2a_serverless.domain.records import EVENT, GOT, NOW, SIGNED, StepResult, join_path
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
-from a2a_serverless.engine.step_codecs import codec_for
-from a2a_serverless.engine.steps import result_of
+from a2a_serverless.engine.steps import codec_for, result_of
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports.content_store import ContentStore, UrlFetcher
+    from a2a_serverless.ports.system import ContentStore, UrlFetcher
     from a2a_serverless.protocol.v1 import Part, Task
 
 H = TypeVar("H", Artifact, Message)

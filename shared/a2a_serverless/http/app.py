@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
@@ -179,7 +179,7 @@ class EventReceiver:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from a2a_serverless.domain.outside_events import EVENT_LIMIT
-        from a2a_serverless.services.incoming_events import find_event_address, store_event
+        from a2a_serverless.services.callbacks import find_event_address, store_event
 
         request, service = read_request(scope), self._api.service
         if request.verb != "POST":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, quote
@@ -16,13 +15,14 @@ from anyio import CancelScope
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
-from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported
+from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, safe_error_fields
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of, status_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
     from starlette.types import Receive, Scope, Send
 
     from a2a_serverless.ports.system import Metrics

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -37,12 +36,14 @@ from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.tasks import RequestContext
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from starlette.responses import Response
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject, Principal
-    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding, Codec

@@ -40,8 +40,8 @@ from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
-from a2a_serverless.services.delivery_status import list_deliveries
-from a2a_serverless.services.task_timeline import read_timeline
+from a2a_serverless.services.listing import read_timeline
+from a2a_serverless.services.webhooks import list_deliveries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

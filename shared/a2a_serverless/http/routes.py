@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.protocol.protojson import ProtoModel
 

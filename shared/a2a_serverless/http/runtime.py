@@ -15,17 +15,18 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, proxy_body, proxy_event, proxy_scope
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from starlette.types import ASGIApp
 
     from a2a_serverless.adapters.invocations import Event, Handler

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
-from urllib.request import OpenerDirector
 
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.http_client.sockets import Deadline
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
 
 
 class Unreachable(Exception):

@@ -15,8 +15,8 @@ from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, Timestamp, violation
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.delivery import WebhookStatus
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.push import WebhookStatus
     from a2a_serverless.domain.timeline import TaskTimeline
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")

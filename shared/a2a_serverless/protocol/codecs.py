@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
-from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
@@ -23,7 +23,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, Limits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.protocol import old_codecs
     from a2a_serverless.protocol.protojson import ProtoModel
 

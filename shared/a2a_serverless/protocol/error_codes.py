@@ -17,7 +17,7 @@ from a2a_serverless.domain.errors import A2AError, InvalidRequest, MethodNotFoun
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
 
 
 class BodyTooLarge(InvalidRequest):

@@ -20,7 +20,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, Limits, loads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
 
 RpcId: TypeAlias = str | int | None
 

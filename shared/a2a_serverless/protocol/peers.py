@@ -30,7 +30,7 @@ from a2a_serverless.protocol.protojson import (
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.push import ProtocolVersion
+    from a2a_serverless.domain.delivery import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
 

@@ -1,7 +1,12 @@
-"""Handles callbacks: notifications from agents that a task has called. A callback resumes the task.
+"""Handles the requests to a task's addresses: webhooks of agents that it has called, and events from outside.
 
-The resumed task asks the agent for its state; the notification is only a hint. It resumes no task that does not wait
-for it. If the task has ended and the called agent still works for it, that work is canceled.
+An agent's notification is only a hint: the resumed task asks the agent for its state. It resumes no task that does not
+wait for it. If the task has ended and the called agent still works for it, that work is canceled.
+
+Another system sends an event to the address of a task's callback. The first body counts; it wakes the task. The body
+and the task's new head are one write. So a request that was answered is never lost: if its process dies before it has
+enqueued the task, the sweeper does. Nothing of the body is interpreted here. A signature is checked before the body is
+stored, with the secret that the worker has sealed for this address.
 """
 
 from __future__ import annotations
@@ -9,21 +14,22 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from a2a_serverless.domain.call_records import OpenedCall, SentCall
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
+from a2a_serverless.domain.events import RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import Head, mark_orphan, wake
+from a2a_serverless.domain.model import MINUTE_MS
+from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import StepResult
-from a2a_serverless.domain.states import RUNNABLE, TERMINAL
-from a2a_serverless.domain.step_names import CALL, CallName
+from a2a_serverless.domain.records import CALL, EVENT, GOT, SIGNED, CallName, OpenedCall, SentCall, StepResult
 from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
-from a2a_serverless.services.task_changes import update_head
+from a2a_serverless.services.task_changes import check_written, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.notification_bodies import NotifiedTask
     from a2a_serverless.services.tasks import TaskService
@@ -119,3 +125,78 @@ def _mark_orphan(head: Head, call: _Call, incoming: NotifiedTask, service: TaskS
     if call.done or not incoming.task_id or incoming.state in TERMINAL:
         return None
     return mark_orphan(head, now=service.clock.now())
+
+
+class EventAddress(NamedTuple):
+    """An address: its task, the name under which the task's event is stored, and its digest.
+
+    ``signing`` is the name of the record by which signatures are checked; "" if none is needed.
+    """
+
+    key: TaskKey
+    name: str
+    digest: str
+    signing: str
+
+
+def find_event_address(service: TaskService, event_id: str) -> EventAddress:
+    """The address with this id. Raises TaskNotFound, TooManyRequests; it reads no body.
+
+    The requests after the one that was taken are counted.
+    """
+    digest = event_digest(event_id)
+    callback = service.log.find_callback(digest)
+    if callback is None or not callback[1].startswith((EVENT, SIGNED)):
+        raise TaskNotFound
+    key, record = callback
+    path, minute = record.removeprefix(EVENT).removeprefix(SIGNED), service.clock.now() // MINUTE_MS
+    address = EventAddress(key, GOT + path, digest, record if record.startswith(SIGNED) else "")
+    _read_head(service, key)
+    if service.log.read_step(key, address.name) and not service.log.count_request(digest, minute, REQUESTS_A_MINUTE):
+        raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
+    return address
+
+
+def store_event(service: TaskService, address: EventAddress, headers: Mapping[str, str], body: bytes) -> bool:
+    """Stores the event and wakes its task; False if another body is stored.
+
+    Raises TaskNotFound for an ended task, and InvalidSignature.
+    """
+    key, name, now = address.key, address.name, service.clock.now()
+    if address.signing:
+        _check_signature(service, address, headers, body, now)
+    event = cast("dict[str, Any]", dump_event(headers, body, now))
+
+    def attempt() -> bool:
+        head = _read_head(service, key)
+        stored = service.log.read_step(key, name)
+        if stored:
+            return bool(cast("dict[str, Any]", stored.value)["body"] == event["body"])
+        check_written(service.log.update_head(head, wake(head, now=now), (name, StepResult("", event))))
+        return True
+
+    is_stored = retry_on_conflict(attempt)
+    if is_stored:
+        service.queues.enqueue(WorkMessage(key))
+    return is_stored
+
+
+def _check_signature(
+    service: TaskService, address: EventAddress, headers: Mapping[str, str], body: bytes, now: int
+) -> None:
+    from a2a_serverless.domain.outside_events import check_signature
+
+    stored = service.log.read_step(address.key, address.signing)
+    if stored is None:
+        raise TaskNotFound  # it is being erased
+    record = cast("dict[str, str]", stored.value)
+    secret = service.callback_sealer().open(record["sealed"], address.digest)
+    check_signature(record["scheme"], secret, headers, body, now)
+
+
+def _read_head(service: TaskService, key: TaskKey) -> Head:
+    """The task's head. Raises TaskNotFound if the task has ended, as for an unknown address."""
+    snapshot = service.log.read_head(key)
+    if snapshot is None or snapshot.head.is_terminal:
+        raise TaskNotFound
+    return snapshot.head

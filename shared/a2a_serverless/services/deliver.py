@@ -13,38 +13,46 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, DUE_SLACK_MS, POST_DEADLINE_MS, NextNotification, Verdict
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.delivery import (
+    CLOCK_SKEW_MS,
+    DUE_SLACK_MS,
+    POST_DEADLINE_MS,
+    Cursor,
+    CursorState,
+    NextNotification,
+    Verdict,
+    Verification,
+)
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.push import Cursor, CursorState, Verification
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.notification_bodies import NotificationBody
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
 from a2a_serverless.services.delivery_attempts import (
     CHALLENGE,
+    PAGE_BYTES,
     AttemptResult,
     Attempts,
     CursorLease,
     CursorLost,
+    Notifications,
     TooLittleTime,
+    Unreadable,
     count,
     count_exhausted,
+    reading,
 )
 from a2a_serverless.services.memory_budget import MemoryBudget, MemoryBusy, MemoryShare
-from a2a_serverless.services.notifications import PAGE_BYTES, Notifications, Unreadable, reading
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.domain.delivery import PushConfig
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.domain.push import PushConfig
-    from a2a_serverless.ports.content_store import ContentStore
-    from a2a_serverless.ports.sender import Sender
-    from a2a_serverless.ports.signing import Sealer, Signer
-    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Metrics, Queues, Sealer, Sender, Signer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.ports.signing import KeyFactory, KeyRingStore
+    from a2a_serverless.ports.system import KeyFactory, KeyRingStore
 
 CHANGED: Final = (
     "the key ring has changed at every attempt to save it; or its secret was set back to an older version, after which "

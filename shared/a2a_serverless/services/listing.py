@@ -5,6 +5,8 @@ bounded number of index entries, so a filter that few tasks match may give short
 ``READ_BYTES`` of stored text have been read: an answer has no room for more. A task that cannot be read is left out and
 logged; GetTask answers it with an internal error. ``totalSize`` is counted on the first page, up to ``COUNTED``. The
 page token is sealed: it is valid only for the same caller and filters.
+
+The timeline of a task, for its owner: the beginning of its log, its steps' times and its webhooks.
 """
 
 from __future__ import annotations
@@ -14,19 +16,24 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.digest import digest
-from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams
+from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams, safe_error_fields
+from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 from a2a_serverless.services.content_links import INLINE
+from a2a_serverless.services.task_changes import read_existing_head
+from a2a_serverless.services.webhooks import list_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry, TaskPart
-    from a2a_serverless.ports.signing import Sealer
+    from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog
 
@@ -133,3 +140,36 @@ def _place(lister: TaskLister, token: str | None, context: str) -> _PagePosition
         bad = FieldViolation("pageToken", "is not a token of an earlier page of this list")
         raise InvalidParams(violations=(bad,)) from None
     return _PagePosition(after, total)
+
+
+PAGE: Final = 100
+EVENTS: Final = 1000
+BYTES: Final = 4 * 1024 * 1024
+STEPS: Final = 1000
+
+
+def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> TaskTimeline:
+    """The timeline of the owner's task: its first events, at most ``EVENTS`` of about ``BYTES``, and ``STEPS`` steps.
+
+    Raises TaskNotFound.
+    """
+    snapshot = read_existing_head(log, key, agent)
+    events = _first_events(log, key)
+    statuses = [event for event in events if isinstance(event, StatusEvent)]
+    spans = state_spans(statuses)
+    spans += step_spans(log.list_step_times(key, STEPS))
+    spans.sort(key=lambda span: span.began_at)
+    usage = next((event.usage for event in reversed(statuses) if event.usage), None)
+    return TaskTimeline(snapshot, events, spans, list_statuses(log, store, key), usage)
+
+
+def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:
+    events: list[Event] = []
+    size = 0
+    while len(events) < EVENTS and size < BYTES:
+        page = log.read(key, len(events), PAGE)
+        events += page
+        size += sum(map(event_size, page))
+        if len(page) < PAGE:
+            break
+    return events

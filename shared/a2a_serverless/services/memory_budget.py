@@ -7,12 +7,13 @@ admitted alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_serverless.ports.system import Clock
 
 LIGHT_BYTES: Final = 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain.contents import StoredFile, file_of
+from a2a_serverless.domain.contents import StoredFile, file_of, fits_any
 from a2a_serverless.domain.errors import (
     ContentTypeNotSupported,
     FieldViolation,
@@ -13,7 +13,6 @@ from a2a_serverless.domain.errors import (
     PushNotSupported,
     UnsupportedOperation,
 )
-from a2a_serverless.domain.media_types import fits_any
 from a2a_serverless.protocol.v1 import (
     CancelTaskRequest,
     CreateTaskPushNotificationConfigRequest,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.agent import Agent, Skill
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.push import ProtocolVersion
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.store.stores import Publications
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.error_fields import safe_error_fields
-from a2a_serverless.domain.errors import Overloaded, TooManyRequests
-from a2a_serverless.domain.times import DAY_MS, MINUTE_MS
+from a2a_serverless.domain.errors import Overloaded, TooManyRequests, safe_error_fields
+from a2a_serverless.domain.model import DAY_MS, MINUTE_MS
 from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.access import Quota
     from a2a_serverless.domain.model import Principal
-    from a2a_serverless.domain.quota import Quota
     from a2a_serverless.ports.system import Clock, Ids
     from a2a_serverless.store.stores import OwnerStore
 

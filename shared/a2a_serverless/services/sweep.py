@@ -17,9 +17,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.push import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.records import SHARDS, DueItem
 from a2a_serverless.services.task_changes import fail_task

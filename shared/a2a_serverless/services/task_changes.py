@@ -5,7 +5,6 @@ Tasks are changed so from outside a run, and so is everything else that several 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain import head as heads
@@ -13,6 +12,8 @@ from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.records import IdempotencyRecord

@@ -6,13 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.digest import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import Incoming, TaskReplay
+from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
-from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.ports.tracing import NULL_TRACER, Tracer
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.task_changes import (
@@ -27,13 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.delivery import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.domain.push import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.content_store import ContentStore
-    from a2a_serverless.ports.signing import Sealer
-    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Metrics, Queues, Sealer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks

@@ -1,4 +1,8 @@
-"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within the URL policy."""
+"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within the URL policy.
+
+An owner also reads the delivery status of its tasks' webhooks: only of its own tasks, because their keys contain the
+owner.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import replace_cursor, same_lease
+from a2a_serverless.domain.delivery import (
+    Cursor,
+    CursorState,
+    ProtocolVersion,
+    PushConfig,
+    Verification,
+    WebhookStatus,
+    replace_cursor,
+    same_lease,
+)
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import GRACE_MS, mark_push
-from a2a_serverless.domain.push import Cursor, CursorState, ProtocolVersion, PushConfig, Verification
+from a2a_serverless.domain.model import DAY_MS
+from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.times import DAY_MS
-from a2a_serverless.domain.url_policy import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter
 from a2a_serverless.services.task_changes import check_written, read_existing_head, retry_on_conflict
@@ -23,11 +35,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.sender import Resolver
-    from a2a_serverless.ports.signing import Sealer
-    from a2a_serverless.ports.system import Clock, Ids, Queues
+    from a2a_serverless.ports.system import Clock, Ids, Queues, Resolver, Sealer
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
+
+ATTEMPTS_SHOWN: Final = 100
+
+
+def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
+    """Returns the status of every configuration of the owner's task; raises TaskNotFound."""
+    read_existing_head(log, key, agent)
+    return list_statuses(log, store, key)
+
+
+def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookStatus]:
+    """Returns the status of every configuration of the task, by id; raises TaskNotFound."""
+    snapshot = log.read_head(key)
+    if snapshot is None:
+        raise TaskNotFound
+    configs = {config.config_id: config for config in store.list_configs(key)}
+    attempts = store.list_attempts(key)
+    return [
+        WebhookStatus(
+            key,
+            configs[cursor.config_id],
+            cursor,
+            snapshot.last,
+            tuple(attempt for attempt in attempts if attempt.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
+        )
+        for cursor in store.list_cursors(key)
+        if cursor.config_id in configs
+    ]
+
 
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000

@@ -8,7 +8,6 @@ version is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from inspect import signature
@@ -22,9 +21,11 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
-    from a2a_serverless.domain.push import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.timeline import StepTime
 
     Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState

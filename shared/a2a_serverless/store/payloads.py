@@ -15,7 +15,6 @@ item then has an outline of it (``domain/events.py``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -30,10 +29,12 @@ from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.records import Admit
-    from a2a_serverless.ports.content_store import BlobStore
+    from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item
 

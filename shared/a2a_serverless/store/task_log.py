@@ -2,12 +2,20 @@
 
 A retried write must recognise its own earlier try, which may have succeeded: an event carries the append id of its
 writer, a configuration its incarnation, and a head or cursor that already has its new value counts as written.
+
+Keeps runs from writing after they have lost their task, and after it was erased.
+
+A sleeping run may still finish the writes that it began before. While its lease lasts by its own clock, no other run
+has the task, and the erasure waits until the lease and every write that began in it are over
+(``a2a_serverless_tools/operators/erasure.py``). So before the end of the lease the clock fences a write, which is one
+conditional put. After the lease the same transaction checks the head, which costs four times as much. An erasure
+removes the head, so no run writes after it.
 """
 
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
@@ -15,23 +23,59 @@ from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import check_readable, key_of_path, path
 from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
-from a2a_serverless.store.table import Count, Put, PutNew, Update
+from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.events import ArtifactEvent, Event
-    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.push import Cursor, PushConfig
     from a2a_serverless.domain.records import Admit, DueItem, NamedResult, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.store.payloads import PayloadStore
     from a2a_serverless.store.table import Action, Table
+
+
+class Fence:
+    """The fence of the run that wrote ``head`` last. Without ``of_run`` it only checks that the task still exists."""
+
+    def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
+        self._table, self._head = table, head
+        self._has_ended = of_run and head.is_terminal
+        self._expected = _run_attributes(head) if of_run else _task_attributes(head)
+        self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
+
+    @property
+    def check(self) -> Action:
+        """An action that fails the others of its transaction if the run has lost the task."""
+        return Check(self._place, self._expected)
+
+    def checks(self) -> list[Action]:
+        """The check, unless the run's lease lasts."""
+        return [] if self._head.is_leased(self._table.now()) else [self.check]
+
+    def is_lost(self) -> bool:
+        """Whether the head says that the run has ended or lost the task: then it may store nothing."""
+        if self._has_ended:
+            return True
+        if self._head.is_leased(self._table.now()):
+            return False
+        item = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
+        return item is None or any(item.get(name) != value for name, value in self._expected.items())
+
+
+def _run_attributes(head: Head) -> Mapping[str, Any]:
+    return {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
+
+
+def _task_attributes(head: Head) -> Mapping[str, Any]:
+    return {"created_at": {"N": str(head.created_at)}}
+
 
 REREADS: Final = 5
 

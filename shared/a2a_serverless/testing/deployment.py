@@ -11,18 +11,17 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.adapters.agent_secrets import secrets_in_environment
+from a2a_serverless.adapters.agent_credentials import secrets_in_environment
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.endings import play
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
-from a2a_serverless.ports.signing import Sealer, Signed, Signer
+from a2a_serverless.ports.system import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
@@ -45,9 +44,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.content_store import ContentStore
-    from a2a_serverless.ports.sender import Sender
-    from a2a_serverless.ports.system import Clock, Ids
+    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Sender
 
 T = TypeVar("T")
 

@@ -30,8 +30,8 @@ from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.records import SHARDS, TaskEntry
+from a2a_serverless.engine.endings import AgentThreads, RunLoop, play
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.loop import AgentThreads, RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.engine.task_files import TaskFiles
@@ -48,7 +48,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks
-from a2a_serverless.services.incoming_events import find_event_address, store_event
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.waits import OpenWait
+    from a2a_serverless.domain.head import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")

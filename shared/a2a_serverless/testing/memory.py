@@ -15,8 +15,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.contents import UploadSlot
+from a2a_serverless.domain.outbound import WebhookTarget, check_addresses
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S
-from a2a_serverless.domain.url_policy import WebhookTarget, check_addresses
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.store.payloads import PayloadStore

@@ -12,8 +12,8 @@ import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
+from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
-from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response

@@ -23,12 +23,12 @@ from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX
 from a2a_serverless.domain.contents import LARGEST
-from a2a_serverless.domain.error_fields import safe_error_fields
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.url_policy import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.task_files import TaskFiles

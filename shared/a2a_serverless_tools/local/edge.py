@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,8 @@ from starlette.responses import PlainTextResponse
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 

@@ -2,7 +2,7 @@
 
 A running task is canceled first. Nothing of a task that ran is erased until ``ERASE_AFTER_MS`` after its end: by then
 the lease of its last run, and every write that began in it, are over. A later write is refused
-(``store.fence``). The head is erased last, because tasks are found by it. So whoever was interrupted starts
+(``store.task_log``). The head is erased last, because tasks are found by it. So whoever was interrupted starts
 again, and several may erase at once: what one has erased the other does not find.
 """
 
@@ -13,13 +13,12 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outside_events import event_digest
-from a2a_serverless.domain.step_names import EVENT, call_of
+from a2a_serverless.domain.records import EVENT, OpenedCall, call_of
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.ports.content_store import BlobStore
-    from a2a_serverless.ports.system import Clock, Ids
+    from a2a_serverless.ports.system import BlobStore, Clock, Ids
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog

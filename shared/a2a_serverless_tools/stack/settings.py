@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
+from a2a_serverless.adapters.agent_credentials import PARAMETER, variable_of
 from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
 
 VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"

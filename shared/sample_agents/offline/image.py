@@ -6,15 +6,17 @@ Everything is drawn twice as large as it is delivered and reduced at the end, wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from io import BytesIO
 from random import Random
 from textwrap import wrap
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageOps
 
 from sample_agents.offline.scenes import COLOURS, Scene, scene_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Point: TypeAlias = "tuple[float, float]"
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sample_agents.offline.sentences import is_han, joined, plain, sentences
 from sample_agents.writing import Language, language_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sample_agents.writing import language_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from sample_agents.writing import Language
 
 Scene: TypeAlias = dict[str, str]
