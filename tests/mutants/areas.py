@@ -58,16 +58,8 @@ def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
 AREAS: Final = {
     "scopes": Area(
         (
-            *(
-                "engine/emits.py",
-                "engine/steps.py",
-                "engine/emits.py",
-                "engine/endings.py",
-                "engine/steps.py",
-            ),
-            *("engine/framework_task.py", "engine/endings.py", "engine/scopes.py", "engine/scopes.py"),
+            *("engine/emits.py", "engine/endings.py", "engine/framework_task.py", "engine/scopes.py"),
             "domain/records.py",
-            "domain/head.py",
         ),
         (
             *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py"),
@@ -84,12 +76,7 @@ AREAS: Final = {
     ),
     "runs": Area(
         (
-            *(
-                "engine/execution.py",
-                "engine/inline.py",
-                "engine/run.py",
-                "engine/run_session.py",
-            ),
+            *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
             *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
         ),
         (
@@ -108,13 +95,8 @@ AREAS: Final = {
     ),
     "deliveries": Area(
         (
-            *("domain/delivery.py", "domain/delivery.py", "services/circuit_breakers.py", "services/deliver*.py"),
-            *(
-                "services/memory_budget.py",
-                "services/delivery_attempts.py",
-                "services/relay.py",
-                "services/webhooks.py",
-            ),
+            *("domain/delivery.py", "services/circuit_breakers.py", "services/deliver*.py"),
+            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
         ),
         (
             *("contract/test_push_store.py", "domain/test_delivery.py"),
@@ -133,15 +115,10 @@ AREAS: Final = {
     ),
     "tasks": Area(
         (
-            *(
-                "services/callbacks.py",
-                "services/content_links.py",
-                "services/listing.py",
-                "services/open_questions.py",
-                "services/callbacks.py",
-            ),
+            *("services/callbacks.py", "services/content_links.py", "services/listing.py"),
+            "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
-            *("services/task_changes.py", "services/tasks.py", "services/listing.py"),
+            *("services/task_changes.py", "services/tasks.py"),
         ),
         (
             *("contract/test_sweeping.py", "engine/test_inline.py", "handlers/test_callback.py"),
@@ -161,7 +138,7 @@ AREAS: Final = {
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
             *("store/payloads.py", "store/push_store.py", "store/stores.py"),
-            *("store/dynamodb.py", "store/task_log.py", "store/table.py", "store/task_log.py", "store/value_store.py"),
+            *("store/dynamodb.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),
