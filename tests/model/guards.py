@@ -187,8 +187,8 @@ GUARDS = (
         "a callback enqueues its task",
         CALLBACK,
         "services.callbacks",
-        "        service.queues.enqueue(WorkMessage(key))",
-        "        pass",
+        "if update_head(service.log, key, decide):",
+        "if update_head(service.log, key, decide) and not key:",
     ),
     Guard(
         "a suspended task can run when its time has come",
