@@ -111,7 +111,8 @@ class Head(NamedTuple):
     task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was suspended last
     (``domain/head.py``). ``children`` means that the task has called other agents.
     ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
-    Other times are in ms.
+    A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
+    ``origin`` is the first task that was retried. Other times are in ms.
     """
 
     key: TaskKey
@@ -140,6 +141,9 @@ class Head(NamedTuple):
     api_key: str = ""
     wake_at: int = 0
     waits: str = ""
+    origin: str = ""
+    repeats: str = ""
+    repeats_from: str = ""
 
     @property
     def caller(self) -> Caller:
@@ -426,6 +430,11 @@ def wake(head: Head, *, now: int) -> Head:
 def mark_children(head: Head, fence: int) -> Head:
     """The head of a task that calls other agents: when it ends, unfinished calls are canceled."""
     return check_fence(head, fence)._replace(children=True, rev=head.rev + 1)
+
+
+def note_copied(head: Head, fence: int) -> Head:
+    """The head of a retried task that has copied what it repeats."""
+    return check_fence(head, fence)._replace(repeats="", repeats_from="", rev=head.rev + 1)
 
 
 def set_snapshot(head: Head, fence: int, replay: str) -> Head:

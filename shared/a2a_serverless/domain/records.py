@@ -132,6 +132,7 @@ def path_of(name: str) -> str:
 
 
 SHARDS: Final = 8
+MOMENT_BITS: Final = 20
 
 Admit: TypeAlias = "Callable[[int], bool]"
 """Is called with the bytes of each text before the text is read. False ends the reading there; it may raise, too."""
@@ -163,9 +164,10 @@ class StepResult:
     """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
 
     ``attempt`` marks the chunks of the log that belong to it (``ArtifactEvent.attempt``), ``sequence`` orders the
-    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it. The times (ms) and
-    ``error`` (the class of the exception that ended a failed step) are written and not read back with the result:
-    ``TaskLog.list_step_times`` lists them.
+    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it. ``moment`` is its place
+    in the order of all that the task's runs have stored: above its ``MOMENT_BITS`` lowest bits it is the number of the
+    last event before it. ``error`` (the class of the exception that ended a failed step) is written and not read back
+    with the result: ``TaskLog.list_step_times`` lists it. Times are ms.
     """
 
     arguments: str
@@ -176,6 +178,7 @@ class StepResult:
     began_at: int = field(default=0, compare=False)
     ended_at: int = field(default=0, compare=False)
     error: str = field(default="", compare=False)
+    moment: int = field(default=0, compare=False)
 
 
 NamedResult: TypeAlias = tuple[str, StepResult]

@@ -186,10 +186,11 @@ class AgentCalls:
         self, path: str, agent: str, parts: Sequence[Part], limit: CallLimit, ask: Ask, scope: Scope
     ) -> Task | Message:
         """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
-        name, content = call_name(path), digest([agent, [*parts]])
+        name, content = call_name(path), self._session.digest([agent, [*parts]])
         stored = self._steps.get(name.opened)
         if stored and OpenedCall.of(stored.value).content != content:
-            raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
+            text = f"The call {path!r} was made to another agent, or with other content."
+            raise StepConflict(text + self._session.remedy)
         if name.done not in self._steps and name.failed not in self._steps:
             await self._endings.start(path, scope)
             await self._finish_call(name, agent, parts, content, limit, ask, scope)

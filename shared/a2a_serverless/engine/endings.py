@@ -219,7 +219,8 @@ class Wait:
 class Endings:
     """The steps and waits of a run that have not ended.
 
-    ``record`` stores a result under a name. ``now`` returns ms.
+    ``record`` stores a result under a name. ``now`` returns ms. With ``reads_first`` the first work begins when the
+    code rests: then it has come to all that is stored and that it can come to.
     """
 
     def __init__(
@@ -228,6 +229,8 @@ class Endings:
         steps: Mapping[str, StepResult],
         now: Callable[[], int],
         record: Callable[[str, StepResult], None],
+        *,
+        reads_first: bool = False,
     ) -> None:
         self._loop, self._steps, self._now, self._record = loop, steps, now, record
         self._last = max((result.sequence for result in steps.values()), default=0)
@@ -238,6 +241,7 @@ class Endings:
         self._waits: dict[Wait, None] = {}
         self._looks: dict[Wait, None] = {}
         self._busy = 0
+        self._reads_first = reads_first
         self._turn = asyncio.Lock()
         self._next_turns = 0
         self.changed = asyncio.Event()
@@ -274,7 +278,7 @@ class Endings:
 
     async def start(self, path: str, scope: Scope) -> None:
         """Returns when work that is not stored may begin: when no stored ending is to come before it."""
-        if not self._to_come:
+        if not (self._to_come or self._reads_first):
             return
         gate = self._loop.create_future()
         self._gates[gate] = path
@@ -414,6 +418,7 @@ class Endings:
         inside = tuple(f"{self._gates[gate]}{SEPARATOR}" for gate in gates)
         self._to_come = [number for number in self._to_come if self._paths[number].startswith(inside)] if gates else []
         for gate in gates:
+            self._reads_first = False
             _set(gate)
         return bool(gates)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
-    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.events import EarlierStatus, Incoming
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
@@ -107,14 +107,16 @@ class Execution:
         self.callback_sealer = callback_sealer
         self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self.first_request
-        self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
-        self.sent.update(message_id for event in statuses for message_id in event.joined)
+        said = [one for event in statuses if event.fence for one in event.statuses]
+        self.sent = {one.message.message_id for one in said if one.message}
+        self.sent.update(message_id for one in said for message_id in one.joined)
         self.base_url = registry.base_url
         self.results = session.steps()
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.scopes = Scopes()
         self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
-        self.endings = Endings(self.loop, self.results, session.now, self._record)
+        is_retry = bool(session.head.origin)
+        self.endings = Endings(self.loop, self.results, session.now, self._record, reads_first=is_retry)
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
@@ -236,7 +238,7 @@ class Execution:
     async def ask_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
         """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self.check_open()
-        message_id = sha256(f"{self.session.key.task}\nask\n{name}".encode()).hexdigest()[:32]
+        message_id = sha256(f"{self.session.origin}\nask\n{name}".encode()).hexdigest()[:32]
         message = self.session.make_message(content).model_copy(update={"message_id": message_id})
         return await self.ask(Question(message), scope, path=name)
 
@@ -320,7 +322,7 @@ class Execution:
             return call()
 
     def _identify(self, write: Json) -> str:
-        return self.open_scope().message_id(self.session.key.task, "value", write)
+        return self.open_scope().message_id(self.session.origin, "value", write)
 
     def _record(self, name: str, result: StepResult) -> None:
         self.results[name] = self.session.store_step(name, result)
@@ -340,10 +342,13 @@ class _Answers:
     def read(self, events: Sequence[Event]) -> None:
         """Takes the next events of the log."""
         for event in events:
-            if not isinstance(event, StatusEvent):
-                continue
-            if event.state in INTERRUPTED and event.message:
-                self.asked = event.message.message_id
-            if event.incoming and self.asked:
-                self.requests[self.asked], self.times[self.asked] = event.incoming, event.at
-                self.asked = None
+            if isinstance(event, StatusEvent):
+                for status in event.statuses:
+                    self._take(status)
+
+    def _take(self, status: StatusEvent | EarlierStatus) -> None:
+        if status.state in INTERRUPTED and status.message:
+            self.asked = status.message.message_id
+        if status.incoming and self.asked:
+            self.requests[self.asked], self.times[self.asked] = status.incoming, status.at
+            self.asked = None

@@ -50,6 +50,7 @@ from a2a_serverless.engine.scopes import (
     cause_of,
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
+from a2a_serverless.engine.task_copy import TaskCopier
 from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
@@ -339,6 +340,10 @@ async def _run_agent(
     agent = engine.agents.get(session.head.agent)
     if agent is None:
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
+    if session.head.repeats:
+        if ending := _copy_repeated(engine, session, events, remaining_ms):
+            return ending
+        events = session.read_log()
     others = TaskReader(engine.log, engine.index, session.key)
     execution = Execution(
         session,
@@ -364,10 +369,26 @@ async def _run_agent(
                 execution.steps.note_unfinished()
         except StepTimedOut as endless:
             return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
-        session.hand_over()
-        engine.queues.enqueue(WorkMessage(session.key))
-        return RunOutcome.HANDED_OVER
+        return _hand_over(engine, session)
     return _end_run(session, state, last_word)
+
+
+def _copy_repeated(
+    engine: Engine, session: RunSession, events: list[Event], remaining_ms: Callable[[], int]
+) -> RunOutcome | None:
+    """Copies the task that this one repeats; None if that is complete."""
+    copier = TaskCopier(engine.log, engine.values, engine.files.contents, session)
+    try:
+        is_complete = copier.copy(events, lambda: remaining_ms() >= MARGIN_MS)
+    except TaskFailed as failed:
+        return _end_run(session, TaskState.FAILED, session.make_message(failed.content))
+    return None if is_complete else _hand_over(engine, session)
+
+
+def _hand_over(engine: Engine, session: RunSession) -> RunOutcome:
+    session.hand_over()
+    engine.queues.enqueue(WorkMessage(session.key))
+    return RunOutcome.HANDED_OVER
 
 
 def _enqueue_wake(engine: Engine, session: RunSession) -> None:

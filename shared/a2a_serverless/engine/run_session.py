@@ -26,12 +26,15 @@ from a2a_serverless.domain.head import (
     hand_over,
     mark_children,
     mark_orphan,
+    note_copied,
     renew_lease,
     report_status,
     set_snapshot,
     suspend,
 )
 from a2a_serverless.domain.metrics import NULL_METRICS
+from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.emits import ChunkBuffer, ProgressBuffer, join_messages
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.agent import MessageContent
+    from a2a_serverless.domain.events import EarlierStatus
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.records import NamedResult, StepResult
     from a2a_serverless.domain.usage import Usage
@@ -186,6 +190,7 @@ class RunSession:
         self._lost: BaseException | None = None
         self._read_until = snapshot.last
         self._usage: Usage = {}
+        self._moment = 0
         self.now = now
         self.fence = snapshot.head.fence
         self.began_at = now()
@@ -202,6 +207,20 @@ class RunSession:
     def head(self) -> Head:
         """The head as last read or written."""
         return self._snapshot.head
+
+    @property
+    def origin(self) -> str:
+        """The task's id, or that of the first task that was retried. Ids of messages and artifacts are made of it."""
+        return self.head.origin or self.key.task
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a stored result that does not fit the code: the end of the error's text."""
+        return " Retry the failed task from this step, or from an earlier one." if self.head.origin else ""
+
+    def digest(self, value: object) -> str:
+        """The digest of a value, in which the task's id counts as its origin."""
+        return digest(value, self.key.task, self.head.origin)
 
     def new_trace(self) -> str:
         """The trace with a new span of this run; "" if nothing is recorded."""
@@ -272,10 +291,11 @@ class RunSession:
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
+        stamped = self._stamped(steps)
 
         def attempt() -> Change:
             change = decide(by, usage)
-            self._check_written(self._log.append(change, None, *steps))
+            self._check_written(self._log.append(change, None, *stamped))
             return change
 
         change = _retry(attempt)
@@ -293,12 +313,31 @@ class RunSession:
         Returns it as an event, which gets its number, its time and its author when it is written.
         """
         chunk = ArtifactEvent(*UNWRITTEN, artifact, append, last, (number, number), self.fence, step, attempt)
+        self.write_chunk(chunk)
+        return chunk
+
+    def write_chunk(self, chunk: ArtifactEvent) -> None:
+        """As ``emit``, with a chunk of this run that is an event already."""
         if not self.chunks.add(chunk):
             self.flush()
             self.chunks.add(chunk)
         if self.chunks.is_full:
             self.flush()
-        return chunk
+
+    def copy_statuses(self, earlier: Sequence[EarlierStatus]) -> None:
+        """Appends a status with statuses of the task that this one repeats."""
+        self.flush()
+
+        def decide(by: str, _: JsonObject | None) -> Change:
+            change = report_status(self._snapshot, self.fence, TaskState.WORKING, None, now=self.now(), by=by)
+            return change._replace(event=change.event._replace(earlier=tuple(earlier)))
+
+        self._append(decide)
+
+    def note_copied(self) -> None:
+        """Stores that the task has copied what it repeats."""
+        self._touch(lambda head: note_copied(head, self.fence))
+        self._read_until = self._snapshot.last
 
     def flush(self) -> None:
         """Appends the waiting chunks and progress; they are in the log when this returns.
@@ -342,15 +381,16 @@ class RunSession:
         self._bytes_since_snapshot = 0
 
     def steps(self) -> dict[str, StepResult]:
-        """The results of earlier runs' steps; the first run has none and reads nothing."""
-        found = dict(self._log.read_steps(self.key)) if self.fence > 1 else {}
+        """The results of earlier runs' steps, and those that are copied. The first run of other tasks reads nothing."""
+        found = dict(self._log.read_steps(self.key)) if self.fence > 1 or self.head.origin else {}
+        self._moment = max((step.moment for step in found.values()), default=0)
         self._usage = reduce(add_usage, (step.usage for step in found.values()), self._usage)
         return found
 
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
-        result = replace(result, ended_at=self.now())
+        result = replace(result, ended_at=self.now(), moment=self._next_moment())
 
         def attempt() -> StepResult:
             stored = self._log.store_step(self.head, name, result)
@@ -401,9 +441,10 @@ class RunSession:
         The address accepts callbacks from now on.
         """
         self.flush()
+        stamped = self._stamped(steps)
 
         def attempt() -> None:
-            self._check_written(self._log.store_callback(self.head, callback, record, *steps))
+            self._check_written(self._log.store_callback(self.head, callback, record, *stamped))
 
         _retry(attempt)
 
@@ -453,6 +494,13 @@ class RunSession:
             self._read_until = page[-1].n
         return events
 
+    def read_log(self) -> list[Event]:
+        """The task's log. Raises LeaseLost if the task does not exist any more."""
+        loaded = self._log.read_log(self.key)
+        if loaded is None:
+            raise LeaseLost
+        return loaded[1]
+
     def mark_children(self) -> None:
         """Stores in the head that the task has called other agents."""
         self._touch(lambda head: mark_children(head, self.fence))
@@ -473,12 +521,21 @@ class RunSession:
         self._move(move, *steps)
 
     def _move(self, move: Callable[[Head], Head], *steps: NamedResult) -> None:
+        stamped = self._stamped(steps)
+
         def attempt() -> None:
             after = move(self.head)
-            self._check_written(self._log.update_head(self.head, after, *steps))
+            self._check_written(self._log.update_head(self.head, after, *stamped))
             self._snapshot = self._snapshot._replace(head=after)
 
         _retry(attempt)
+
+    def _next_moment(self) -> int:
+        self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
+        return self._moment
+
+    def _stamped(self, steps: Sequence[NamedResult]) -> list[NamedResult]:
+        return [(name, replace(result, moment=self._next_moment())) for name, result in steps]
 
     def _check_written(self, written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""

@@ -21,7 +21,6 @@ from a2a_serverless.domain.agent import (
 )
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.head import WaitKind
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.records import EVENT, GOT, NOW, SIGNED, StepResult, join_path
 from a2a_serverless.engine.calls import CallLimit
@@ -136,7 +135,8 @@ class DurableTaskContext:
             options = replace(options, codec=codec_for(work))
         with scope.use(options.name, repeat=options.repeat) as path:
             call = partial(result_of, work, *args, **kwargs)
-            return await self._execution.steps.execute(scope, path, options, digest([list(args), kwargs]), call)
+            arguments = self._execution.session.digest([list(args), kwargs])
+            return await self._execution.steps.execute(scope, path, options, arguments, call)
 
     def scope(self, name: str) -> AbstractContextManager[None]:
         """See ``TaskContext.scope``."""
@@ -230,7 +230,7 @@ class DurableTaskContext:
         """See ``TaskContext.emit``."""
         scope = self._execution.open_scope()
         artifact = Artifact(
-            artifact_id=_artifact_id(self.id, name),
+            artifact_id=_artifact_id(self._execution.session.origin, name),
             parts=tuple(make_parts(content, media_type)),
             name=name,
             description=description,
@@ -266,7 +266,7 @@ class DurableTaskContext:
         """See ``TaskContext.report_progress``."""
         scope = self._execution.open_scope()
         message = self._execution.session.make_message(content, deepcopy(metadata))
-        message_id = scope.message_id(self.id, "progress", _content_of(message))
+        message_id = self._message_id(scope, "progress", message)
         if message_id in self._execution.sent:
             return
         self._execution.sent.add(message_id)
@@ -288,12 +288,18 @@ class DurableTaskContext:
             raise ValueError(f"A question is repeated after {SHORTEST_REMINDER_S} seconds or more, not {remind_s}.")
         scope = self._execution.open_scope()
         message = self._execution.session.make_message(question, deepcopy(metadata))
-        name = scope.message_id(self.id, "ask", _content_of(message))
+        name = self._message_id(scope, "ask", message)
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
         asked = Question(message.model_copy(update={"message_id": name}), state)
         reminders = self._reminders(asked, name, remind_s) if remind_s else nullcontext()
         async with self._limit(name, timeout_s), reminders:
             return await self._execution.ask(asked, scope)
+
+    def _message_id(self, scope: Scope, kind: str, message: Message) -> str:
+        """The message's id, from its content: equal messages of a scope are recognised by it."""
+        session = self._execution.session
+        content: Json = [session.digest(message.parts), message.metadata, list(message.extensions)]
+        return scope.message_id(session.origin, kind, content)
 
     @_remember_signals
     async def callback(self, name: str, *, signed_with: str | None = None) -> StoredCallback:
@@ -319,7 +325,8 @@ class DurableTaskContext:
             self._execution.results[EVENT + path] = opened
             self._execution.session.store_callback(digest, record, *records)
         if opened.arguments != (signed_with or ""):
-            raise StepConflict(f"The callback {name!r} was made with another signed_with.")
+            remedy = self._execution.session.remedy
+            raise StepConflict(f"The callback {name!r} was made with another signed_with.{remedy}")
         return StoredCallback(self, name, path, str(opened.value))
 
     @_remember_signals
@@ -411,7 +418,8 @@ class DurableFrameworkTask(DurableTaskContext):
     def make_id(self, act: str) -> str:
         """See ``FrameworkTask.make_id``."""
         scope = self._execution.open_scope()
-        return sha256(f"{self.id}\n{scope.path}\n{act}\n{scope.next(act)}".encode()).hexdigest()[:32]
+        origin = self._execution.session.origin
+        return sha256(f"{origin}\n{scope.path}\n{act}\n{scope.next(act)}".encode()).hexdigest()[:32]
 
     def set_unit(self, unit: Callable[[], str]) -> None:
         """See ``FrameworkTask.set_unit``."""
@@ -456,14 +464,9 @@ class StoredCallback:
         return await self.task._received(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task
 
 
-def _content_of(message: Message) -> Json:
-    """The content of a message of the task, by which equal messages of a scope are recognised."""
-    return cast("Json", [digest(message.parts), message.metadata, list(message.extensions)])
-
-
-def _artifact_id(task_id: str, name: str) -> str:
-    """An artifact's id: the same in every run of a task, and different in every task."""
-    return sha256(f"{task_id}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
+def _artifact_id(origin: str, name: str) -> str:
+    """An artifact's id: the same in every run of a task, and in those that repeat it."""
+    return sha256(f"{origin}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:

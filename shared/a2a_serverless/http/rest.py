@@ -25,11 +25,12 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
-from a2a_serverless.http.operation_handler import Envelope, make_handler
+from a2a_serverless.http.operation_handler import Envelope, make_context, make_handler
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
+    RetryRequest,
     Timeline,
     UploadedPart,
     UploadRequest,
@@ -40,6 +41,9 @@ from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
+from a2a_serverless.protocol.v1 import Task
+from a2a_serverless.services import retries
+from a2a_serverless.services.content_links import INLINE, resolve_contents
 from a2a_serverless.services.listing import read_timeline
 from a2a_serverless.services.webhooks import list_deliveries
 
@@ -88,6 +92,21 @@ def show_timeline(api: Api, request: HttpRequest) -> Response:
     return json_answer(Timeline.of(timeline).json_bytes())
 
 
+def retry_task(api: Api, request: HttpRequest) -> Response:
+    """Repeats the caller's failed task. Raises TaskNotFound, InsufficientScope, TooManyRequests and other A2AErrors."""
+    agent, caller = api.agent(request), api.sign_in(request)
+    caller.check(agent.id, "operate")
+    principal = api.principal(caller, dict(request.query).get("tenant"))
+    request.check_content_type()
+    retry_request = read_model(RetryRequest, loads(request.body, api.limits))
+    if api.limiter:
+        api.limiter.admit_send(principal)
+    context = make_context(api, agent, caller, request, "1.0")._replace(principal=principal)
+    task = retries.retry_task(api.service, context, agent, request.params["taskId"], retry_request)
+    content = resolve_contents(api.service.contents, principal, task, INLINE)
+    return json_answer(content.json_bytes())
+
+
 def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskKey, str]:
     """The stores, the key and the agent of the task in the path, if it is the caller's. Raises InsufficientScope."""
     agent, caller = api.agent(request), api.sign_in(request)
@@ -101,6 +120,7 @@ ADDED: Final = (
     ("/{agent:agent}/uploads", "POST", "CreateUpload", create_upload, Description(UploadResponse, UploadRequest)),
     (TASK + "/deliveries", "GET", "ListTaskDeliveries", show_deliveries, Description(Deliveries)),
     (TASK + "/timeline", "GET", "GetTaskTimeline", show_timeline, Description(Timeline)),
+    (TASK + "/retry", "POST", "RetryTask", retry_task, Description(Task, RetryRequest)),
 )
 
 

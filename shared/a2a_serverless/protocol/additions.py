@@ -12,7 +12,8 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.events import StatusEvent, event_size
-from a2a_serverless.protocol.protojson import Metadata, ProtoModel, Timestamp, violation
+from a2a_serverless.protocol.protojson import Ident, Metadata, OptionalIdent, ProtoModel, Timestamp, violation
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import WebhookStatus
@@ -187,6 +188,21 @@ class Timeline(ProtoModel):
             waits=head.open_waits.waits,
             more_waits=head.open_waits.more,
         )
+
+
+# --- retries ----------------------------------------------------------------------------------------------------------
+
+
+class RetryRequest(ProtoModel):
+    """``POST /{agent}/tasks/{taskId}/retry``: a new task that repeats a failed one.
+
+    ``request_id`` is the client's, as a message id: a repeated request makes no second task. Without ``from_step`` it
+    goes on from the step that failed.
+    """
+
+    request_id: Ident
+    from_step: OptionalIdent = None
+    task_push_notification_config: TaskPushNotificationConfig | None = None
 
 
 # --- uploads and callbacks -------------------------------------------------------------------------------------------

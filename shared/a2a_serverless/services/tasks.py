@@ -98,6 +98,19 @@ class StartedTask(NamedTuple):
     task: Task | None
 
 
+class Retry(NamedTuple):
+    """A request to repeat the ``task`` from its ``step`` ("" is the step that failed), and the request's digest.
+
+    ``origin`` is the first task of those that repeat each other.
+    """
+
+    request_id: str
+    digest: str
+    task: str
+    step: str
+    origin: str
+
+
 def send(service: TaskService, context: RequestContext, request: SendMessageRequest) -> Task | Message:
     """Starts or continues a task and returns it, or returns the message with which an inline agent answers directly.
 
@@ -135,7 +148,7 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
         incoming = _incoming(context, request, None, context_id)
         if reply := runner.answer_directly(context.agent, context.principal, incoming):
             return reply
-    return _start(service, context, request, context_id)
+    return start_task(service, context, request, context_id)
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
@@ -174,9 +187,18 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
     return _read(service.log, key)[1]
 
 
-def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
+def start_task(
+    service: TaskService,
+    context: RequestContext,
+    request: SendMessageRequest,
+    context_id: str,
+    retry: Retry | None = None,
+) -> StartedTask:
+    """Stores a message as the first event of a new task, which repeats another one if it is a ``retry``."""
     key = context.key(service.ids.new())
     record = _idempotency_record(service, context.agent, request.message, key.task)
+    if record and retry:
+        record = record._replace(message_id=retry.request_id, digest=retry.digest)
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, key, request, context.wire)
     head, event = heads.submit(
@@ -191,6 +213,8 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
         trace=context.trace,
         caller=context.caller,
     )
+    if retry:
+        head = head._replace(origin=retry.origin, repeats=retry.task, repeats_from=retry.step)
     earlier = service.log.create(NewTask(head, event, record, pushes))
     if earlier is not None:
         return StartedTask(_answer_repeat(service, context, record, earlier), None)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
-from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
+from a2a_serverless.domain.events import ArtifactEvent, EarlierStatus, Event, Incoming, StatusEvent, TaskReplay
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.protocol import v1
@@ -166,6 +166,7 @@ class StoredStatus(ProtoModel):
     fence: int = 0
     usage: Metadata = None
     joined: tuple[str, ...] = ()
+    earlier: tuple[EarlierStatus, ...] = ()
 
 
 class StoredChunk(ProtoModel):
@@ -236,15 +237,16 @@ def load_snapshot(text: str) -> StoredSnapshot:
 
 def dump_step(result: StepResult) -> str:
     """A step's result as JSON."""
-    fields = {"t": result.attempt or None, "s": result.sequence or None, "u": result.usage or None}
-    members = {name: value for name, value in fields.items() if value is not None}
+    fields = {"t": result.attempt, "s": result.sequence, "u": result.usage, "m": result.moment}
+    members = {name: value for name, value in fields.items() if value}
     return dump_json({"a": result.arguments, "v": result.value, **members})
 
 
-def load_step(text: str) -> StepResult:
-    """The result in a text of ``dump_step``."""
+def load_step(text: str, began_at: int = 0, ended_at: int = 0) -> StepResult:
+    """The result in a text of ``dump_step``, with its times."""
     body = json.loads(text)
-    return StepResult(body["a"], body["v"], body.get("t", 0), body.get("s", 0), body.get("u", {}))
+    fields = body["a"], body["v"], body.get("t", 0), body.get("s", 0), body.get("u", {})
+    return StepResult(*fields, began_at, ended_at, moment=body.get("m", 0))
 
 
 def dump_json(value: object) -> str:

@@ -311,7 +311,8 @@ class TaskLog:
         return load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
-        return load_step(self._payloads.fetch(items.readable(item)))
+        began, ended = items.times_of(item)
+        return load_step(self._payloads.fetch(items.readable(item)), began, ended)
 
     def _step_item(self, head: Head, name: str, result: StepResult) -> Item:
         body = self._payloads.store(head.key, dump_step(result))

@@ -35,6 +35,7 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.engine.task_files import TaskFiles
+from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -50,6 +51,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.publish import card_of
+from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.testing.deployment import (
@@ -485,6 +487,17 @@ class AgentTestHarness(SimulatedDeployment):
     def tasks(self, context_id: str) -> list[TaskEntry]:
         """The tasks of a conversation, of all agents, newest first."""
         return list(self.table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0])
+
+    def retry(self, task_id: str, *, from_step: str | None = None, to: str | None = None) -> Reply:
+        """Retries a failed task from ``from_step``, or from the step that failed, and runs until no work is left.
+
+        Raises A2AError if the task has not failed, or has no such step.
+        """
+        agent = self.agents[to or self._first]
+        request = RetryRequest(request_id=self.ids.new(), from_step=from_step)
+        task = retry_task(self.service, RequestContext(CLIENT, agent.id, "1.0"), agent, task_id, request)
+        self.settle()
+        return self.reply(task.id, to=to)
 
     def cancel(self, task_id: str, *, to: str | None = None) -> Reply:
         """Cancels a task and runs the deployment until no work is left."""
