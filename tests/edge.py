@@ -186,7 +186,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...]) -> Form:
     old = first == LEGACY
     if old:
         _, _, below = below.partition("/")
-    if below in {"", "uploads", "v1"} or re.fullmatch("tasks/[^/]+/(deliveries|timeline)", below):
+    if below in {"", "uploads", "v1"} or re.fullmatch("tasks/[^/]+/(deliveries|timeline|retry)", below):
         return Form(("REST 1.0", "REST 0.3"))
     version = "REST 0.3" if old or below.startswith("v1/") else "REST 1.0"
     return _rest(request.verb, "/" + below, version, old=old)

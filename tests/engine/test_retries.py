@@ -28,6 +28,7 @@ class Work:
         self.ran: list[str] = []
 
     async def do(self, name: str, *more: object, takes: float = 0) -> str:
+        del more
         await asyncio.sleep(takes)
         self.ran.append(name)
         if name in self.broken:
@@ -264,12 +265,12 @@ def test_a_step_that_no_longer_fits_says_so_before_anything_runs() -> None:
 
     harness = harness_of(version("old"))
 
-    async def slow(task: TaskContext) -> None:
+    async def one_by_one(task: TaskContext) -> None:
         await task.step("a", work.do, "a")
         await task.step("b", work.do, "b", "old")
         await task.step("c", work.do, "c")
 
-    harness.deploy(agent_of(slow))
+    harness.deploy(agent_of(one_by_one))
     first = failed(harness)
     harness.deploy(agent_of(version("new")))
     ran = work.mended()

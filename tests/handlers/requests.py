@@ -182,3 +182,12 @@ def _of_task(what: str) -> Make:
 
 DELIVERIES: Final[Make] = _of_task("deliveries")
 TIMELINE: Final[Make] = _of_task("timeline")
+
+
+def _retry(names: Names) -> HttpRequest:
+    query = (("tenant", names.tenant),) if names.tenant else ()
+    body = json.dumps({"requestId": names.message}).encode()
+    return HttpRequest("POST", f"/echo/tasks/{names.task}/retry", _headers("1.0"), query, body)
+
+
+RETRY: Final[Make] = _retry

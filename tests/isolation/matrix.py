@@ -30,7 +30,7 @@ from a2a_serverless.services.tasks import RequestContext, send
 from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemorySealer, MemoryStores
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse
-from tests.handlers.requests import BINDINGS, DELIVERIES, TIMELINE, Make, Names
+from tests.handlers.requests import BINDINGS, DELIVERIES, RETRY, TIMELINE, Make, Names
 from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ ROUTES: Final[dict[tuple[str, str], Make]] = {
     **{(binding, str(operation)): make for binding, made in BINDINGS.items() for operation, make in made.items()},
     ("ours", "GET /{agent}/tasks/{id}/deliveries"): DELIVERIES,
     ("ours", "GET /{agent}/tasks/{id}/timeline"): TIMELINE,
+    ("ours", "POST /{agent}/tasks/{id}/retry"): RETRY,
     ("ours", "POST /callbacks/{callback}"): _callback,
     ("ours", "POST /events/{event}"): lambda names: HttpRequest("POST", f"/events/{names.task}", body=b"{}"),
 }

@@ -78,6 +78,7 @@ AREAS: Final = {
         (
             *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
             *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
+            *("engine/task_copy.py", "domain/task_copies.py"),
         ),
         (
             *("domain/test_head.py", "engine/test_*.py", "faults/test_recovery.py", "model/test_*.py"),
@@ -119,6 +120,8 @@ AREAS: Final = {
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py"),
+            "services/listing.py",
+            "services/retries.py",
         ),
         (
             *("contract/test_sweeping.py", "engine/test_inline.py", "handlers/test_callback.py"),
@@ -127,6 +130,7 @@ AREAS: Final = {
             *("handlers/test_following.py", "handlers/test_history.py", "handlers/test_limits.py"),
             *("handlers/test_operations.py", "handlers/test_pages.py"),
             *("handlers/test_stream_slots.py", "handlers/test_timeline.py", "handlers/test_uploads.py"),
+            *("engine/test_retries.py", "handlers/test_retries.py"),
             *("handlers/test_waiting.py", "releases/test_*.py", "services/test_*.py"),
         ),
     ),

@@ -8,7 +8,6 @@ questions without an answer, and timers and addresses for events that were still
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, EarlierStatus
@@ -73,7 +72,7 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
             artifact_id = event.artifact.artifact_id
             acts.append((event.n << MOMENT_BITS, 0, event._replace(append=event.append and artifact_id in shown)))
             shown.add(artifact_id)
-    return [act for *_, act in sorted(acts, key=itemgetter(0, 1))]
+    return [act for *_, act in sorted(acts, key=lambda placed: placed[:2])]
 
 
 @dataclass(frozen=True, slots=True)

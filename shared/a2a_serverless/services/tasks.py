@@ -217,7 +217,8 @@ def start_task(
         head = head._replace(origin=retry.origin, repeats=retry.task, repeats_from=retry.step)
     earlier = service.log.create(NewTask(head, event, record, pushes))
     if earlier is not None:
-        return StartedTask(_answer_repeat(service, context, record, earlier), None)
+        field = "requestId" if retry else "message.messageId"
+        return StartedTask(_answer_repeat(service, context, record, earlier, field), None)
     service.metrics.count("TaskStates", state=head.state, task=key.task)
     first = TaskReplay(key.task, context_id)
     first.apply(event)
@@ -324,15 +325,19 @@ def _name_webhook(push: TaskPushNotificationConfig, message: Message) -> TaskPus
 
 
 def _answer_repeat(
-    service: TaskService, context: RequestContext, ours: IdempotencyRecord | None, earlier: IdempotencyRecord
+    service: TaskService,
+    context: RequestContext,
+    ours: IdempotencyRecord | None,
+    earlier: IdempotencyRecord,
+    field: str = "message.messageId",
 ) -> Head:
     """Returns the head of the task that the first send made; raises InvalidParams if the content differs."""
     if ours is None or earlier.digest != ours.digest:
-        raise InvalidParams(violations=(_ID_REUSED,))
+        raise InvalidParams(violations=(FieldViolation(field, _ID_REUSED),))
     return read_existing_head(service.log, context.key(earlier.task), context.agent).head
 
 
-_ID_REUSED: Final = FieldViolation("message.messageId", "was used before with another content; use a new one")
+_ID_REUSED: Final = "was used before with another content; use a new one"
 
 
 def _idempotency_record(service: TaskService, agent: str, message: Message, task_id: str) -> IdempotencyRecord | None:

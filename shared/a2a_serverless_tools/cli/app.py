@@ -18,7 +18,7 @@ from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
 
 GROUPS: Final = {
-    "tasks": "List tasks.",
+    "tasks": "List tasks, retry failed ones.",
     "cards": "List and search agents, show their cards.",
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "watch": tasks.watch,
         "cancel": tasks.cancel,
         "tasks list": listing.list_tasks,
+        "tasks retry": tasks.retry,
         "versions": tasks.versions,
         "deliveries": tasks.deliveries,
         "trace": trace.trace,
@@ -102,6 +103,9 @@ cancel document TASK # It ends as canceled
 tasks list # The newest tasks of all agents
 tasks list document --state input-required # Those of an agent that wait for an answer
 tasks list --context CONTEXT --limit 100 # Those of a conversation
+tasks retry document TASK # A new task goes on from the step that failed
+tasks retry document TASK --from outline # From this step on; `trace` shows the names
+tasks retry document --last --no-wait # Only start it, and print its id
 versions image CONTEXT # Each picture of the conversation, the oldest first
 versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
 trace document TASK # Bars: queue, runs, steps, calls, waits, artifacts, webhooks

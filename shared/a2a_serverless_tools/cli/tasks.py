@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel, versions, deliveries."""
+"""The commands that talk to agents: send, get, watch, cancel, tasks retry, versions, deliveries."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +38,7 @@ from a2a_serverless_tools.cli.options import (
     find,
     find_task,
 )
+from a2a_serverless_tools.cli.retries import post_retry
 from a2a_serverless_tools.cli.terminal import Explained
 from a2a_serverless_tools.cli.versions import Version
 from a2a_serverless_tools.cli.versions import versions as versions_of
@@ -67,6 +68,7 @@ InboxUrl = Annotated[
     str | None,
     typer.Option("--inbox", help="Notify this project's receiver at URL; first a token is got there.", metavar="URL"),
 ]
+FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
 Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 _Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
@@ -151,6 +153,30 @@ def cancel(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fal
     found = find(cli, url, agent)
     canceled = found.client.cancel(find_task(cli, found, agent, task, last=last))
     cli.terminal.result(as_json(canceled), task_rows(canceled))
+
+
+def retry(  # noqa: PLR0913 - the options of a command
+    cli: CliContext,
+    agent: Agent,
+    task: TaskId = "",
+    *,
+    from_step: FromStep = None,
+    last: Last = False,
+    wait: Wait = True,
+    out: Out = None,
+    url: Url = "",
+) -> None:
+    """Retry a failed task: a new task takes over what ended well, and goes on from the step that failed.
+
+    Only deployments of this project support it. Each start of this command makes a task.
+    """
+    found, place = find(cli, url, agent), _Place(agent, url)
+    task_id = find_task(cli, found, agent, task, last=last)
+    retried = post_retry(found.client, task_id, from_step)
+    if wait:
+        _follow(cli, found, place, watched(found, retried.id, cli.sleep), out)
+    else:
+        _hand_in(cli, place, retried)
 
 
 def versions(

@@ -241,6 +241,18 @@ async function cancel(task) {
   });
 }
 
+// A task repeats once, however often its button is pressed.
+async function retry(task) {
+  task.requestId ??= crypto.randomUUID();
+  const given = await attempt(() => post(`${agentUrl(state.agent)}${taskPath(task.id)}/retry`, { requestId: task.requestId }));
+  if (!given || state.turns.some((one) => one.task.id === given.id)) return;
+  const repeated = fromJson(given);
+  state.turns.push(turn(repeated));
+  draw();
+  $("flow").scrollTop = $("flow").scrollHeight;
+  await run(repeated, null);
+}
+
 const say = (text) => { $("said").textContent = text; };
 
 // ---- Drawing. Changes of one frame are drawn together.
@@ -307,6 +319,7 @@ function drawTask() {
   $("task").replaceChildren(badge(task.state), state.running ? el("span", { class: "live" }, "live") : "",
     task.id ? el("code", {}, plain(task.id, 64)) : "", el("span", { class: "space" }),
     task.id ? copyButton(task.id, "Copy id") : "",
+    task.state === "failed" && task.id ? el("button", { type: "button", id: "retry", title: "A new task goes on from the step that failed", onclick: () => retry(task) }, "Retry") : "",
     ongoing && task.id ? el("button", { type: "button", id: "cancel", onclick: () => cancel(task) }, "Cancel task") : "");
   if (task.id && new URLSearchParams(location.search).get("task") !== task.id) {
     history.replaceState(null, "", `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`);

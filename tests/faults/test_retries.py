@@ -1,0 +1,141 @@
+"""A retry whose processes die at any call of a store, and whose messages come twice: one task, the same content."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.domain.contents import file_of
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.protocol.additions import RetryRequest
+from a2a_serverless.protocol.v1 import Part, Task, TaskState
+from a2a_serverless.services.retries import retry_task
+from a2a_serverless.services.tasks import RequestContext
+from tests.echo import agent_of
+from tests.faults.plans import At, kill_at
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import TaskContext
+
+MOST = 500
+LARGE = b"\x07" * 600_000
+
+
+class Agent:
+    """Two steps with chunks, a question, a value and a large file; then a step that fails the first time."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    async def work(self, task: TaskContext) -> str:
+        async def chapter(name: str) -> str:
+            self.ran.append(name)
+            await task.emit("book", f"{name} ", append=True)
+            await task.record_usage("model", tokens=1)
+            await task.store.put(name, name)
+            return name
+
+        async def fail_once() -> str:
+            self.ran.append("fails")
+            if self.ran.count("fails") == 1:
+                raise ValueError("no")
+            return "well"
+
+        await task.report_progress("Begun.")
+        await task.step("one", chapter, "one")
+        await task.emit("file", Part(raw=b64encode(LARGE).decode(), media_type="application/octet-stream"))
+        await task.emit("book", "between ", append=True)
+        answer = await task.ask("Go on?")
+        await task.step("two", chapter, answer.text())
+        await task.step("last", fail_once)
+        await task.emit("book", "end", append=True, last=True)
+        value = await task.store.get("one")
+        assert value
+        return f"{answer.text()} {value.value!s}"
+
+
+class Scene:
+    """A world with a failed task, whose agent is well from now on."""
+
+    def __init__(self, faults: At | None = None) -> None:
+        self.agent = Agent()
+        self.world = World([agent_of(self.agent.work)], faults)
+        asked = self.world.send("hello", push=False)
+        self.world.settle()
+        self.world.send("yes", push=False, task_id=asked.id)
+        self.world.settle()
+        self.failed = self.world.get(asked.id)
+        assert self.failed.status.state is TaskState.FAILED
+        self.agent.ran = ["fails"]
+
+    def retry(self) -> Task:
+        """Retries the task as a client that repeats its request until it is answered."""
+        context = RequestContext(ME, "echo", "1.0")
+        agent = self.world.engine.agents["echo"]
+        request = RetryRequest(request_id="retry")
+        return self.world.client(lambda: retry_task(self.world.service, context, agent, self.failed.id, request))
+
+    def check(self, task_id: str) -> None:
+        """The new task has all that the failed one came to, once, and its agent did only what was left to do."""
+        world = self.world
+        task = world.get(task_id)
+        assert task.status.state is TaskState.COMPLETED, task.status
+        assert task.status.message
+        assert task.status.message.text() == "yes one"
+        assert [message.text() for message in task.history] == ["hello", "Begun.", "Go on?", "yes"]
+        shown = {artifact.name: [self._content(part) for part in artifact.parts] for artifact in task.artifacts}
+        assert shown == {"book": ["one between yes end"], "file": [LARGE]}
+        assert set(self.agent.ran) == {"fails"}
+        assert task.metadata == {"a2a-serverless/retry": {"taskId": self.failed.id}}
+        chunks = [event for event in world.events(task_id) if isinstance(event, ArtifactEvent)]
+        texts = [str(part.value) for event in chunks for part in event.artifact.parts if part.kind == "text"]
+        assert "".join(texts) == "one between yes end"
+        entries = list(world.table.list_page(ME, None, None, 0, 100)[0])
+        assert {entry.task for entry in entries} == {self.failed.id, task_id}
+        assert world.get(self.failed.id) == self.failed
+
+    def _content(self, part: Part) -> object:
+        file = file_of(part)
+        if file is None:
+            return part.value
+        assert file.place != self.failed.id
+        return self.world.contents.read(ME, file)
+
+
+def retried(faults: At | None = None, *, at: int = 0, twice: bool = False) -> None:
+    """Retries; the ``faults`` happen at the call of this number from here on."""
+    scene = Scene(faults)
+    if faults:
+        faults.after_now(at)
+    task = scene.retry()
+    if twice:
+        scene.world.queue.enqueue(WorkMessage(ME.key(task.id)))
+    scene.world.settle()
+    if faults:
+        faults.counts = set()
+    scene.check(task.id)
+
+
+def test_a_retry_copies_all_and_runs_the_rest() -> None:
+    retried()
+
+
+def test_a_message_that_comes_twice_changes_nothing() -> None:
+    retried(twice=True)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_death_at_any_call_makes_no_second_task_and_copies_nothing_twice(late: bool) -> None:  # noqa: FBT001
+    met: list[str] = []
+    while len(met) < MOST:
+        faults = kill_at(late=late)
+        retried(faults, at=len(met) + 1)
+        if not faults.met:
+            break
+        met += faults.met
+    assert MOST > len(met) > 30
+    assert {"table.create", "table.append", "table.store_step", "table.put_value", "table.update_head"} <= set(met)
