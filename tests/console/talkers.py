@@ -54,6 +54,10 @@ HOSTILE = f"""# {EVIL}
 """
 
 
+BROKEN: set[str] = set()
+"""The texts on which the needle broke once."""
+
+
 async def draw() -> str:
     await asyncio.sleep(0.05)
     return "drawn"
@@ -84,7 +88,11 @@ async def sleeper(task: TaskContext) -> str:
 
 
 async def breaker(task: TaskContext) -> str:
-    raise TaskFailed(f"The needle broke on {task.text()!r}.")
+    await task.emit("seam.md", await task.step("thread", draw), last=True)
+    if task.text() not in BROKEN:
+        BROKEN.add(task.text())
+        raise TaskFailed(f"The needle broke on {task.text()!r}.")
+    return "The seam holds."
 
 
 async def oracle(task: TaskContext) -> str:
@@ -121,7 +129,7 @@ AGENTS = (
     ),
     agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
-    agent(breaker, "Breaker", "Fails at everything.", "Sew."),
+    agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),
 )

@@ -312,6 +312,28 @@ def test_a_task_that_goes_on_is_followed_when_it_is_opened(page: Browser) -> Non
     assert page.do("problems") == []
 
 
+def test_a_failed_task_is_retried_by_its_button_as_a_new_task(page: Browser) -> None:
+    say(page, "breaker", "a hem", "failed")
+    failed = page.do("evaluate new URLSearchParams(location.search).get('task')")
+    assert page.do("texts #retry") == ["Retry"]
+    look(page, "retry")
+    page.do("evaluate document.getElementById('retry').click() ?? document.getElementById('retry').click()")
+    become(page, "completed")
+    repeated = page.do("evaluate new URLSearchParams(location.search).get('task')")
+    assert repeated != failed
+    assert (page.do("count .turn"), page.do("count #retry")) == (2, 0)
+    page.do("wait .turn:nth-child(2) .artifact")
+    assert "The seam holds." in page.do("texts .theirs")[-1]
+    page.do("wait .waterfall")
+    look(page, "retried")
+    listed = "fetch('breaker/tasks', { headers: { 'A2A-Version': '1.0' } }).then((answer) => answer.json())"
+    count = f"{listed}.then(({{ tasks }}) => tasks.length)"
+    assert page.do(f"evaluate {count}") == 2, "two presses, one new task"
+    page.do(f"open {page.do('evaluate location.href')}")
+    become(page, "completed")
+    assert page.do("problems") == []
+
+
 def test_errors_are_said_and_a_failed_task_says_why(page: Browser) -> None:
     say(page, "breaker", "a seam", "failed")
     assert "The needle broke on 'a seam'." in page.do("texts .theirs")[0]
