@@ -277,7 +277,8 @@ def test_a_step_that_no_longer_fits_says_so_before_anything_runs() -> None:
     retried = harness.retry(first)
     assert retried.state is TaskState.FAILED
     assert retried.said == (
-        "The step 'b' was stored with other arguments. Retry the failed task from this step, or from an earlier one."
+        "The step 'b' was stored with other arguments. This task repeats another one: if its code has changed, retry"
+        " that one from an earlier step."
     )
     assert ran == []
     assert harness.retry(first, from_step="b").state is TaskState.COMPLETED

@@ -10,9 +10,9 @@ the diagram in ARCHITECTURE.md with the table of transitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.usage import METADATA_KEY, with_usage
@@ -21,7 +21,6 @@ from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
     Part,
-    StateName,
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
@@ -84,24 +83,12 @@ class Incoming:
     extensions: Names = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierStatus:
-    """A status of the task that a retried task repeats: its messages belong to the retried task's history."""
-
-    __pydantic_config__ = ProtoModel.model_config
-
-    at: int
-    state: StateName
-    message: Message | None = None
-    incoming: Incoming | None = None
-    joined: tuple[str, ...] = ()
-
-
 class StatusEvent(NamedTuple):
     """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message.
 
     ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``). ``joined`` are the ids of
-    earlier progress messages whose parts ``message`` has, too. ``earlier`` are statuses that a retried task has copied.
+    earlier progress messages whose parts ``message`` has, too. ``answers`` is the id of the question that a message of
+    the client answers, if a retried task has copied both.
     """
 
     n: int
@@ -113,18 +100,7 @@ class StatusEvent(NamedTuple):
     fence: int = 0
     usage: JsonObject | None = None
     joined: tuple[str, ...] = ()
-    earlier: tuple[EarlierStatus, ...] = ()
-
-    @property
-    def statuses(self) -> tuple[EarlierStatus | StatusEvent, ...]:
-        """The earlier statuses, then this one."""
-        return (*self.earlier, self)
-
-    @property
-    def messages(self) -> list[Message]:
-        """The messages that it brings, in their order."""
-        pairs = ((one.incoming and one.incoming.message, one.message) for one in self.statuses)
-        return [message for pair in pairs for message in pair if message]
+    answers: str = ""
 
 
 class ArtifactEvent(NamedTuple):
@@ -156,7 +132,8 @@ def event_size(event: Event) -> int:
     """The event's approximate size in the log, in bytes."""
     if isinstance(event, ArtifactEvent):
         return sum(map(part_bytes, event.artifact.parts))
-    return sum(part_bytes(part) for message in event.messages for part in message.parts)
+    messages = (event.message, event.incoming and event.incoming.message)
+    return sum(part_bytes(part) for message in messages if message for part in message.parts)
 
 
 UNREAD: Final = (Part(text=""),)
@@ -169,15 +146,9 @@ def outline(event: Event) -> Event:
     """
     if isinstance(event, ArtifactEvent):
         return event._replace(artifact=Artifact(artifact_id=event.artifact.artifact_id, parts=UNREAD))
-    return event._replace(**_outlined(event), earlier=tuple(replace(one, **_outlined(one)) for one in event.earlier))
-
-
-def _outlined(status: StatusEvent | EarlierStatus) -> dict[str, Any]:
-    incoming = status.incoming
-    return {
-        "message": status.message and _without_content(status.message),
-        "incoming": incoming and Incoming(_without_content(incoming.message), metadata=incoming.metadata),
-    }
+    message = event.message and _without_content(event.message)
+    incoming = event.incoming and Incoming(_without_content(event.incoming.message), metadata=event.incoming.metadata)
+    return event._replace(message=message, incoming=incoming)
 
 
 def _without_content(message: Message) -> Message:
@@ -199,7 +170,7 @@ def count_messages(events: Sequence[Event]) -> int:
 def _messages(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     """The event's number for each message of the history, and for that of the status, after the last of ``events``."""
     statuses = [event for event in events if isinstance(event, StatusEvent)]
-    numbers = [event.n for event in statuses for _ in event.messages]
+    numbers = [event.n for event in statuses for message in (event.incoming, event.message) if message]
     past = len(numbers) - (1 if statuses and statuses[-1].message else 0)
     return numbers[:past], numbers[past:]
 
@@ -299,8 +270,8 @@ class TaskReplay:
             check(before.state if before else None, event.state)
             if before and before.message:
                 self._history.append(before.message)
-            self._history += event.messages[:-1] if event.message else event.messages
             if event.incoming:
+                self._history.append(event.incoming.message)
                 self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
             self._usage = event.usage or self._usage
             self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)

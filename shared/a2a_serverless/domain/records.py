@@ -165,9 +165,9 @@ class StepResult:
 
     ``attempt`` marks the chunks of the log that belong to it (``ArtifactEvent.attempt``), ``sequence`` orders the
     endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it. ``moment`` is its place
-    in the order of all that the task's runs have stored: above its ``MOMENT_BITS`` lowest bits it is the number of the
-    last event before it. ``error`` (the class of the exception that ended a failed step) is written and not read back
-    with the result: ``TaskLog.list_step_times`` lists it. Times are ms.
+    in the order of the results that runs have stored one by one: above its ``MOMENT_BITS`` lowest bits it is the number
+    of the last event before it. Times are ms. ``error`` (the class of the exception that ended a failed step) is
+    written and not read back with the result: ``TaskLog.list_step_times`` lists it.
     """
 
     arguments: str

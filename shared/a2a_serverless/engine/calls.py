@@ -189,8 +189,7 @@ class AgentCalls:
         name, content = call_name(path), self._session.digest([agent, [*parts]])
         stored = self._steps.get(name.opened)
         if stored and OpenedCall.of(stored.value).content != content:
-            text = f"The call {path!r} was made to another agent, or with other content."
-            raise StepConflict(text + self._session.remedy)
+            raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
         if name.done not in self._steps and name.failed not in self._steps:
             await self._endings.start(path, scope)
             await self._finish_call(name, agent, parts, content, limit, ask, scope)

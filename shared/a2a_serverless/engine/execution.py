@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
-    from a2a_serverless.domain.events import EarlierStatus, Incoming
+    from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
@@ -107,9 +107,8 @@ class Execution:
         self.callback_sealer = callback_sealer
         self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self.first_request
-        said = [one for event in statuses if event.fence for one in event.statuses]
-        self.sent = {one.message.message_id for one in said if one.message}
-        self.sent.update(message_id for one in said for message_id in one.joined)
+        self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
+        self.sent.update(message_id for event in statuses for message_id in event.joined)
         self.base_url = registry.base_url
         self.results = session.steps()
         self.loop = cast("RunLoop", asyncio.get_running_loop())
@@ -342,13 +341,11 @@ class _Answers:
     def read(self, events: Sequence[Event]) -> None:
         """Takes the next events of the log."""
         for event in events:
-            if isinstance(event, StatusEvent):
-                for status in event.statuses:
-                    self._take(status)
-
-    def _take(self, status: StatusEvent | EarlierStatus) -> None:
-        if status.state in INTERRUPTED and status.message:
-            self.asked = status.message.message_id
-        if status.incoming and self.asked:
-            self.requests[self.asked], self.times[self.asked] = status.incoming, status.at
-            self.asked = None
+            if not isinstance(event, StatusEvent):
+                continue
+            if event.state in INTERRUPTED and event.message:
+                self.asked = event.message.message_id
+            self.asked = event.answers or self.asked
+            if event.incoming and self.asked:
+                self.requests[self.asked], self.times[self.asked] = event.incoming, event.at
+                self.asked = None

@@ -50,7 +50,7 @@ from a2a_serverless.engine.scopes import (
     cause_of,
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
-from a2a_serverless.engine.task_copy import TaskCopier
+from a2a_serverless.engine.task_copy import TaskCopy
 from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
@@ -75,6 +75,7 @@ LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
 """This many seconds after its last renewal, a lease is over on any clock."""
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
+RETRY_EARLIER: Final = "This task repeats another one: if its code has changed, retry that one from an earlier step."
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 10.0
 
@@ -341,9 +342,11 @@ async def _run_agent(
     if agent is None:
         return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
     if session.head.repeats:
-        if ending := _copy_repeated(engine, session, events, remaining_ms):
-            return ending
-        events = session.read_log()
+        copy = TaskCopy(engine.log, engine.values, engine.files.contents, session)
+        copied = copy.complete(events, lambda: remaining_ms() >= MARGIN_MS)
+        if copied is None:
+            return RunOutcome.ENDED if session.head.is_terminal else _hand_over(engine, session)
+        events = copied
     others = TaskReader(engine.log, engine.index, session.key)
     execution = Execution(
         session,
@@ -371,18 +374,6 @@ async def _run_agent(
             return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
         return _hand_over(engine, session)
     return _end_run(session, state, last_word)
-
-
-def _copy_repeated(
-    engine: Engine, session: RunSession, events: list[Event], remaining_ms: Callable[[], int]
-) -> RunOutcome | None:
-    """Copies the task that this one repeats; None if that is complete."""
-    copier = TaskCopier(engine.log, engine.values, engine.files.contents, session)
-    try:
-        is_complete = copier.copy(events, lambda: remaining_ms() >= MARGIN_MS)
-    except TaskFailed as failed:
-        return _end_run(session, TaskState.FAILED, session.make_message(failed.content))
-    return None if is_complete else _hand_over(engine, session)
 
 
 def _hand_over(engine: Engine, session: RunSession) -> RunOutcome:
@@ -447,6 +438,8 @@ def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState
             return TaskState.REJECTED, session.make_message(error.content)
         if isinstance(error, A2AError) and (text := text_of(error)):
             return TaskState.REJECTED, session.make_message(text)
+        if isinstance(error, StepConflict) and session.head.origin:
+            return TaskState.FAILED, session.make_message(f"{error} {RETRY_EARLIER}")
         if isinstance(error, TaskFailed):
             return TaskState.FAILED, session.make_message(error.content)
     except TaskFailed as unprintable:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.agent import MessageContent
-    from a2a_serverless.domain.events import EarlierStatus
+    from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.records import NamedResult, StepResult
     from a2a_serverless.domain.usage import Usage
@@ -213,11 +213,6 @@ class RunSession:
         """The task's id, or that of the first task that was retried. Ids of messages and artifacts are made of it."""
         return self.head.origin or self.key.task
 
-    @property
-    def remedy(self) -> str:
-        """What to do about a stored result that does not fit the code: the end of the error's text."""
-        return " Retry the failed task from this step, or from an earlier one." if self.head.origin else ""
-
     def digest(self, value: object) -> str:
         """The digest of a value, in which the task's id counts as its origin."""
         return digest(value, self.key.task, self.head.origin)
@@ -291,11 +286,10 @@ class RunSession:
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
-        stamped = self._stamped(steps)
 
         def attempt() -> Change:
             change = decide(by, usage)
-            self._check_written(self._log.append(change, None, *stamped))
+            self._check_written(self._log.append(change, None, *steps))
             return change
 
         change = _retry(attempt)
@@ -324,20 +318,22 @@ class RunSession:
         if self.chunks.is_full:
             self.flush()
 
-    def copy_statuses(self, earlier: Sequence[EarlierStatus]) -> None:
-        """Appends a status with statuses of the task that this one repeats."""
+    def copy_status(self, status: StatusEvent) -> None:
+        """Appends a status with the messages of one of the task that this one repeats."""
         self.flush()
 
         def decide(by: str, _: JsonObject | None) -> Change:
             change = report_status(self._snapshot, self.fence, TaskState.WORKING, None, now=self.now(), by=by)
-            return change._replace(event=change.event._replace(earlier=tuple(earlier)))
+            event = change.event
+            return change._replace(event=status._replace(n=event.n, at=event.at, append_id=by, fence=self.fence))
 
         self._append(decide)
 
-    def note_copied(self) -> None:
-        """Stores that the task has copied what it repeats."""
+    def note_copied(self) -> list[Event]:
+        """Stores that the task has copied what it repeats, and returns its log."""
         self._touch(lambda head: note_copied(head, self.fence))
-        self._read_until = self._snapshot.last
+        self._read_until = 0
+        return self.read_new_events()
 
     def flush(self) -> None:
         """Appends the waiting chunks and progress; they are in the log when this returns.
@@ -390,7 +386,8 @@ class RunSession:
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
         self.flush()
-        result = replace(result, ended_at=self.now(), moment=self._next_moment())
+        self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
+        result = replace(result, ended_at=self.now(), moment=self._moment)
 
         def attempt() -> StepResult:
             stored = self._log.store_step(self.head, name, result)
@@ -441,10 +438,9 @@ class RunSession:
         The address accepts callbacks from now on.
         """
         self.flush()
-        stamped = self._stamped(steps)
 
         def attempt() -> None:
-            self._check_written(self._log.store_callback(self.head, callback, record, *stamped))
+            self._check_written(self._log.store_callback(self.head, callback, record, *steps))
 
         _retry(attempt)
 
@@ -494,13 +490,6 @@ class RunSession:
             self._read_until = page[-1].n
         return events
 
-    def read_log(self) -> list[Event]:
-        """The task's log. Raises LeaseLost if the task does not exist any more."""
-        loaded = self._log.read_log(self.key)
-        if loaded is None:
-            raise LeaseLost
-        return loaded[1]
-
     def mark_children(self) -> None:
         """Stores in the head that the task has called other agents."""
         self._touch(lambda head: mark_children(head, self.fence))
@@ -521,21 +510,12 @@ class RunSession:
         self._move(move, *steps)
 
     def _move(self, move: Callable[[Head], Head], *steps: NamedResult) -> None:
-        stamped = self._stamped(steps)
-
         def attempt() -> None:
             after = move(self.head)
-            self._check_written(self._log.update_head(self.head, after, *stamped))
+            self._check_written(self._log.update_head(self.head, after, *steps))
             self._snapshot = self._snapshot._replace(head=after)
 
         _retry(attempt)
-
-    def _next_moment(self) -> int:
-        self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
-        return self._moment
-
-    def _stamped(self, steps: Sequence[NamedResult]) -> list[NamedResult]:
-        return [(name, replace(result, moment=self._next_moment())) for name, result in steps]
 
     def _check_written(self, written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""

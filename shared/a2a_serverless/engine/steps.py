@@ -174,12 +174,8 @@ class Steps:
             self._emits.read_back(path, stored.attempt)
         await self._endings.end(stored.sequence, scope)
         if stored.arguments != arguments:
-            raise StepConflict(f"The step {path!r} was stored with other arguments.{self._session.remedy}")
-        try:
-            return options.codec.load(stored.value) if options.codec else deepcopy(stored.value)
-        except (TypeError, ValueError):
-            text = f"The codec of the step {path!r} cannot read its stored result."
-            raise StepConflict(text + self._session.remedy) from None
+            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        return _loaded(path, options.codec, stored.value)
 
     def record_usage(self, scope: Scope, model: str, amounts: Mapping[str, float]) -> None:
         """Adds usage to the running step, or stores usage outside of steps, unless it is stored."""
@@ -417,3 +413,11 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
         return f"a {kind}, which its codec cannot store"
     helps = f": annotate what its function returns (-> {kind}), or give codec=TypeCodec({kind})"
     return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
+
+
+def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
+    """The result for the agent. Raises StepConflict if the codec cannot read the result of an earlier codec."""
+    try:
+        return codec.load(stored) if codec else deepcopy(stored)
+    except (TypeError, ValueError):
+        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None

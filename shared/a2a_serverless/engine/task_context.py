@@ -325,8 +325,7 @@ class DurableTaskContext:
             self._execution.results[EVENT + path] = opened
             self._execution.session.store_callback(digest, record, *records)
         if opened.arguments != (signed_with or ""):
-            remedy = self._execution.session.remedy
-            raise StepConflict(f"The callback {name!r} was made with another signed_with.{remedy}")
+            raise StepConflict(f"The callback {name!r} was made with another signed_with.")
         return StoredCallback(self, name, path, str(opened.value))
 
     @_remember_signals

@@ -82,15 +82,6 @@ def make_handler(  # noqa: PLR0913 - the request, and how it came in
     envelope: Envelope,
 ) -> OperationHandler:
     """The handler of a request, with the time that is left for it."""
-    context, now = make_context(api, agent, caller, request, version), api.service.clock.now()
-    since = now, trace.parse_traceparent(request.headers.get(trace.HEADER)) or ""
-    return OperationHandler(api, agent, caller, request, context, codec(binding, version, now), envelope, since)
-
-
-def make_context(
-    api: Api, agent: Agent, caller: Caller, request: HttpRequest, version: ProtocolVersion
-) -> RequestContext:
-    """The context of a request, with the time that is left for it."""
     time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
     headers, service, seed = request.headers, api.service, api.service.ids.new()
     # The caller's trace; else the trace that X-Ray began at API Gateway; else a new one.
@@ -101,7 +92,13 @@ def make_context(
     extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
     # An agent names the task whose question it answers: its other calls in a context must not answer it.
     by_context = agent.answers_by_context and not caller.is_agent
-    return RequestContext(caller.principal, agent.id, version, caller, request_trace, extensions, time_ms, by_context)
+    context = RequestContext(
+        caller.principal, agent.id, version, caller, request_trace, extensions, time_ms, by_context
+    )
+    now = service.clock.now()
+    return OperationHandler(
+        api, agent, caller, request, context, codec(binding, version, now), envelope, (now, theirs or "")
+    )
 
 
 class OperationHandler(NamedTuple):

@@ -25,7 +25,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
-from a2a_serverless.http.operation_handler import Envelope, make_context, make_handler
+from a2a_serverless.http.operation_handler import Envelope, make_handler
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
 from a2a_serverless.protocol.additions import (
     Deliveries,
@@ -45,6 +45,7 @@ from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services import retries
 from a2a_serverless.services.content_links import INLINE, resolve_contents
 from a2a_serverless.services.listing import read_timeline
+from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.services.webhooks import list_deliveries
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     retry_request = read_model(RetryRequest, loads(request.body, api.limits))
     if api.limiter:
         api.limiter.admit_send(principal)
-    context = make_context(api, agent, caller, request, "1.0")._replace(principal=principal)
+    context = RequestContext(principal, agent.id, "1.0", caller)
     task = retries.retry_task(api.service, context, agent, request.params["taskId"], retry_request)
     content = resolve_contents(api.service.contents, principal, task, INLINE)
     return json_answer(content.json_bytes())

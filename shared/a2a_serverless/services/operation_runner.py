@@ -56,7 +56,7 @@ def run_operation(
     """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
     match request:
         case SendMessageRequest():
-            check_send(service, context.principal, agent, request)
+            _check_send(service, context.principal, agent, request)
             answer = tasks.send(service, context, request)
             return answer if isinstance(answer, Message) else answer.limited(request.configuration.history_length)
         case GetTaskRequest():
@@ -124,7 +124,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
         return _open_stream(service, context, beginning, until, ends)
     if not isinstance(request, SendMessageRequest):
         raise UnsupportedOperation
-    check_send(service, context.principal, agent, request)
+    _check_send(service, context.principal, agent, request)
     begun = tasks.accept_message(service, context, request)
     if isinstance(begun, Message):
         return OpenStream("", begun.context_id or "", _items(StreamItem(None, begun)))
@@ -176,7 +176,7 @@ def _check_push(agent: Agent) -> None:
         raise PushNotSupported
 
 
-def check_send(service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest) -> None:
+def _check_send(service: TaskService, principal: Principal, agent: Agent, request: SendMessageRequest) -> None:
     """Checks a message before anything is stored; raises A2AError if the message is refused."""
     if request.configuration.task_push_notification_config is not None:
         from a2a_serverless.services import webhooks

@@ -5,21 +5,20 @@ The failed task stays as it is. The new one has its message, its context and its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, UnsupportedOperation
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.task_copies import ended_paths, endings_of
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
-from a2a_serverless.services import tasks
-from a2a_serverless.services.operation_runner import check_send
+from a2a_serverless.services.operation_runner import run_operation
 from a2a_serverless.services.task_changes import read_existing_head
+from a2a_serverless.services.tasks import Retry
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Incoming
-    from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.additions import RetryRequest
     from a2a_serverless.services.tasks import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
@@ -41,39 +40,31 @@ def retry_task(
     head = read_existing_head(service.log, key, agent.id).head
     if head.state is not TaskState.FAILED:
         raise UnsupportedOperation(f"Only a failed task can be retried: this one is {head.state.value}.")
-    step = request.from_step or ""
-    if step:
-        _check_step(service.log, key, step)
-    first = _first_request(service.log, key)
-    repeated: JsonObject = {"taskId": task_id, **({"fromStep": step} if step else {})}
+    if request.from_step:
+        _check_step(service.log, key, request.from_step)
+    event: Any = service.log.read(key, 0, 1)[0]
+    first: Incoming = event.incoming
+    names = {"taskId": task_id, "fromStep": request.from_step}
     send = SendMessageRequest(
         message=first.message.model_copy(update={"task_id": None}),
         configuration=SendMessageConfiguration(
             accepted_output_modes=first.accepted_output_modes,
             task_push_notification_config=request.task_push_notification_config,
+            return_immediately=True,
         ),
-        metadata={**(first.metadata or {}), METADATA_KEY: repeated},
+        metadata={**(first.metadata or {}), METADATA_KEY: {name: value for name, value in names.items() if value}},
     )
-    check_send(service, context.principal, agent, send)
-    retry = tasks.Retry(request.request_id, digest([task_id, request]), task_id, step, head.origin or task_id)
-    context = context._replace(extensions=first.extensions)
-    begun = tasks.start_task(service, context, send, head.context_id, retry)
-    tasks.enqueue_task(service, begun.head)
-    return begun.task or tasks.get(service, context, begun.head.key.task)
-
-
-def _first_request(log: TaskLog, key: TaskKey) -> Incoming:
-    first = next(iter(log.read(key, 0, 1)), None)
-    if not isinstance(first, StatusEvent) or first.incoming is None:
-        raise TaskNotFound  # it is being erased
-    return first.incoming
+    request_id, step, origin = request.request_id, request.from_step or "", head.origin or task_id
+    retry = Retry(request_id, digest([task_id, request]), task_id, step, origin)
+    context = context._replace(extensions=first.extensions, trace=head.trace, retry=retry)
+    return cast("Task", run_operation(service, context, agent, send))
 
 
 def _check_step(log: TaskLog, key: TaskKey, step: str) -> None:
     """Raises InvalidParams, with the names of the steps that there are, unless the step or call has ended."""
-    if not step.startswith("@") and any(log.read_step(key, name) for name in endings_of(step)):
-        return
-    steps = ended_paths(time.name for time in log.list_step_times(key, STEPS))
-    names = ", ".join(map(repr, steps[:NAMED])) + (f" and {len(steps) - NAMED} more" if len(steps) > NAMED else "")
-    why = f"is no step of the task that has ended. There are: {names}" if steps else "is no step: none has ended"
-    raise InvalidParams(violations=(FieldViolation("fromStep", why),))
+    if step.startswith("@") or not any(log.read_step(key, name) for name in endings_of(step)):
+        steps = ended_paths(time.name for time in log.list_step_times(key, STEPS))
+        names = ", ".join(map(repr, steps[:NAMED])) or "none"
+        more = f" and {len(steps) - NAMED} more" if len(steps) > NAMED else ""
+        why = f"is not a step that has ended in this task. There are: {names}{more}"
+        raise InvalidParams(violations=(FieldViolation("fromStep", why),))

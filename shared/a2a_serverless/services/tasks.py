@@ -69,12 +69,25 @@ class QuestionClosed(Exception):
     """The task does not wait for its client any more."""
 
 
+class Retry(NamedTuple):
+    """A request to repeat ``task`` from ``step`` ("" is the step that failed), which is recognised by id and digest.
+
+    ``origin`` is the first task of those that repeat each other.
+    """
+
+    request_id: str
+    digest: str
+    task: str
+    step: str
+    origin: str
+
+
 class RequestContext(NamedTuple):
     """The sender of a request, the agent and the version.
 
     ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
     ``time_left_ms`` is the time for the request; None means without a limit. With ``answers_by_context`` a message
-    without a taskId answers the one open question of its context.
+    without a taskId answers the one open question of its context. With ``retry`` the new task repeats another one.
     """
 
     principal: Principal
@@ -85,6 +98,7 @@ class RequestContext(NamedTuple):
     extensions: tuple[str, ...] = ()
     time_left_ms: int | None = None
     answers_by_context: bool = False
+    retry: Retry | None = None
 
     def key(self, task_id: str) -> TaskKey:
         """The key of one of the principal's tasks."""
@@ -96,19 +110,6 @@ class StartedTask(NamedTuple):
 
     head: Head
     task: Task | None
-
-
-class Retry(NamedTuple):
-    """A request to repeat the ``task`` from its ``step`` ("" is the step that failed), and the request's digest.
-
-    ``origin`` is the first task of those that repeat each other.
-    """
-
-    request_id: str
-    digest: str
-    task: str
-    step: str
-    origin: str
 
 
 def send(service: TaskService, context: RequestContext, request: SendMessageRequest) -> Task | Message:
@@ -144,11 +145,11 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
         if head is not None:
             return StartedTask(head, None)
     context_id = message.context_id or service.ids.new()
-    if runner := service.inline_runner(context.agent):
+    if (runner := service.inline_runner(context.agent)) and not context.retry:
         incoming = _incoming(context, request, None, context_id)
         if reply := runner.answer_directly(context.agent, context.principal, incoming):
             return reply
-    return start_task(service, context, request, context_id)
+    return _start(service, context, request, context_id)
 
 
 def enqueue_task(service: TaskService, head: Head) -> None:
@@ -187,18 +188,11 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
     return _read(service.log, key)[1]
 
 
-def start_task(
-    service: TaskService,
-    context: RequestContext,
-    request: SendMessageRequest,
-    context_id: str,
-    retry: Retry | None = None,
-) -> StartedTask:
-    """Stores a message as the first event of a new task, which repeats another one if it is a ``retry``."""
+def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
     key = context.key(service.ids.new())
     record = _idempotency_record(service, context.agent, request.message, key.task)
-    if record and retry:
-        record = record._replace(message_id=retry.request_id, digest=retry.digest)
+    if record and context.retry:
+        record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest)
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, key, request, context.wire)
     head, event = heads.submit(
@@ -213,12 +207,11 @@ def start_task(
         trace=context.trace,
         caller=context.caller,
     )
-    if retry:
+    if retry := context.retry:
         head = head._replace(origin=retry.origin, repeats=retry.task, repeats_from=retry.step)
     earlier = service.log.create(NewTask(head, event, record, pushes))
     if earlier is not None:
-        field = "requestId" if retry else "message.messageId"
-        return StartedTask(_answer_repeat(service, context, record, earlier, field), None)
+        return StartedTask(_answer_repeat(service, context, record, earlier), None)
     service.metrics.count("TaskStates", state=head.state, task=key.task)
     first = TaskReplay(key.task, context_id)
     first.apply(event)
@@ -325,19 +318,13 @@ def _name_webhook(push: TaskPushNotificationConfig, message: Message) -> TaskPus
 
 
 def _answer_repeat(
-    service: TaskService,
-    context: RequestContext,
-    ours: IdempotencyRecord | None,
-    earlier: IdempotencyRecord,
-    field: str = "message.messageId",
+    service: TaskService, context: RequestContext, ours: IdempotencyRecord | None, earlier: IdempotencyRecord
 ) -> Head:
     """Returns the head of the task that the first send made; raises InvalidParams if the content differs."""
     if ours is None or earlier.digest != ours.digest:
-        raise InvalidParams(violations=(FieldViolation(field, _ID_REUSED),))
+        field = "requestId" if context.retry else "message.messageId"
+        raise InvalidParams(violations=(FieldViolation(field, "was used before with another content; use a new one"),))
     return read_existing_head(service.log, context.key(earlier.task), context.agent).head
-
-
-_ID_REUSED: Final = "was used before with another content; use a new one"
 
 
 def _idempotency_record(service: TaskService, agent: str, message: Message, task_id: str) -> IdempotencyRecord | None:

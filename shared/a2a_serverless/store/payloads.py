@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
-from a2a_serverless.domain.events import ArtifactEvent, EarlierStatus, Event, Incoming, StatusEvent, TaskReplay
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.protocol import v1
@@ -166,7 +166,7 @@ class StoredStatus(ProtoModel):
     fence: int = 0
     usage: Metadata = None
     joined: tuple[str, ...] = ()
-    earlier: tuple[EarlierStatus, ...] = ()
+    answers: str = ""
 
 
 class StoredChunk(ProtoModel):
