@@ -420,3 +420,21 @@ def test_a_call_that_was_answered_is_not_made_again_and_one_that_failed_is() -> 
     ran = work.mended()
     assert harness.retry(first, from_step="other").said == "one"
     assert ran == ["other"]
+
+
+def test_the_plan_b_of_the_failed_task_is_that_of_its_retry() -> None:
+    work = Work("a", "c")
+
+    async def agent(task: TaskContext) -> str:
+        try:
+            said = await task.step("a", work.do, "a")
+        except ValueError:
+            await task.sleep("a pause", 1)
+            said = await task.step("b", work.do, "b")
+        return said + await task.step("c", work.do, "c", said)
+
+    harness = harness_of(agent)
+    first = failed(harness)
+    ran = work.mended()
+    assert harness.retry(first).said == "b donec done"
+    assert ran == ["c"]

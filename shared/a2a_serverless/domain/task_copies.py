@@ -1,8 +1,8 @@
 """What a retried task copies of its predecessor: all that this came to before the step from which the retry goes on.
 
-Copied are the results of the steps and calls that ended well and do not depend on that step, with the chunks that they
-emitted, and the messages until then. Not copied, so that the agent's code does it again: steps and calls that failed,
-questions without an answer, and timers and addresses for events that were still open.
+Copied are the results of the steps and calls that do not depend on that step, with the chunks that they emitted, and
+the messages until then. Of errors only those are copied after which the agent went on to another step. Not copied, so
+that the agent's code does it again: other errors, questions without an answer, open timers and addresses for events.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
 _NEVER: Final = 2**62
-_LEFT_OUT: Final = (RAISED, FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names.CARD, names.TAGS)
+_LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED)
 
 
 def endings_of(path: str) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
     """
     cut = _Cut.of(events, results, start)
     kept = {name: result for name, result in results.items() if cut.keeps(name, result)}
-    attempts = {(name, result.attempt) for name, result in kept.items() if result.attempt}
+    attempts = {(_path(name), result.attempt) for name, result in kept.items() if result.attempt}
     acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in kept.items()]
     shown: list[StatusEvent | ArtifactEvent] = [*_messages(events, cut.last), *_chunks(events, cut.last, attempts)]
     acts += [(event.n << MOMENT_BITS, 0, event) for event in shown]
@@ -90,28 +90,35 @@ class _Cut:
         if name.startswith((names.EVENT, names.GOT)):  # the address with the event that came to it
             got = self.results.get(names.GOT + path)
             return got is not None and cast("Any", got.value)["at"] <= self.at
-        if call:
-            return name in {call.opened, call.done} and self._is_before(call.done)
-        if name.startswith("@"):
-            return self._is_before(name) and self._is_over(path)
         is_around = f"{self.path}{SEPARATOR}".startswith(f"{path}{SEPARATOR}")  # or the step itself
+        if call:
+            ending = call.done if call.done in self.results else call.failed
+            return name in {call.opened, ending} and not is_around and self._is_before(ending) and self._is_over(ending)
+        if name.startswith("@"):
+            return not (is_around and name.startswith(RAISED)) and self._is_before(name) and self._is_over(name)
         return not is_around and (self._is_before(name) or result.began_at < self.at)
 
     def _is_before(self, name: str) -> bool:
         return name in self.results and self.results[name].moment < self.moment
 
-    def _is_over(self, path: str) -> bool:
-        """Whether the timer of this path is over, if there is one, and is not the pause before the next try of a step.
+    def _is_over(self, name: str) -> bool:
+        """Whether the agent went on after this error or timer; True for any other result.
 
-        A time limit is over if a step began after it: else it may have ended the task.
+        An error or a time limit after which no step began may have ended the task.
         """
-        if TIMER + path not in self.results:
+        path, result = _path(name), self.results[name]
+        call, timer = names.call_of(name), self.results.get(TIMER + path)
+        is_card_error = name.startswith((names.CARD, names.TAGS)) and isinstance(result.value, str)
+        if is_card_error or name.startswith(RAISED) or (call and name == call.failed):
+            return self._went_on(result.ended_at + 1)
+        if timer is None:
             return True
-        due_at = cast("int", self.results[TIMER + path].value)
-        is_pause = names.raised_name(path.rpartition("/")[0], 1) in self.results
+        due_at = cast("int", timer.value)
         is_limit = path.rpartition(SEPARATOR)[2].startswith("timeout:")
-        went_on = not is_limit or any(one.began_at >= due_at for one in self.results.values())
-        return due_at <= self.at and went_on and not is_pause
+        return due_at <= self.at and (not is_limit or self._went_on(due_at))
+
+    def _went_on(self, at: int) -> bool:
+        return any(one.began_at >= at for one in self.results.values())
 
 
 def _path(name: str) -> str:
