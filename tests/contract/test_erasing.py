@@ -20,6 +20,7 @@ from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.records import IdempotencyRecord, OpenedCall, StepResult, call_name
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
+from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.store.keys import UPLOADED
 from a2a_serverless.testing.harness import Counter
 from a2a_serverless_tools.operators.erasure import (
@@ -165,6 +166,21 @@ def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(s
     store.log.create(opening(KEY, parts=(Part(url=mine.address),)))
     assert erase_all(erasure(store), wanted(ALICE, task="task-1")).blobs == 1
     assert list(store.blobs.content) == [f"{uploads}/{other.sha256}"]
+
+
+@NEARBY
+def test_a_retry_is_erased_with_the_record_of_its_request_and_without_that_of_the_failed_task_s_message(
+    store: Store,
+) -> None:
+    store.log.create(opening(sent="m-1"))
+    new = opening(KEY._replace(task="task-2"), sent="m-1")
+    assert new.event.incoming
+    retried = replace(new.event.incoming, metadata={METADATA_KEY: {"taskId": "task-1", "requestId": "r"}})
+    receipt = IdempotencyRecord("echo", "r", "digest", "task-2")
+    store.log.create(new._replace(event=new.event._replace(incoming=retried), idempotency=receipt))
+    erase_all(erasure(store), wanted(ALICE, task="task-2"))
+    found = [store.log.find_idempotency(KEY, "echo", sent) for sent in ("m-1", "r")]
+    assert [one and one.task for one in found] == ["task-1", None]
 
 
 @NEARBY

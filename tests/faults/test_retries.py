@@ -9,11 +9,16 @@ import pytest
 
 from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.model import path
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.run import MARGIN_MS
+from a2a_serverless.engine.task_copy import GONE
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.v1 import Part, Task, TaskState
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.store.items import make_place
+from a2a_serverless.store.table import Delete
 from tests.echo import agent_of
 from tests.faults.plans import At, kill_at
 from tests.world import ME, World
@@ -79,6 +84,14 @@ class Scene:
         request = RetryRequest(request_id="retry")
         return self.world.client(lambda: retry_task(self.world.service, context, agent, self.failed.id, request))
 
+    def erase(self) -> None:
+        """Removes the failed task, with its files."""
+        place, table = path(*ME.key(self.failed.id)), self.world.table.items
+        for name in [*table.partitions[f"TASK#{place}"]]:
+            assert table.write(Delete(make_place(f"TASK#{place}", name), {})) is None
+        for name in [*self.world.blobs.list_names(f"{place}/")]:
+            self.world.blobs.delete(name)
+
     def check(self, task_id: str) -> None:
         """The new task has all that the failed one came to, once, and its agent did only what was left to do."""
         world = self.world
@@ -87,10 +100,10 @@ class Scene:
         assert task.status.message
         assert task.status.message.text() == "yes one"
         assert [message.text() for message in task.history] == ["hello", "Begun.", "Go on?", "yes"]
-        shown = {artifact.name: [self._content(part) for part in artifact.parts] for artifact in task.artifacts}
+        shown = {artifact.name: [self.content(part) for part in artifact.parts] for artifact in task.artifacts}
         assert shown == {"book": ["one between yes end"], "file": [LARGE]}
         assert set(self.agent.ran) == {"fails"}
-        assert task.metadata == {"a2a-serverless/retry": {"taskId": self.failed.id}}
+        assert task.metadata == {"a2a-serverless/retry": {"taskId": self.failed.id, "requestId": "retry"}}
         chunks = [event for event in world.events(task_id) if isinstance(event, ArtifactEvent)]
         texts = [str(part.value) for event in chunks for part in event.artifact.parts if part.kind == "text"]
         assert "".join(texts) == "one between yes end"
@@ -98,7 +111,7 @@ class Scene:
         assert {entry.task for entry in entries} == {self.failed.id, task_id}
         assert world.get(self.failed.id) == self.failed
 
-    def _content(self, part: Part) -> object:
+    def content(self, part: Part) -> object:
         file = file_of(part)
         if file is None:
             return part.value
@@ -139,3 +152,32 @@ def test_a_death_at_any_call_makes_no_second_task_and_copies_nothing_twice(late:
         met += faults.met
     assert MOST > len(met) > 30
     assert {"table.create", "table.append", "table.store_step", "table.put_value", "table.update_head"} <= set(met)
+
+
+def test_a_retry_hands_over_when_its_time_ends_and_the_next_run_goes_on() -> None:
+    scene = Scene()
+    task = scene.retry()
+    scene.world.run_ms = MARGIN_MS - 1
+    scene.world.run(ME.key(task.id))
+    assert scene.world.get(task.id).status.state is TaskState.WORKING
+    scene.world.run_ms = 900_000
+    scene.world.settle()
+    scene.check(task.id)
+
+
+def test_a_retry_whose_predecessor_was_erased_says_so() -> None:
+    scene = Scene()
+    task = scene.retry()
+    scene.erase()
+    scene.world.settle()
+    status = scene.world.get(task.id).status
+    assert (status.state, status.message and status.message.text()) == (TaskState.FAILED, GONE)
+
+
+def test_a_retry_is_whole_when_its_predecessor_was_erased() -> None:
+    scene = Scene()
+    task = scene.retry()
+    scene.world.settle()
+    scene.erase()
+    file = next(one for one in scene.world.get(task.id).artifacts if one.name == "file")
+    assert [scene.content(part) for part in file.parts] == [LARGE]

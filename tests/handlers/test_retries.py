@@ -63,7 +63,7 @@ def test_a_failed_task_is_repeated_by_a_new_one() -> None:
     status, task = post(world, task_id, {"requestId": "r"})
     assert (status, task["status"]["state"]) == (200, "TASK_STATE_SUBMITTED")
     assert task["id"] != task_id
-    assert task["metadata"] == {"a2a-serverless/retry": {"taskId": task_id}}
+    assert task["metadata"] == {"a2a-serverless/retry": {"taskId": task_id, "requestId": "r"}}
     world.settle()
     assert world.get(task["id"]).status.state is TaskState.COMPLETED
     assert agent.ran == ["a", "b", "b"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
 
 METADATA_KEY: Final = "a2a-serverless/retry"
-"""The member of a task's metadata that names the task that it repeats, and the step."""
+"""The member of a task's metadata that names the task that it repeats, the request, and the step."""
 STEPS: Final = 1000
 NAMED: Final = 20
 
@@ -44,7 +44,7 @@ def retry_task(
         _check_step(service.log, key, request.from_step)
     event: Any = service.log.read(key, 0, 1)[0]
     first: Incoming = event.incoming
-    names = {"taskId": task_id, "fromStep": request.from_step}
+    names = {"taskId": task_id, "requestId": request.request_id, "fromStep": request.from_step}
     send = SendMessageRequest(
         message=first.message.model_copy(update={"task_id": None}),
         configuration=SendMessageConfiguration(

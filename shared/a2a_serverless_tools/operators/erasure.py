@@ -20,6 +20,7 @@ from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.records import EVENT, OpenedCall, call_of
 from a2a_serverless.domain.values import conversation
+from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
 
@@ -176,7 +177,11 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
             callbacks += [event_digest(str(steps[name].value)) for name in steps if name.startswith(EVENT)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
-            records = [(snapshot.head.agent, one.message.message_id) for one in incoming]
+            retries = [(one.metadata or {}).get(METADATA_KEY) for one in incoming]
+            ids = [one.message.message_id for one in incoming]
+            ids += [str(one.get("requestId")) for one in retries if isinstance(one, dict)]
+            found = (erasure.log.find_idempotency(key, snapshot.head.agent, name) for name in ids)
+            records = [(one.agent, one.message_id) for one in found if one and one.task == key.task]
             uploads = f"{path(key.tenant, key.owner, UPLOADS)}/"
             files = [file_of(part) for one in incoming for part in one.message.parts]
             named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
