@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from boto3.session import Session
+from moto import mock_aws
 
 from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.events import ArtifactEvent
@@ -19,11 +23,15 @@ from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store.items import make_place
 from a2a_serverless.store.table import Delete
+from a2a_serverless.testing.memory import MemoryStores
 from tests.echo import agent_of
 from tests.faults.plans import At, kill_at
+from tests.faults.test_on_dynamodb import MotoTable
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.agent import TaskContext
 
 MOST = 500
@@ -66,9 +74,9 @@ class Agent:
 class Scene:
     """A world with a failed task, whose agent is well from now on."""
 
-    def __init__(self, faults: At | None = None) -> None:
+    def __init__(self, faults: At | None = None, table: Callable[[Callable[[], int]], Any] = MemoryStores) -> None:
         self.agent = Agent()
-        self.world = World([agent_of(self.agent.work)], faults)
+        self.world = World([agent_of(self.agent.work)], faults, table=table)
         asked = self.world.send("hello", push=False)
         self.world.settle()
         self.world.send("yes", push=False, task_id=asked.id)
@@ -107,8 +115,9 @@ class Scene:
         chunks = [event for event in world.events(task_id) if isinstance(event, ArtifactEvent)]
         texts = [str(part.value) for event in chunks for part in event.artifact.parts if part.kind == "text"]
         assert "".join(texts) == "one between yes end"
-        entries = list(world.table.list_page(ME, None, None, 0, 100)[0])
-        assert {entry.task for entry in entries} == {self.failed.id, task_id}
+        if isinstance(world.table, MemoryStores):
+            entries = list(world.table.list_page(ME, None, None, 0, 100)[0])
+            assert {entry.task for entry in entries} == {self.failed.id, task_id}
         assert world.get(self.failed.id) == self.failed
 
     def content(self, part: Part) -> object:
@@ -119,9 +128,9 @@ class Scene:
         return self.world.contents.read(ME, file)
 
 
-def retried(faults: At | None = None, *, at: int = 0, twice: bool = False) -> None:
+def retried(faults: At | None = None, *, at: int = 0, twice: bool = False, **options: Any) -> None:
     """Retries; the ``faults`` happen at the call of this number from here on."""
-    scene = Scene(faults)
+    scene = Scene(faults, **options)
     if faults:
         faults.after_now(at)
     task = scene.retry()
@@ -152,6 +161,14 @@ def test_a_death_at_any_call_makes_no_second_task_and_copies_nothing_twice(late:
         met += faults.met
     assert MOST > len(met) > 30
     assert {"table.create", "table.append", "table.store_step", "table.put_value", "table.update_head"} <= set(met)
+
+
+def test_a_death_on_dynamodb_makes_no_second_task_either() -> None:
+    with mock_aws(), closing(Session("test", "test", region_name="us-east-1").client("dynamodb")) as client:
+        table = partial(MotoTable, client)
+        retried(table=table)
+        for number in range(1, 60, 9):
+            retried(kill_at(late=number % 2 == 0), at=number, table=table)
 
 
 def test_a_retry_hands_over_when_its_time_ends_and_the_next_run_goes_on() -> None:

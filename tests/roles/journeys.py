@@ -123,7 +123,7 @@ def called_agents(account: Account) -> None:
 
 
 def mishaps(account: Account, street: Street) -> None:
-    """Messages that got lost, workers that died, tasks that grew too old, items of a newer release."""
+    """Messages that got lost, workers that died, a retry, tasks that grew too old, items of a newer release."""
     lost = account.send("image", {"text": "Draw a boat."}, webhook=f"{street.url}/receiver")
     account.lose_messages()
     account.come_due()
@@ -151,6 +151,9 @@ def mishaps(account: Account, street: Street) -> None:
     account.change(account.head(newer["id"]), v={"N": "1"})
     account.settle()
     assert {state(account, "image", one) for one in (died, old)} == {"TASK_STATE_FAILED"}
+    retried = account.http("POST", f"/image/tasks/{died['id']}/retry", {"requestId": "again"})
+    account.settle()
+    assert state(account, "image", retried) == DONE
 
 
 def races(account: Account) -> None:
