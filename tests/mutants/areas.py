@@ -120,7 +120,6 @@ AREAS: Final = {
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py"),
-            "services/listing.py",
             "services/retries.py",
         ),
         (

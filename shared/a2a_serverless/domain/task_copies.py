@@ -57,7 +57,8 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
 class _Cut:
     """The ending of the step ``path`` at ``at`` (ms), whose place in the order is ``moment``; "" is no step.
 
-    ``is_named`` means that the caller has named it: then the steps inside it run again, too.
+    ``is_named`` means that the caller has named it: then the steps inside it run again, too. The last step of the task
+    began at ``last_began_at`` (ms).
     """
 
     results: Mapping[str, StepResult]
@@ -65,6 +66,7 @@ class _Cut:
     moment: int
     at: int
     is_named: bool
+    last_began_at: int
 
     @classmethod
     def of(cls, events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> _Cut:
@@ -73,9 +75,10 @@ class _Cut:
         last_error = sorted(raised, key=lambda one: one.moment)[-1:]
         well, done, failed, _, noted = (results.get(name) for name in endings_of(path))
         ending = next(filter(None, (well, done, failed, *last_error, noted)), None)
+        began_at = max((one.began_at for one in results.values()), default=0)
         if ending is None:
-            return cls(results, "", _NEVER, events[-1].at, is_named=False)
-        return cls(results, path, ending.moment, ending.ended_at, is_named=bool(start))
+            return cls(results, "", _NEVER, events[-1].at, is_named=False, last_began_at=began_at)
+        return cls(results, path, ending.moment, ending.ended_at, is_named=bool(start), last_began_at=began_at)
 
     @property
     def last(self) -> int:
@@ -110,15 +113,12 @@ class _Cut:
         call, timer = names.call_of(name), self.results.get(TIMER + path)
         is_card_error = name.startswith((names.CARD, names.TAGS)) and isinstance(result.value, str)
         if is_card_error or name.startswith(RAISED) or (call and name == call.failed):
-            return self._went_on(result.ended_at + 1)
+            return result.ended_at < self.last_began_at
         if timer is None:
             return True
         due_at = cast("int", timer.value)
         is_limit = path.rpartition(SEPARATOR)[2].startswith("timeout:")
-        return due_at <= self.at and (not is_limit or self._went_on(due_at))
-
-    def _went_on(self, at: int) -> bool:
-        return any(one.began_at >= at for one in self.results.values())
+        return due_at <= self.at and (not is_limit or due_at <= self.last_began_at)
 
 
 def _path(name: str) -> str:
