@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AgentCallFailed,
         AgentExtension,
         Answer,
+        BudgetExceeded,
         Callback,
         CallbackRequest,
         CancelReason,
@@ -33,17 +34,20 @@ if TYPE_CHECKING:
         current_task,
         with_retries,
     )
+    from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.engine.steps import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
-_ELSEWHERE: Final = {"TypeCodec": "engine.steps", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
+_ELSEWHERE: Final = {"Budget": "domain.budgets", "TypeCodec": "engine.steps", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
 __all__ = [
     "Agent",
     "AgentCallFailed",
     "AgentExtension",
     "Answer",
     "Artifact",
+    "Budget",
+    "BudgetExceeded",
     "Callback",
     "CallbackRequest",
     "CancelReason",

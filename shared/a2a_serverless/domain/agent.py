@@ -15,6 +15,8 @@ from enum import StrEnum
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
+from a2a_serverless.domain.budgets import METADATA_KEY, NO_BUDGET, Budget
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -53,6 +55,18 @@ class TaskFailed(_ClientReads):
 
 class StepTimedOut(TaskFailed):
     """A step exceeded its time limit."""
+
+
+class BudgetExceeded(TaskFailed):
+    """The task has spent its budget, and fails. The text says whose bound it is, and how much was spent.
+
+    ``metadata`` is the same for programs, and is sent with the text.
+    """
+
+    def __init__(self, whose: str, kind: str, spent: float, bound: float) -> None:
+        unit = "USD" if kind == "usd" else kind
+        super().__init__(f"The budget of the {whose} is spent: {spent:.15g} of {bound:.15g} {unit}.")
+        self.metadata: JsonObject = {METADATA_KEY: {"whose": whose, "kind": kind, "spent": spent, "bound": bound}}
 
 
 class AgentCallFailed(TaskFailed):
@@ -262,6 +276,12 @@ class TaskContext(Protocol):
         are in the task's metadata, under ``a2a-serverless/usage``, from the next status on.
         """
 
+    async def budget_left(self) -> Budget:
+        """What the task may still spend, without what it has handed down to agents that work for it.
+
+        It is the same in each run: if there is a bound, it is stored, by a write.
+        """
+
     async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
         name: str,
@@ -346,6 +366,7 @@ class TaskContext(Protocol):
         *,
         timeout_s: float | None = None,
         deadline_s: float | None = None,
+        budget: Budget | None = None,
     ) -> Task | Message:
         """Calls another agent and returns its task once that has ended, or its message. ``name`` names the call.
 
@@ -354,6 +375,9 @@ class TaskContext(Protocol):
         other task is canceled ``timeout_s`` seconds after the call, and ``deadline_s`` seconds after this task was
         created, which limits all calls together. A failed task is returned too: check its status. Raises
         ``AgentCallFailed`` when the agent cannot be reached or refuses, or when no time is left to call it.
+
+        If this task has a budget, the other one gets all that is left of it, or ``budget`` if that is less. A call for
+        which nothing is left, because other calls have it, waits for their end.
         """
 
     async def get_task(self) -> Task:
@@ -491,6 +515,12 @@ class AgentExtension:
     params: JsonObject | None = None
 
 
+BUDGET_EXTENSION: Final = AgentExtension(
+    "urn:a2a-serverless:budget",
+    f"The metadata of a message may have {METADATA_KEY}: the most that its task may spend, as usd, tokens and steps.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """An agent: the fields of its card, and the function that does its work.
@@ -500,7 +530,7 @@ class Agent:
     ``extended_skills`` are only on the extended card, which needs authentication (3.1.11). With ``answers_by_context``
     a message with a contextId and no taskId answers the one open question of that context. With ``whole_last_chunk``
     the last chunk of an artifact is the whole artifact and replaces the chunks before it (``append=false``), for
-    clients that keep one chunk.
+    clients that keep one chunk. ``budget`` is the most that a task of it may spend.
     """
 
     id: str
@@ -518,6 +548,12 @@ class Agent:
     extended_skills: tuple[Skill, ...] = ()
     answers_by_context: bool = False
     whole_last_chunk: bool = False
+    budget: Budget = NO_BUDGET
+
+    @property
+    def offered_extensions(self) -> tuple[AgentExtension, ...]:
+        """Its extensions, and the library's."""
+        return (*self.extensions, BUDGET_EXTENSION)
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -533,6 +569,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     extended_skills: Sequence[Skill] = (),
     answers_by_context: bool = False,
     whole_last_chunk: bool = False,
+    budget: Budget = NO_BUDGET,
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
@@ -540,7 +577,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
     that send no taskId: a message with a contextId alone answers the one open question of that context, and starts a
     task if there is none. If there are several, it is refused and must name one. Messages of other agents of the
     deployment always start a task. ``whole_last_chunk`` is for clients that keep one chunk of an artifact: the last one
-    is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``).
+    is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``). ``budget`` is the
+    most that a task may spend; a caller may set less.
 
     Raises TypeError for a function that is not async.
     """
@@ -560,6 +598,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             extended_skills=tuple(extended_skills),
             answers_by_context=answers_by_context,
             whole_last_chunk=whole_last_chunk,
+            budget=budget,
         )
 
     return decorate

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from a2a_serverless.domain import budgets, usage
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.usage import METADATA_KEY, with_usage
 from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -86,9 +86,10 @@ class Incoming:
 class StatusEvent(NamedTuple):
     """The task's state from ``at`` (ms) on, perhaps with an agent's message or because of a client's message.
 
-    ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``). ``joined`` are the ids of
-    earlier progress messages whose parts ``message`` has, too. ``answers`` is the id of the question that a message of
-    the client answers, if a retried task has copied both.
+    ``usage`` is the task's usage so far, if its run knows of any (``domain/usage.py``); ``budget`` is what a task with
+    a budget has spent so far, and its bounds. ``joined`` are the ids of earlier progress messages whose parts
+    ``message`` has, too. ``answers`` is the id of the question that a message of the client answers, if a retried task
+    has copied both.
     """
 
     n: int
@@ -101,6 +102,13 @@ class StatusEvent(NamedTuple):
     usage: JsonObject | None = None
     joined: tuple[str, ...] = ()
     answers: str = ""
+    budget: JsonObject | None = None
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The members of the task's metadata that this event sets."""
+        members = {usage.METADATA_KEY: self.usage, budgets.METADATA_KEY: self.budget}
+        return {name: member for name, member in members.items() if member}
 
 
 class ArtifactEvent(NamedTuple):
@@ -184,7 +192,7 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
     """The event in the form for clients (4.2.1, 4.2.2)."""
     if isinstance(event, StatusEvent):
         status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
-        metadata = with_usage(None, event.usage) if event.usage else None
+        metadata = event.metadata or None
         return TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status, metadata=metadata)
     return TaskArtifactUpdateEvent(
         task_id=task_id,
@@ -240,7 +248,7 @@ class TaskReplay:
         self.n = 0
         self.status: TaskStatus | None = None
         self.metadata: JsonObject | None = None
-        self._usage: JsonObject | None = None
+        self._own_metadata: JsonObject = {}
         self._history: list[Message] = []
         self._artifacts: dict[str, tuple[Artifact, list[tuple[Part, ...]]]] = {}
         self._with_artifacts = artifacts
@@ -250,7 +258,8 @@ class TaskReplay:
         """A replay that continues after event ``n`` of the task."""
         replay = cls(task.id, task.context_id, artifacts=artifacts)
         replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
-        replay._usage = cast("JsonObject | None", (task.metadata or {}).get(METADATA_KEY))
+        own = (usage.METADATA_KEY, budgets.METADATA_KEY)
+        replay._own_metadata = {name: value for name, value in (task.metadata or {}).items() if name in own}
         replay._history = [*task.history]
         if artifacts:
             replay._artifacts = {artifact.artifact_id: (artifact, [artifact.parts]) for artifact in task.artifacts}
@@ -273,7 +282,7 @@ class TaskReplay:
             if event.incoming:
                 self._history.append(event.incoming.message)
                 self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
-            self._usage = event.usage or self._usage
+            self._own_metadata |= event.metadata
             self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
         else:
             self._apply_chunk(event)
@@ -300,7 +309,7 @@ class TaskReplay:
             status=self.status,
             artifacts=artifacts,
             history=tuple(self._history),
-            metadata=with_usage(self.metadata, self._usage) if self._usage else self.metadata,
+            metadata={**(self.metadata or {}), **self._own_metadata} if self._own_metadata else self.metadata,
         ).as_of(self.n)
 
     def _apply_chunk(self, event: ArtifactEvent) -> None:

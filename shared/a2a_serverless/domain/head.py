@@ -38,6 +38,7 @@ class WaitKind(StrEnum):
     REMINDER = "reminder"
     EVENT = "event"
     CALL = "call"
+    BUDGET = "budget"
 
 
 class OpenWait(NamedTuple):

@@ -34,6 +34,7 @@ USAGE: Final = "@usage/"
 WAIT: Final = "@wait/"
 TIMER: Final = "@timer/"
 NOW: Final = "@now/"
+LEFT: Final = "@left/"
 EVENT: Final = "@event/"
 GOT: Final = "@got/"
 SIGNED: Final = "@signed/"
@@ -62,6 +63,11 @@ def raised_name(path: str, attempt: int) -> str:
 def unfinished_name(path: str, times: int) -> str:
     """The name of the note that a time limit has interrupted the step for the ``times``-th time."""
     return f"{UNFINISHED}{path}/{times}"
+
+
+def is_try(name: str) -> bool:
+    """Whether this is the name of a step's result, or of an error that a step has raised."""
+    return name.startswith(RAISED) or not name.startswith("@")
 
 
 def wait_name(path: str) -> str:
@@ -233,6 +239,7 @@ class OpenedCall(_CallRecord):
 
     ``content`` is a digest of agent and message, ``message`` the message's id. ``token`` and ``url`` are those of the
     callback, ``address`` is that of the agent. ``at`` is in ms. ``trace`` and ``parent`` are "" without tracing.
+    ``budget`` has the bounds that are handed down, by their kind; "" without any.
     """
 
     agent: str
@@ -244,6 +251,7 @@ class OpenedCall(_CallRecord):
     address: str
     trace: str = ""
     parent: str = ""
+    budget: Any = ""
 
     @property
     def callback(self) -> str:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.model import JsonObject
-
 Usage: TypeAlias = "Mapping[str, Mapping[str, float]]"
 """Amounts by their names, by model."""
 METADATA_KEY: Final = "a2a-serverless/usage"
@@ -41,11 +39,6 @@ def add_usage(first: Usage, second: Usage) -> Usage:
     """The sums, of the first ``LIMIT`` models with ``LIMIT`` amounts each."""
     models = islice(dict.fromkeys(chain(first, second)), LIMIT)
     return {model: _add(first.get(model, {}), second.get(model, {})) for model in models}
-
-
-def with_usage(metadata: JsonObject | None, usage: JsonObject) -> JsonObject:
-    """A task's metadata with its usage."""
-    return {**(metadata or {}), METADATA_KEY: usage}
 
 
 def _add(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

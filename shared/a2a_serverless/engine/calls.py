@@ -11,10 +11,11 @@ import asyncio
 import json
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
+from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import SUSPEND_MS, WaitKind, clear_children
 from a2a_serverless.domain.model import digest
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import MessageContent
+    from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.records import CallName
+    from a2a_serverless.engine.budgets import TaskBudget
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.engine.task_files import TaskFiles
@@ -82,10 +85,11 @@ class AgentRegistry:
 
 @dataclass(frozen=True, slots=True)
 class CallLimit:
-    """How long a call may take: in seconds after the call was made, and after its task was created."""
+    """How long a call may take, in seconds after the call was made, and after its task was created; and its budget."""
 
     timeout_s: float | None = None
     deadline_s: float | None = None
+    budget: Budget | None = None
 
     def until(self, called_at: int, task_made_at: int) -> int | None:
         """When the call times out, in ms; None for never."""
@@ -120,15 +124,20 @@ def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
 
 
 class AgentCalls:
-    """The calls of one run. ``store_once`` stores a value unless one is stored already, and returns the stored one."""
+    """The calls of one run. ``store_once`` stores a value unless one is stored already, and returns the stored one.
 
-    def __init__(
+    ``admit`` returns when a call that is not stored may begin.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a run
         self,
         registry: AgentRegistry,
         session: RunSession,
         steps: dict[str, StepResult],
         endings: Endings,
         store_once: Callable[..., Json],
+        admit: Callable[[str, Scope], Awaitable[None]],
+        budget: TaskBudget,
         files: TaskFiles = INLINE,
     ) -> None:
         self._registry = registry
@@ -137,6 +146,8 @@ class AgentCalls:
         self._steps = steps
         self._endings = endings
         self._store_once = store_once
+        self._admit = admit
+        self._budget = budget
         self._files = files
 
     @property
@@ -191,13 +202,28 @@ class AgentCalls:
         if stored and OpenedCall.of(stored.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
         if name.done not in self._steps and name.failed not in self._steps:
-            await self._endings.start(path, scope)
+            if stored:
+                await self._endings.start(path, scope)
+            else:
+                limit = replace(limit, budget=await self._share_budget(path, limit, scope))
             await self._finish_call(name, agent, parts, content, limit, ask, scope)
         ending = self._steps[name.done if name.done in self._steps else name.failed]
         await self._endings.end(ending.sequence, scope)
         if name.done not in self._steps:
             raise AgentCallFailed(str(ending.value))
         return _load_answer(ending.value)
+
+    async def _share_budget(self, path: str, limit: CallLimit, scope: Scope) -> Budget:
+        """The budget of a new call, once running calls have left something for it. Raises BudgetExceeded."""
+
+        def ready_at() -> int | None:
+            return None if self._budget.share(limit.budget) is None else self._session.now()
+
+        await self._admit(path, scope)
+        while (share := self._budget.share(limit.budget)) is None:
+            await self._endings.look(Wait(path, WaitKind.BUDGET, ready_at), scope)
+            await self._admit(path, scope)
+        return share
 
     async def _finish_call(  # noqa: PLR0913 - a call's
         self, name: CallName, agent: str, parts: Sequence[Part], content: str, limit: CallLimit, ask: Ask, scope: Scope
@@ -253,7 +279,8 @@ class AgentCalls:
         message, token, url = ids.new(), ids.new(), f"{self._registry.base_url}/callbacks/{ids.new()}"
         trace, address = self._session.new_trace(), self._remote_agents.address(agent)
         parent = self._session.trace if trace else ""
-        return OpenedCall(agent, content, message, token, now, url, address, trace, parent)
+        bounds = limit.budget.bounds if limit.budget else ""
+        return OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
 
     async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns the record of the remote task, or the message."""
@@ -262,7 +289,9 @@ class AgentCalls:
             if not head.children:
                 self._session.mark_children()
             self._session.store_callback(opened.callback, call.name.opened)
-            message = Message(role=Role.USER, parts=tuple(parts), message_id=opened.message, context_id=head.context_id)
+            metadata = {METADATA_KEY: opened.budget} if opened.budget else None
+            ids = {"message_id": opened.message, "context_id": head.context_id}
+            message = Message(role=Role.USER, parts=tuple(parts), metadata=metadata, **ids)
             answer = await self._ask_agent(call, lambda: self._send(call, message))
             if isinstance(answer, Message):
                 return answer

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from a2a_serverless.domain.agent import SecretNotRead, StepConflict, TaskEnded
+from a2a_serverless.domain.agent import BudgetExceeded, SecretNotRead, StepConflict, TaskEnded
+from a2a_serverless.domain.budgets import NO_BUDGET, Budget, read_budget
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import INTERRUPTED, Event, StatusEvent
 from a2a_serverless.domain.head import (
@@ -24,6 +25,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.records import TIMER, StepResult, join_path
 from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
@@ -65,6 +67,7 @@ SIGNALS: Final = (
     LeaseLost,
     StoreFailed,
     StepConflict,
+    BudgetExceeded,
     IllegalTransition,
 )
 """Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
@@ -79,8 +82,8 @@ class Execution:
     """The agent's function between its start and its end in one run. ``events`` is the task's log until now.
 
     ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
-    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``, ``whole_last_chunk`` is the agent's
-    option.
+    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``; ``budget`` and ``whole_last_chunk`` are the
+    agent's options.
 
     ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
     last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
@@ -100,6 +103,7 @@ class Execution:
         callback_sealer: Sealer,
         packages: frozenset[str] = frozenset(),
         prices: Usage | None = None,
+        budget: Budget = NO_BUDGET,
         whole_last_chunk: bool = False,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
@@ -119,11 +123,15 @@ class Execution:
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
+        self.budget = TaskBudget(budget, read_budget(self.first_request.message.metadata), self.results, self.running)
+        session.describe_budget = self.budget.describe
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None
         self.steps = Steps(self, packages, prices or {})
-        self.calls = AgentCalls(registry, session, self.results, self.endings, self.store_once, files)
+        self.calls = AgentCalls(
+            registry, session, self.results, self.endings, self.store_once, self.admit, self.budget, files
+        )
         self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
         conversation = ValueScope(session.key, session.head.context_id)
         self.conversation = RunValues(values, conversation, session, self._perform, self._identify)
@@ -195,6 +203,11 @@ class Execution:
             stored = self.results[name] = self.session.store_step(name, StepResult("", value, sequence=sequence))
         return stored.value
 
+    async def admit(self, path: str, scope: Scope, *, is_step: bool = False) -> None:
+        """Returns when an act that is not stored may begin. Raises BudgetExceeded."""
+        await self.endings.start(path, scope)
+        self.budget.check(for_step=is_step)
+
     def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
         """The wait for a moment: ``ends_at`` (ms), or the one at which it ended when a run first came here.
 
@@ -215,6 +228,8 @@ class Execution:
             return None if at is None else min(at, self.session.now())
 
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
+        if question.message.message_id not in self.sent:
+            await self.admit(path, scope)
         await self.endings.wait(Wait(path, WaitKind.QUESTION, answered_at, question=question), scope)
         self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
         return self.request.message

@@ -19,6 +19,7 @@ from a2a_serverless.domain.agent import (
     Agent,
     AgentCallFailed,
     Answer,
+    BudgetExceeded,
     CancelReason,
     InvalidAnswer,
     StepConflict,
@@ -359,6 +360,7 @@ async def _run_agent(
         callback_sealer=engine.callback_sealer,
         packages=frozenset({agent.work.__module__.partition(".")[0]}),
         prices=engine.prices,
+        budget=agent.budget,
         whole_last_chunk=agent.whole_last_chunk,
     )
     try:
@@ -397,7 +399,7 @@ async def _outcome(
     try:
         answer = execution.outcome(done)
         return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
-    except StepConflict as error:
+    except (StepConflict, BudgetExceeded) as error:
         failure: BaseException = error
     except SIGNALS:
         raise
@@ -441,7 +443,8 @@ def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState
         if isinstance(error, StepConflict) and session.head.origin:
             return TaskState.FAILED, session.make_message(f"{error} {RETRY_EARLIER}")
         if isinstance(error, TaskFailed):
-            return TaskState.FAILED, session.make_message(error.content)
+            metadata = error.metadata if isinstance(error, BudgetExceeded) else None
+            return TaskState.FAILED, session.make_message(error.content, metadata)
     except TaskFailed as unprintable:
         return TaskState.FAILED, session.make_message(unprintable.content)
     except (TypeError, ValueError) as invalid:  # the content is no message
@@ -492,7 +495,7 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     """The ``CancelReason`` that the agent sees for the reason of the stop."""
     if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored):
         return CancelReason.HAND_OVER
-    if isinstance(reason, heads.LeaseLost | StepConflict):
+    if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE
 

@@ -191,6 +191,7 @@ class RunSession:
         self._read_until = snapshot.last
         self._usage: Usage = {}
         self._moment = 0
+        self.describe_budget: Callable[[], JsonObject | None] = lambda: None
         self.now = now
         self.fence = snapshot.head.fence
         self.began_at = now()
@@ -286,9 +287,11 @@ class RunSession:
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
+        budget = self.describe_budget()
 
         def attempt() -> Change:
             change = decide(by, usage)
+            change = change._replace(event=change.event._replace(budget=budget))
             self._check_written(self._log.append(change, None, *steps))
             return change
 

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast,
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 
-from a2a_serverless.domain.agent import BEGIN_ATTEMPT, Codec, Step, StepConflict, StepTimedOut, TaskFailed
+from a2a_serverless.domain.agent import (
+    BEGIN_ATTEMPT,
+    BudgetExceeded,
+    Codec,
+    Step,
+    StepConflict,
+    StepTimedOut,
+    TaskFailed,
+)
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import FAILED, OUTSIDE, USAGE, StepResult, raised_name, unfinished_name
@@ -232,7 +240,7 @@ class Steps:
     ) -> StepResult:
         """Runs a step and stores its result, or the error that it raises."""
         session, turn = self._session, self._execution.loop.ready_count
-        await self._endings.start(path, scope)
+        await self._execution.admit(path, scope, is_step=True)
         self._check_fits(path)
         session.flush()
         emits = self._emits
@@ -306,7 +314,7 @@ class Steps:
         self, step: RunningStep, arguments: str, number: int, error: Exception, turn: int
     ) -> StepResult | None:
         """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it."""
-        if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut):
+        if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
             return None
         dumped = dump_error(error, self._packages)
         if dumped is None or self._has_secret(dumped):

@@ -19,10 +19,11 @@ from a2a_serverless.domain.agent import (
     Step,
     StepConflict,
 )
+from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
-from a2a_serverless.domain.records import EVENT, GOT, NOW, SIGNED, StepResult, join_path
+from a2a_serverless.domain.records import EVENT, GOT, LEFT, NOW, SIGNED, StepResult, join_path
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
@@ -215,6 +216,15 @@ class DurableTaskContext:
         execution.steps.record_usage(execution.open_scope(), model, amounts)
 
     @_remember_signals
+    async def budget_left(self) -> Budget:
+        """See ``TaskContext.budget_left``."""
+        execution = self._execution
+        path = execution.open_scope().place("budget", "left")
+        if not execution.budget.is_bounded:
+            return NO_BUDGET
+        return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.budget.left().bounds})))
+
+    @_remember_signals
     async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
         name: str,
@@ -356,6 +366,7 @@ class DurableTaskContext:
         *,
         timeout_s: float | None = None,
         deadline_s: float | None = None,
+        budget: Budget | None = None,
     ) -> Task | Message:
         """See ``TaskContext.call``."""
         scope = self._execution.open_scope()
@@ -365,7 +376,7 @@ class DurableTaskContext:
             parts = make_parts(content)
             for part in parts:
                 check_printable(f"The message of the call {name!a}", part)
-            limit, path = CallLimit(timeout_s, deadline_s), join_path(scope.path, name)
+            limit, path = CallLimit(timeout_s, deadline_s, budget), join_path(scope.path, name)
             try:
                 return await self._execution.calls.call(path, agent, parts, limit, self._execution.ask_for_call, scope)
             except AgentCallFailed as failed:  # stored, like an answer: the name is used

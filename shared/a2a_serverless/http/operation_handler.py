@@ -178,9 +178,7 @@ class OperationHandler(NamedTuple):
         version = self.context.wire
         if header != version:
             check_version(version, asked_version(header, dict(self.request.query).get(VERSION_HEADER)))
-        offered = self.agent.extensions
-        if not offered:
-            return {}
+        offered = self.agent.offered_extensions
         required = [extension.uri for extension in offered if extension.required]
         active = activated_extensions(self.context.extensions, [extension.uri for extension in offered], required)
         return {EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}

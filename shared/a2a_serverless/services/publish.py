@@ -185,7 +185,7 @@ def card_of(
         capabilities=v1_card.AgentCapabilities(
             streaming=agent.streaming,
             push_notifications=agent.push,
-            extensions=tuple(v1_card.AgentExtension(**asdict(extension)) for extension in agent.extensions),
+            extensions=tuple(v1_card.AgentExtension(**asdict(extension)) for extension in agent.offered_extensions),
             extended_agent_card=bool(agent.extended_skills) or None,
         ),
         skills=_skills(agent, agent.skills),

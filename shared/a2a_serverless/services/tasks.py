@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, Incoming, TaskReplay
 from a2a_serverless.domain.metrics import NULL_METRICS
@@ -138,6 +139,7 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
     The caller of this function has to run or enqueue the task.
     """
     message = request.message
+    _check_budget(message)
     if message.task_id is not None:
         return StartedTask(_continue(service, context, message.task_id, request), None)
     if message.context_id is not None and context.answers_by_context:
@@ -335,6 +337,16 @@ def _incoming(context: RequestContext, request: SendMessageRequest, task_id: str
     """The request to store: its message names its task (None before the task exists) and its context."""
     message = request.message.model_copy(update={"task_id": task_id, "context_id": context_id})
     return Incoming(message, request.configuration.accepted_output_modes, request.metadata, context.extensions)
+
+
+def _check_budget(message: Message) -> None:
+    """Raises InvalidParams for a budget in the message's metadata that is none."""
+    if message.metadata and METADATA_KEY in message.metadata:
+        try:
+            read_budget(message.metadata)
+        except ValueError as invalid:
+            field = f"message.metadata.{METADATA_KEY}"
+            raise InvalidParams(violations=(FieldViolation(field, str(invalid)),)) from None
 
 
 def _check_context(message: Message, head: Head) -> None:

@@ -167,6 +167,7 @@ class StoredStatus(ProtoModel):
     usage: Metadata = None
     joined: tuple[str, ...] = ()
     answers: str = ""
+    budget: Metadata = None
 
 
 class StoredChunk(ProtoModel):

@@ -1,0 +1,90 @@
+"""What a task may still spend: the bounds of its agent and its caller, and its spending, from its stored results.
+
+The spending of a called agent counts when its answer is stored. Until then the call's own budget is reserved: it was
+stored before the call was sent, so a later run knows of it. What the steps under way spend is not known. They may
+exceed a bound, and nothing begins after them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.agent import BudgetExceeded
+from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
+from a2a_serverless.domain.records import OpenedCall, call_of, is_try
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sized
+
+    from a2a_serverless.domain.budgets import Amounts
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.records import StepResult
+
+AGENT: Final = "agent"
+CALLER: Final = "caller"
+
+
+class TaskBudget:
+    """The spending of a task with these stored ``results``, and its bounds. ``running`` are the steps under way."""
+
+    def __init__(self, agent: Budget, caller: Budget, results: Mapping[str, StepResult], running: Sized) -> None:
+        self._bounds = {kind: (bound, CALLER) for kind, bound in caller.bounds.items()}
+        for kind, bound in agent.bounds.items():
+            self._bounds[kind] = min((bound, AGENT), self._bounds.get(kind, (bound, AGENT)))
+        self._results, self._running = results, running
+        self._counted = 0
+        self._spent: Amounts = {}
+        self._reserved: dict[str, Amounts] = {}
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a bound."""
+        return bool(self._bounds)
+
+    def check(self, *, for_step: bool = False) -> None:
+        """Raises BudgetExceeded if nothing may begin. For a step, the steps under way count as steps."""
+        if not self._bounds:
+            return
+        spent = add(self.spent(), {"steps": len(self._running) if for_step else 0})
+        for kind, (bound, whose) in self._bounds.items():
+            if spent.get(kind, 0) >= bound:
+                raise BudgetExceeded(whose, kind, spent.get(kind, 0), bound)
+
+    def spent(self) -> Amounts:
+        """What the task has spent so far, by its stored results."""
+        for name, result in [*self._results.items()][self._counted :]:
+            self._counted += 1
+            self._count(name, result)
+        return {kind: round(amount, DIGITS) for kind, amount in self._spent.items()}
+
+    def left(self) -> Budget:
+        """What is neither spent nor reserved."""
+        taken = self.spent()
+        for amounts in self._reserved.values():
+            taken = add(taken, amounts)
+        return budget_of({kind: max(0, bound - taken.get(kind, 0)) for kind, (bound, _) in self._bounds.items()})
+
+    def share(self, wanted: Budget | None) -> Budget | None:
+        """The budget of a new call, which wants that much; None while running calls have all that is left."""
+        left, wish = self.left().bounds, wanted.bounds if wanted else {}
+        if self._reserved and not all(left.values()):
+            return None
+        return budget_of({kind: min(one[kind] for one in (left, wish) if kind in one) for kind in left | wish})
+
+    def describe(self) -> JsonObject | None:
+        """The spending and the bounds, as the client reads them; None without a bound."""
+        bounds: JsonObject = {kind: bound for kind, (bound, _) in self._bounds.items()}
+        return {"spent": {**self.spent()}, "bounds": bounds} if bounds else None
+
+    def _count(self, name: str, result: StepResult) -> None:
+        used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
+        if call := call_of(name):
+            if name == call.opened:
+                self._reserved[call.opened] = OpenedCall.of(result.value).budget or {}
+            elif name == call.done:
+                self._reserved.pop(call.opened, None)
+                used = reported_amounts(result.value)
+            elif name == call.failed:
+                reserved = self._reserved.pop(call.opened, {})
+                used = reserved if call.sent in self._results else {}  # what its agent has spent is unknown
+        self._spent = add(self._spent, used)

@@ -1,0 +1,283 @@
+"""Budgets of tasks: of the agent, of the caller, and handed down to called agents."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from a2a_serverless import Budget, Message, Part, Task, TaskState, current_task
+from a2a_serverless.domain.budgets import METADATA_KEY
+from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.protocol.v1 import Role
+from a2a_serverless.testing import AgentTestHarness
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless import Agent, TaskContext
+
+
+async def spend(usd: float = 0.0, tokens: int = 0, seconds: float = 1) -> str:
+    await asyncio.sleep(seconds)
+    await current_task().record_usage("model", cost_usd=usd, input_tokens=tokens)
+    return "spent"
+
+
+def thrifty(work: object, budget: Budget, name: str = "echo") -> Agent:
+    return replace(agent_of(work, name), budget=budget)
+
+
+def begun(harness: AgentTestHarness, budget: object, to: str = "echo") -> Task:
+    """A task whose caller sets this budget, at its end."""
+    metadata: Any = {METADATA_KEY: budget}
+    message = Message(role=Role.USER, message_id=harness.ids.new(), parts=(Part(text="go"),), metadata=metadata)
+    task = harness.take(to, message)
+    assert isinstance(task, Task)
+    harness.settle()
+    return harness.reply(task.id, to=to).task
+
+
+def reason(task: Task) -> dict[str, Any]:
+    """Which bound has ended the task, as programs read it."""
+    assert task.status.state is TaskState.FAILED
+    assert task.status.message
+    found: Any = (task.status.message.metadata or {})[METADATA_KEY]
+    return dict(found)
+
+
+async def five_steps(task: TaskContext) -> str:
+    for number in range(5):
+        await task.step(f"step {number}", spend, 0.1, 100)
+    return "all"
+
+
+@pytest.mark.parametrize(
+    ("budget", "why", "text"),
+    [
+        (Budget(steps=3), {"kind": "steps", "spent": 3, "bound": 3}, "3 of 3 steps"),
+        (Budget(tokens=250), {"kind": "tokens", "spent": 300, "bound": 250}, "300 of 250 tokens"),
+        (Budget(usd=0.3), {"kind": "usd", "spent": 0.3, "bound": 0.3}, "0.3 of 0.3 USD"),
+        (Budget(usd=0.3, steps=1), {"kind": "steps", "spent": 1, "bound": 1}, "1 of 1 steps"),
+        (Budget(usd=0), {"kind": "usd", "spent": 0, "bound": 0}, "0 of 0 USD"),
+    ],
+)
+def test_the_agent_s_bound_ends_the_task_before_the_next_step(budget: Budget, why: dict[str, Any], text: str) -> None:
+    reply = AgentTestHarness(thrifty(five_steps, budget)).send("go")
+    assert reason(reply.task) == {"whose": "agent", **why}
+    assert reply.said == f"The budget of the agent is spent: {text}."
+
+
+def test_what_the_last_step_spends_ends_nothing() -> None:
+    assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.41))).send("go").said == "all"
+    assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.5, tokens=500, steps=5))).send("go").said == "all"
+
+
+@pytest.mark.parametrize(("agent", "caller", "whose"), [(2, 3, "agent"), (3, 2, "caller"), (None, 2, "caller")])
+def test_the_smaller_bound_of_agent_and_caller_counts(agent: int | None, caller: int, whose: str) -> None:
+    task = begun(AgentTestHarness(thrifty(five_steps, Budget(steps=agent))), {"steps": caller, "usd": 100})
+    assert reason(task) == {"whose": whose, "kind": "steps", "spent": 2, "bound": 2}
+    shown: Any = (task.metadata or {})[METADATA_KEY]
+    assert shown == {"spent": {"usd": 0.2, "tokens": 200, "steps": 2}, "bounds": {"usd": 100, "steps": 2}}
+
+
+def test_a_task_without_a_budget_says_nothing_of_one() -> None:
+    assert METADATA_KEY not in (AgentTestHarness(agent_of(five_steps)).send("go").task.metadata or {})
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [None, 3, [], {"usd": -1}, {"tokens": 1.5}, {"steps": "3"}, {"usd": True}, {"euro": 1}, {"usd": 1e16}, {"usd": {}}],
+)
+def test_a_caller_s_budget_that_is_none_is_refused_by_its_member(budget: object) -> None:
+    with pytest.raises(InvalidParams, match="message.metadata.a2a-serverless/budget"):
+        begun(AgentTestHarness(agent_of(five_steps)), budget)
+
+
+def test_whole_numbers_may_be_written_as_floats() -> None:
+    assert reason(begun(AgentTestHarness(agent_of(five_steps)), {"steps": 2.0}))["bound"] == 2
+
+
+@pytest.mark.parametrize("bad", [{"usd": -0.1}, {"tokens": 1.5}, {"steps": float("inf")}, {"usd": float("nan")}])
+def test_a_budget_of_an_agent_has_bounds_that_can_be_counted(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="of 0 or more"):
+        Budget(**bad)  # type: ignore[arg-type]
+
+
+def test_a_question_is_not_asked_when_the_budget_is_spent() -> None:
+    async def work(task: TaskContext) -> str:
+        await task.step("one", spend)
+        return (await task.ask("Go on?")).text()
+
+    assert reason(AgentTestHarness(thrifty(work, Budget(steps=1))).send("go").task)["kind"] == "steps"
+
+
+def test_a_question_that_was_asked_within_the_budget_keeps_its_answer() -> None:
+    async def work(task: TaskContext) -> str:
+        answer = await task.ask("Go on?")
+        await task.step("one", spend)
+        await task.sleep("nap", 100)
+        return answer.text()
+
+    harness = AgentTestHarness(thrifty(work, Budget(steps=1)))
+    asked = harness.send("go").task
+    assert harness.send("yes", task_id=asked.id).said == "yes"
+
+
+def test_an_agent_cannot_go_on_after_its_budget_by_catching_the_error() -> None:
+    ran: list[str] = []
+
+    async def note(name: str) -> None:
+        ran.append(name)
+
+    async def work(task: TaskContext) -> str:
+        for name in "abcd":
+            try:
+                await task.step(name, note, name)
+            except Exception:  # noqa: BLE001, S110 - as some libraries do
+                pass
+        return "done"
+
+    assert reason(AgentTestHarness(thrifty(work, Budget(steps=2))).send("go").task)["spent"] == 2
+    assert ran == ["a", "b"]
+
+
+def test_parallel_steps_end_at_their_bound_and_what_is_in_flight() -> None:
+    ran: list[int] = []
+
+    async def work(task: TaskContext) -> str:
+        free = asyncio.Semaphore(3)
+
+        async def one(number: int) -> None:
+            async with free:
+                await task.step(f"step {number}", spend, 0.1, 0, 1 + number % 3)
+                ran.append(number)
+
+        await asyncio.gather(*map(one, range(10)))
+        return "all"
+
+    why = reason(AgentTestHarness(thrifty(work, Budget(usd=0.35))).send("go").task)
+    assert 0.35 <= why["spent"] <= 0.35 + 3 * 0.1
+    assert len(ran) <= 6
+
+
+def test_ten_parallel_steps_are_as_many_as_the_bound_allows() -> None:
+    ran: list[int] = []
+
+    async def note(number: int) -> None:
+        ran.append(number)
+
+    async def work(task: TaskContext) -> str:
+        await asyncio.gather(*(task.step(f"step {number}", note, number) for number in range(10)))
+        return "all"
+
+    assert reason(AgentTestHarness(thrifty(work, Budget(steps=4))).send("go").task)["spent"] == 4
+    assert len(ran) <= 4
+
+
+def test_what_is_left_is_the_same_in_each_run() -> None:
+    seen: list[Budget] = []
+
+    async def work(task: TaskContext) -> str:
+        await task.step("one", spend, 0.25, 10)
+        seen.append(await task.budget_left())
+        await task.step("two", spend, 0.25, 10)
+        seen.append(await task.budget_left())
+        await task.sleep("nap", 100)
+        return "rested"
+
+    assert AgentTestHarness(thrifty(work, Budget(usd=1, tokens=15, steps=9))).send("go").said == "rested"
+    assert seen == 2 * [Budget(0.75, 5, 8), Budget(0.5, 0, 7)]
+
+
+def test_without_a_budget_nothing_bounds_what_is_left() -> None:
+    async def work(task: TaskContext) -> str:
+        return str(await task.budget_left())
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == str(Budget())
+
+
+# ---- Handed down
+
+
+async def parent(task: TaskContext) -> str:
+    called = await task.call("work", "child", "go")
+    assert isinstance(called, Task)
+    return f"{called.status.state.name} {(await task.budget_left())}"
+
+
+def test_a_called_agent_gets_what_is_left_and_its_spending_counts() -> None:
+    async def work(task: TaskContext) -> str:
+        await task.step("own", spend, 0.1, 10)
+        return await parent(task)
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=1, tokens=1000, steps=20)), agent_of(five_steps, "child"))
+    reply = harness.send("go")
+    assert reply.said == f"COMPLETED {Budget(0.4, 490, 14)}"
+    shown: Any = (reply.task.metadata or {})[METADATA_KEY]
+    assert shown["spent"] == {"usd": 0.6, "tokens": 510, "steps": 6}
+
+
+def test_a_called_agent_ends_at_the_bound_of_its_caller_s_caller() -> None:
+    harness = AgentTestHarness(agent_of(parent), agent_of(five_steps, "child"))
+    task = begun(harness, {"usd": 0.25})
+    assert task.status.message
+    assert task.status.message.text() == f"FAILED {Budget(usd=0)}", "a child that overspends, by its last step"
+    shown: Any = (task.metadata or {})[METADATA_KEY]
+    assert shown["spent"]["usd"] == 0.3
+
+
+def test_a_call_may_get_less_but_never_more_than_what_is_left() -> None:
+    async def work(task: TaskContext) -> str:
+        states = []
+        for number, usd in enumerate((0.15, 99)):
+            called = await task.call(f"call {number}", "child", "go", budget=Budget(usd=usd))
+            assert isinstance(called, Task)
+            states.append(reason(called)["bound"])
+        return str(states)
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=0.5)), agent_of(five_steps, "child"))
+    assert harness.send("go").said == "[0.15, 0.3]"
+
+
+def test_parallel_calls_share_the_budget_and_end_at_their_bound() -> None:
+    async def work(task: TaskContext) -> str:
+        called = await asyncio.gather(
+            *(task.call(f"call {n}", "child", "go", budget=Budget(usd=0.3)) for n in range(10))
+        )
+        return " ".join(one.status.state.name for one in called if isinstance(one, Task))
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=1)), agent_of(five_steps, "child"))
+    task = harness.send("go").task
+    assert reason(task)["kind"] == "usd"
+    assert 1 <= reason(task)["spent"] <= 1.3
+
+
+def test_a_call_for_which_nothing_is_left_waits_for_the_calls_that_have_it() -> None:
+    async def work(task: TaskContext) -> str:
+        called = await asyncio.gather(*(task.call(f"call {n}", "child", "go") for n in range(3)))
+        return " ".join(one.status.state.name for one in called if isinstance(one, Task))
+
+    async def nap(task: TaskContext) -> str:
+        await task.sleep("nap", 3600)
+        return await five_steps(task)
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(nap, "child"))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(60_000)
+    waits = {(wait.kind, wait.name) for wait in harness.waits(task.id)}
+    assert waits == {("call", "call 0"), ("budget", "call 1"), ("budget", "call 2")}
+    harness.settle()
+    reply = harness.reply(task.id)
+    assert reply.said == "COMPLETED COMPLETED COMPLETED"
+
+
+def test_steps_beside_a_call_are_not_refused_because_of_its_reservation() -> None:
+    async def work(task: TaskContext) -> str:
+        await asyncio.gather(task.call("work", "child", "go"), task.step("own", spend, 0.1))
+        return "both"
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(five_steps, "child"))
+    assert harness.send("go").said == "both"
