@@ -69,7 +69,7 @@ class Deployed:
         )
         if self.failure:
             raise self.failure
-        return Operations(DeliveryAdmin(table, table, self.world.queue, clock), self.rotator, erasure)
+        return Operations(DeliveryAdmin(table, table, self.world.queue, clock), self.rotator, erasure, table)
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)

@@ -203,6 +203,10 @@ def operating(account: Account, street: Street) -> None:
     made = account.type("callers", "add", "somebody")
     assert len(account.type("callers", "list")) == 2
     account.type("callers", "remove", made["id"])
+    for what in (("image",), ("--owner", f"{WHO.tenant}/{WHO.owner}")):
+        assert account.type("pause", *what)["paused"]
+        account.type("resume", *what)
+    assert not account.type("pause")["paused"]
 
 
 def erasing(account: Account) -> None:

@@ -24,7 +24,8 @@ from a2a_serverless.aws.resources import (
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.task_files import TaskFiles
-from a2a_serverless.store.stores import TaskIndex
+from a2a_serverless.services.pauses import Pauses
+from a2a_serverless.store.stores import PauseStore, TaskIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,6 +52,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         now=now,
         agents=agents,
         registry=_agent_registry(settings, aws, agents, now, calls=calls),
+        pauses=Pauses(PauseStore(table).list_pauses, now),
         values=value_store(table, settings, aws),
         metrics=metrics,
         files=TaskFiles(contents(settings, aws), _fetch(settings)),

@@ -39,6 +39,7 @@ class WaitKind(StrEnum):
     EVENT = "event"
     CALL = "call"
     BUDGET = "budget"
+    PAUSE = "pause"
 
 
 class OpenWait(NamedTuple):
@@ -407,6 +408,16 @@ def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0, wa
     suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, waits=waits, rev=head.rev + 1)
     due_at = due_while_suspended(suspended, now=now)
     return suspended._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
+
+
+def pause(head: Head, *, now: int, wake_at: int, waits: str) -> Head:
+    """The head of a task that could run and is paused, until ``wake_at`` (ms). ``waits`` says why it waits.
+
+    A run that has died keeps its expired lease, so the next run counts it.
+    """
+    paused = head._replace(parked=True, wake_at=wake_at, waits=waits, rings=0, rev=head.rev + 1)
+    due_at = due_while_suspended(paused, now=now)
+    return paused._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
 
 
 def due_while_suspended(head: Head, *, now: int) -> int:

@@ -42,6 +42,7 @@ from a2a_serverless.engine.scopes import (
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
+from a2a_serverless.services.pauses import retry_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +84,7 @@ class Execution:
 
     ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
     signed callbacks. ``packages`` and ``prices`` are those of ``Steps``; ``budget`` and ``whole_last_chunk`` are the
-    agent's options.
+    agent's options. ``find_pause`` returns the pause because of which nothing new may begin.
 
     ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
     last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
@@ -104,6 +105,7 @@ class Execution:
         packages: frozenset[str] = frozenset(),
         prices: Usage | None = None,
         budget: Budget = NO_BUDGET,
+        find_pause: Callable[[], OpenWait | None] = lambda: None,
         whole_last_chunk: bool = False,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
@@ -125,6 +127,7 @@ class Execution:
         self.busy_since = session.began_at
         self.budget = TaskBudget(budget, read_budget(self.first_request.message.metadata), self.results, self.running)
         session.describe_budget = self.budget.describe
+        self._find_pause = find_pause
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None
@@ -204,8 +207,15 @@ class Execution:
         return stored.value
 
     async def admit(self, path: str, scope: Scope, *, is_step: bool = False) -> None:
-        """Returns when an act that is not stored may begin. Raises BudgetExceeded."""
+        """Returns when an act that is not stored may begin: not before a pause is over. Raises BudgetExceeded."""
+
+        def resumed_at() -> int | None:
+            return None if self._find_pause() else self.session.now()
+
         await self.endings.start(path, scope)
+        while pause := self._find_pause():
+            due_at = retry_at(pause, self.session.key.task, self.session.now())
+            await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at, since=pause.since), scope)
         self.budget.check(for_step=is_step)
 
     def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
@@ -310,12 +320,12 @@ class Execution:
         """The waits as the head has them. One that was open at an earlier suspension has been open since then."""
         earlier = {(wait.kind, wait.name): wait.since for wait in load_waits(self.session.head.waits).waits}
         named = [(wait, shown_name(wait.path)) for wait in waits]
-        return dump_waits(
-            [
-                OpenWait(wait.kind, name, earlier.get((wait.kind, name), wait.since), wait.until or wait.due_at)
-                for wait, name in named
-            ]
-        )
+        opened = [
+            OpenWait(wait.kind, name, earlier.get((wait.kind, name), wait.since), wait.until or wait.due_at)
+            for wait, name in named
+        ]
+        pauses = dict.fromkeys(wait._replace(until=None) for wait in opened if wait.kind == WaitKind.PAUSE)
+        return dump_waits([*(wait for wait in opened if wait.kind != WaitKind.PAUSE), *pauses])
 
     def _question_to_ask(self, waits: Sequence[Wait]) -> Question | None:
         """The first question, unless one of the questions is open. An open one that is no longer asked is closed."""

@@ -70,7 +70,9 @@ class EngineInlineRunner:
         return self if agent and agent.runs == "inline" else None
 
     def answer_directly(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
-        """The agent's message; None when it needs a task, fails, or takes over ``TRY_S`` seconds."""
+        """The agent's message; None when it needs a task, fails, is paused, or takes over ``TRY_S`` seconds."""
+        if self.engine.pauses.find(agent_id, principal):
+            return None
         return self.play(self._try(agent_id, principal, request))
 
     def run(self, key: TaskKey, time_ms: int) -> None:

@@ -31,7 +31,7 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
 from a2a_serverless.domain.events import INTERRUPTED, StatusEvent, event_size
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
+from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot, WaitKind, dump_waits, load_waits
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -56,6 +56,7 @@ from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, TaskState
+from a2a_serverless.services.pauses import Pauses, retry_at
 from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.head import OpenWait
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues, Sealer
@@ -102,7 +104,8 @@ class Engine:
     exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret``
     returns the agents' secret of a name; ``callback_sealer`` seals those that the api opens. ``is_replaced`` is
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
-    the spans in them. ``prices`` are USD for a million of each amount, by model.
+    the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
+    of which nothing may run.
     """
 
     log: TaskLog
@@ -122,6 +125,7 @@ class Engine:
     read_secret: Callable[[str], str] = no_secret
     tracer: Tracer = NULL_TRACER
     prices: Usage = field(default_factory=dict)
+    pauses: Pauses = field(default_factory=Pauses)
 
 
 async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> RunOutcome:
@@ -183,7 +187,8 @@ def _watched_stores(engine: Engine) -> Engine:
     files = replace(engine.files, contents=engine.files.contents and guard_store(engine.files.contents))
     log, index, queues = guard_store(engine.log), guard_store(engine.index), guard_store(engine.queues)
     values, sealer = guard_store(engine.values), guard_store(engine.callback_sealer)
-    return replace(engine, log=log, index=index, queues=queues, files=files, values=values, callback_sealer=sealer)
+    stores = {"log": log, "index": index, "queues": queues, "values": values, "pauses": guard_store(engine.pauses)}
+    return replace(engine, files=files, callback_sealer=sealer, **stores)
 
 
 async def _release_task(
@@ -248,9 +253,10 @@ async def _take_task(
     The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
     """
     log, by, pause_s = guard_store(engine.log), engine.ids.new(), FIRST_PAUSE_S
+    engine = replace(engine, log=log, pauses=guard_store(engine.pauses))
     while True:
         try:
-            return retry_on_conflict(lambda: _start_run(replace(engine, log=log), key, by))
+            return retry_on_conflict(lambda: _start_run(engine, key, by))
         except StoreFailed as failed:
             if failed.is_permanent or remaining_ms() < MARGIN_MS:
                 raise cause_of(failed) from None
@@ -273,6 +279,9 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
     except heads.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
+    if paused := engine.pauses.find(snapshot.head.agent, key):
+        _pause(engine, snapshot.head, paused)
+        return None
     loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
     if loaded is None:
         return None
@@ -286,6 +295,16 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
         check_written(engine.log.update_head(snapshot.head, resumed))
     _count_start(engine, snapshot.head, resumed)
     return HeadSnapshot(resumed, events[-1].n), events
+
+
+def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
+    """Suspends a task that could run, and enqueues the message that tries again. Its other waits stay listed."""
+    now = engine.now()
+    others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
+    wake_at = retry_at(paused, head.key.task, now)
+    after = heads.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
+    check_written(engine.log.update_head(head, after))
+    _enqueue_wake(engine, after)
 
 
 def _enqueue_early(engine: Engine, head: Head) -> None:
@@ -361,12 +380,13 @@ async def _run_agent(
         packages=frozenset({agent.work.__module__.partition(".")[0]}),
         prices=engine.prices,
         budget=agent.budget,
+        find_pause=lambda: engine.pauses.find(agent.id, session.key),
         whole_last_chunk=agent.whole_last_chunk,
     )
     try:
         state, last_word = await _outcome(agent, execution, session, engine, remaining_ms)
     except Suspended:
-        _enqueue_wake(engine, session)
+        _enqueue_wake(engine, session.head)
         return RunOutcome.WAITING
     except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
         try:
@@ -384,11 +404,11 @@ def _hand_over(engine: Engine, session: RunSession) -> RunOutcome:
     return RunOutcome.HANDED_OVER
 
 
-def _enqueue_wake(engine: Engine, session: RunSession) -> None:
+def _enqueue_wake(engine: Engine, head: Head) -> None:
     """Enqueues the message that resumes a suspended task, if its wait ends soon; else the sweeper does that later."""
-    left_ms = session.head.wake_at - session.now()
-    if session.head.wake_at and left_ms <= DELAY_LIMIT_MS:
-        engine.queues.enqueue(WorkMessage(session.key), max(0, math.ceil(left_ms / 1000)))
+    left_ms = head.wake_at - engine.now()
+    if head.wake_at and left_ms <= DELAY_LIMIT_MS:
+        engine.queues.enqueue(WorkMessage(head.key), max(0, math.ceil(left_ms / 1000)))
 
 
 async def _outcome(

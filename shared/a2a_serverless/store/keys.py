@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PUBLIC: Final = "PUBLIC"
 OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
+PAUSES: Final = "PAUSES"  # the partition of the pauses of agents and owners
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
 TRIP: Final = "TRIP"

@@ -1,4 +1,4 @@
-"""The stores beside the logs: public documents, lists of tasks, owners' counters, open circuit breakers.
+"""The stores beside the logs: public documents, lists of tasks, owners' counters, pauses, open circuit breakers.
 
 Public documents (the key set, the cards, the base URL) never expire.
 """
@@ -15,7 +15,7 @@ from a2a_serverless.store.table import Count, Put, PutNew
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
-    from a2a_serverless.domain.model import Json, Principal
+    from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.store.table import Table
 
@@ -93,6 +93,36 @@ class OwnerStore:
         """The number of the owner's open streams, or of all for None; counting stops at ``limit``."""
         found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
+
+
+class PauseStore:
+    """The agents and owners whose work an operator has paused. They never expire."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def list_pauses(self) -> dict[str, int]:
+        """When each pause began (ms), by its name (``agent_pause``, ``owner_pause``)."""
+        found = map(items.readable, self._table.query_range(keys.PAUSES, "A", keys.NEWEST))
+        return {item["sk"]["S"]: int(item["at"]["N"]) for item in found}
+
+    def add_pause(self, name: str, at: int) -> None:
+        """Stores a pause, unless it is stored."""
+        self._table.write(PutNew(items.make_item(keys.PAUSES, name, None, {"at": {"N": str(at)}})))
+
+    def remove_pause(self, name: str) -> None:
+        """Deletes a pause. Nothing happens if it is absent."""
+        self._table.erase([items.make_place(keys.PAUSES, name)])
+
+
+def agent_pause(agent: str) -> str:
+    """The name of the pause of an agent."""
+    return f"AGENT#{encode_name(agent)}"
+
+
+def owner_pause(owner: TaskKey | Principal) -> str:
+    """The name of the pause of an owner."""
+    return f"OWNER#{path(owner.tenant, owner.owner)}"
 
 
 class BreakerStore:

@@ -26,6 +26,7 @@ from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryContext, deliver
 from a2a_serverless.services.listing import TaskLister
+from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper
 from a2a_serverless.services.tasks import TaskService
@@ -127,6 +128,7 @@ class InProcessDeployment:
             now=clock.now,
             agents=self.agents,
             registry=self.registry,
+            pauses=Pauses(log.list_pauses, clock.now),
             values=log,
             files=TaskFiles(contents),
             callback_sealer=sealer,

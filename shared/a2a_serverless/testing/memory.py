@@ -21,7 +21,7 @@ from a2a_serverless.store import keys
 from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
+from a2a_serverless.store.stores import BreakerStore, PauseStore, Publications, TaskIndex
 from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update, place_of
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
@@ -181,7 +181,7 @@ def _number(item: Item | None, attribute: str) -> int:
     return int((item or {}).get(attribute, {"N": "0"})["N"])
 
 
-class MemoryStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
+class MemoryStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, PauseStore, Publications):
     """The stores of a deployment over one ``MemoryTable``. ``feed`` has the key and number of each written event.
 
     ``on_feed`` is called after each addition to it. ``make_table`` makes the table.

@@ -13,7 +13,19 @@ from typing import Annotated, Final
 import typer
 from rich.markup import escape
 
-from a2a_serverless_tools.cli import callers, cards, check, dev, erase, listing, operator_commands, stack, tasks, trace
+from a2a_serverless_tools.cli import (
+    callers,
+    cards,
+    check,
+    dev,
+    erase,
+    listing,
+    operator_commands,
+    pauses,
+    stack,
+    tasks,
+    trace,
+)
 from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
 
@@ -53,6 +65,8 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "build": stack.build,
         "eject": stack.eject,
         "check": check.check,
+        "pause": pauses.pause,
+        "resume": pauses.resume,
         "push list": operator_commands.list_pushes,
         "push show": operator_commands.show_push,
         "push redrive": operator_commands.redrive_push,
@@ -126,6 +140,11 @@ check https://agents.example.com --receiver https://hooks.example.com # Webhooks
 check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation
 check http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local # On the stack that `up` has started
 check https://agents.example.com --json # For a pipeline: exit code 1 when anything fails
+pause # What is paused
+pause document # Its tasks wait, running ones from their next step on
+pause --owner default/alice --stack my-agents # All tasks of an owner
+resume document # They go on
+resume --owner default/alice # Within as long as the pause took, an hour at most
 callers add alice # A key for alice
 callers add alice --tenant acme --note laptop --stack my-agents # In its own tenant
 callers add monitor --scope a2a:read # A key that may only read

@@ -34,8 +34,13 @@ def erase_context(stack: StackContext, context: Context, *, dry_run: DryRun = Fa
 
 def erase_owner(stack: StackContext, owner: Owner, *, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Erase an owner: its tasks, its quota counters, and its API keys."""
-    tenant, name = _parse(owner, "TENANT/OWNER")
+    tenant, name = parse_owner(owner)
     _erase(stack, ErasureScope(Principal(tenant, name)), dry_run=dry_run, yes=yes)
+
+
+def parse_owner(named: str) -> list[str]:
+    """Tenant and owner of TENANT/OWNER. Raises BadParameter."""
+    return _parse(named, "TENANT/OWNER")
 
 
 def _parse(named: str, form: str) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.store.push_store import PushStore
-    from a2a_serverless.store.stores import BreakerStore
+    from a2a_serverless.store.stores import BreakerStore, PauseStore
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless_tools.operators.erasure import ErasureService
 
@@ -48,6 +48,7 @@ class Operations:
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
     erasure: ErasureService
+    pauses: PauseStore
 
 
 class DeliverySelection(NamedTuple):

@@ -12,7 +12,7 @@ from a2a_serverless.aws.resources import table_named, task_log, task_table
 from a2a_serverless.settings import Settings
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.stores import BreakerStore
+from a2a_serverless.store.stores import BreakerStore, PauseStore
 from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
@@ -68,4 +68,5 @@ def make_operations(stack: StackName) -> Operations:
         DeliveryAdmin(log, store, SqsQueues(aws.sqs, "", deployed.output("DeliveryQueueUrl")), clock),
         lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
         erasure,
+        PauseStore(table),
     )

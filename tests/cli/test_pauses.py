@@ -1,0 +1,53 @@
+"""The commands ``pause`` and ``resume``, over a world in the same process."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_serverless.protocol.v1 import TaskState
+from tests.cli.test_operator_commands import Deployed
+from tests.echo import Writer
+from tests.world import HOUR_MS, ME, World
+
+
+@pytest.fixture
+def deployed() -> Deployed:
+    return Deployed(World([Writer().agent]))
+
+
+@pytest.mark.parametrize("names", [("echo",), ("--owner", f"{ME.tenant}/{ME.owner}")])
+def test_what_an_operator_pauses_waits_until_it_is_resumed(deployed: Deployed, names: tuple[str, ...]) -> None:
+    [paused] = deployed.json("pause", *names)["paused"]
+    assert paused["name"] == names[-1]
+    task = deployed.world.send("hello", push=False)
+    deployed.world.settle(HOUR_MS)
+    assert deployed.world.get(task.id).status.state is TaskState.SUBMITTED
+    assert deployed.json("pause") == {"paused": [paused]}
+    deployed.json("resume", *names)
+    deployed.world.settle(2 * HOUR_MS)
+    assert deployed.world.get(task.id).status.state is TaskState.COMPLETED
+
+
+def test_pausing_and_resuming_twice_is_as_once_and_the_first_time_stays(deployed: Deployed) -> None:
+    assert deployed.json("pause", "echo") == deployed.json("pause", "echo")
+    assert deployed.json("resume", "echo") == deployed.json("resume", "echo") == {"resumed": "echo"}
+    code, out, err = deployed.type("pause")
+    assert (code, out) == (0, "")
+    assert "Nothing is paused" in err
+
+
+def test_the_list_has_a_line_for_each(deployed: Deployed) -> None:
+    deployed.json("pause", "echo")
+    code, out, _ = deployed.type("pause", "--owner", "acme/somebody")
+    assert (code, [line.split()[:2] for line in out.splitlines()]) == (
+        0,
+        [["AGENT", "echo"], ["OWNER", "acme/somebody"]],
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("resume",), ("pause", "echo", "--owner", "a/b"), ("pause", "--owner", "alone"), ("resume", "--owner", "a/b/c")],
+)
+def test_an_agent_or_an_owner_is_named(deployed: Deployed, arguments: tuple[str, ...]) -> None:
+    assert deployed.type(*arguments)[0] == 2
