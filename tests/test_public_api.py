@@ -7,7 +7,7 @@ import pytest
 
 import a2a_serverless
 
-NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact Callback CallbackRequest CancelReason Codec
+NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact Budget BudgetExceeded Callback CallbackRequest CancelReason Codec
 KeyValueStore Message Part Skill Step SecretNotRead StepConflict StepTimedOut StoredValue Task TaskContext
 TaskFailed TaskRejected TaskState TypeCodec VersionConflict agent current_task
 with_retries"""

@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from a2a_serverless.domain.budgets import Budget
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, replay
@@ -25,6 +26,7 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.callbacks import find_event_address, store_event
+from a2a_serverless.store.stores import agent_pause
 from tests.echo import Asker, Writer, agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player
@@ -219,6 +221,30 @@ def paid(make: NewWorld) -> Story:
     return Story(world, task_id, texts=["paid 20"])
 
 
+def bounded(make: NewWorld) -> Story:
+    """The agent's budget allows two sections, and their calls of a model; the third one ends the task."""
+
+    async def write(task: TaskContext, name: str) -> str:
+        await task.record_usage("model", cost_usd=0.25)
+        return f"{name}: {task.text()}. "
+
+    async def work(task: TaskContext) -> None:
+        for name in ("one", "two", "three"):
+            await task.emit("document.md", await task.step(name, write, task, name), append=True, last=name == "three")
+
+    world = make([replace(agent_of(work), budget=Budget(usd=0.5))])
+    return Story(world, world.send("hello").id, frozenset({TaskState.FAILED}), texts=TEXTS[:2])
+
+
+def halted(make: NewWorld) -> Story:
+    """An operator pauses the agent while it works, and resumes it minutes later."""
+    world = make([Writer().agent])
+    task_id = world.send("hello").id
+    world.plan(1000, lambda: world.table.add_pause(agent_pause("echo"), world.now))
+    world.plan(200_000, lambda: world.table.remove_pause(agent_pause("echo")))
+    return Story(world, task_id)
+
+
 def _played(make: NewWorld, acts: Sequence[Operation]) -> Story:
     effects = Effects()
 
@@ -253,7 +279,7 @@ WAITS: Final = (
     Operation("sleep", "5", "a", 20),
 )
 JOURNEYS: Final[tuple[Journey, ...]] = (
-    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting, paid),
+    *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting, paid, bounded, halted),
 )
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless import TaskState
+from a2a_serverless import Budget, TaskState
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tests.faults.plans import Faults
 
 MOST_ANSWERS = 30
+PLENTY = 10_000
 MOST_VALUES = 100
 HAND_OVER_MS = 1000
 EVENT_MS = 50_000
@@ -52,6 +53,7 @@ class Conversation:
     expected: Mapping[str, Any]
     answer: Callable[[str, int], str] = answer_to
     stores: Callable[[str, str], bool] = is_step_of
+    ends: TaskState = TaskState.COMPLETED
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,18 @@ class Played:
     lasted_ms: int
 
 
-def conversation_of(operations: Sequence[Operation]) -> Conversation:
-    """The conversation with an agent whose own function plays the program."""
+def conversation_of(operations: Sequence[Operation], most: int | None = None) -> Conversation:
+    """The conversation with an agent whose own function plays the program, with a budget of ``most`` steps."""
 
     def make(effects: Effects) -> Agent:
         async def work(task: TaskContext) -> str:
             return str(await Player(task, effects).play(operations))
 
-        return agent_of(work)
+        return replace(agent_of(work), budget=Budget(usd=1000, steps=PLENTY if most is None else most))
 
-    return Conversation(make, outcome_of(list(operations)))
+    expected = outcome_of(list(operations), most=most)
+    is_spent = str(expected["answer"]).startswith("The budget of the agent is spent")
+    return Conversation(make, expected, ends=TaskState.FAILED if is_spent else TaskState.COMPLETED)
 
 
 async def _child(task: TaskContext) -> str:
@@ -125,7 +129,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
         answer = conversation.answer(question, asked)
         world.send(answer, push=False, agent=agent.id, task_id=task.id, context_id=task.context_id)
         world.settle()
-    if now.status.state is not TaskState.COMPLETED:
+    if now.status.state is not conversation.ends:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     outcome = outcome_of_task(now, world.events(task.id), world.table.list_values(ValueScope(key), "", "", MOST_VALUES))
     return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)

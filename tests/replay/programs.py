@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
 
-from a2a_serverless import Step, with_retries
+from a2a_serverless import BudgetExceeded, Step, with_retries
 from a2a_serverless.domain.agent import TaskEnded
 from a2a_serverless.testing.harness import START, SimulatedLoop
 
@@ -29,7 +29,7 @@ NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
-    *("alarm", "clock"),
+    *("alarm", "clock", "rest"),
 )
 FROM_OUTSIDE: Final = ("overdue", "event")
 """These need a client that does not answer, and a system that sends events."""
@@ -38,7 +38,7 @@ OUTERMOST: Final = {
     *("overdue", "alarm", "event"),
 }
 """These stand in the agent's function itself."""
-REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock"}
+REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock", "rest"}
 """Their names are a few, which come again and again."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
@@ -48,6 +48,21 @@ LEFT: Final = 0.3
 """How many programs leave something running behind their end."""
 PIECES: Final = ("x" * 310_000, "y" * 210_000)
 """The first is stored apart from its event, both together make a snapshot of the log."""
+SEQUENTIAL: Final = (
+    "step",
+    "repeat",
+    "flaky",
+    "ask",
+    "call",
+    "say",
+    "usage",
+    "emit",
+    "sleep",
+    "scope",
+    "value",
+    "rest",
+)
+"""Of these a budget in steps allows the same ones, however they are interrupted."""
 OVERDUE: Final = "overdue"
 """It marks a question that nobody answers in time, and which is asked again, as often as there is time."""
 APART: Final = "#"
@@ -135,6 +150,7 @@ class Task(Protocol):
     async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
     async def report_progress(self, content: str) -> None: ...
     async def record_usage(self, model: str, **amounts: float) -> None: ...
+    async def budget_left(self) -> Any: ...
     async def sleep(self, name: str, seconds: float) -> None: ...
     @property
     def store(self) -> Any: ...
@@ -340,6 +356,13 @@ class Player:
             self._effects.wrong.append(f"the time {operation.label} changes")
         return ""
 
+    async def _rest(self, operation: Operation) -> str:
+        """Reads what is left of the budget, which is the same in each run."""
+        left = str(await self._task.budget_left())
+        if self._effects.moments.setdefault(operation.label, left) != left:
+            self._effects.wrong.append(f"what is left at {operation.label} changes")
+        return ""
+
     async def _race(self, operation: Operation) -> list[Any]:
         """The first of two steps decides the name of a third; the other is cancelled."""
         runners = self._runners(operation)
@@ -458,9 +481,14 @@ class _Text:
 
 
 class Oracle:
-    """What an agent's task would be without a store: every act is done at once, and nothing is ever interrupted."""
+    """What an agent's task would be without a store: every act is done at once, and nothing is ever interrupted.
 
-    def __init__(self) -> None:
+    ``most`` is the number of steps that its budget allows.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._begun = self._ended = 0
         self.asked: list[str] = []
         self.progress: list[str] = []
         self.texts: dict[str, str] = {}
@@ -478,12 +506,25 @@ class Oracle:
         del version
         self.values[key] = value
 
+    def _check(self, steps: int) -> None:
+        if self._most is not None and steps >= self._most:
+            raise BudgetExceeded("agent", "steps", steps, self._most)
+
     async def step(self, name: Any, work: Any, *args: Any) -> Any:
         del name
-        return await work(*args)
+        self._check(self._begun)
+        self._begun += 1
+        try:
+            return await work(*args)
+        finally:
+            self._ended += 1
+
+    async def budget_left(self) -> str:
+        return ""
 
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> _Text:
         del remind_s
+        self._check(self._ended)
         self.asked.append(question)
         if timeout_s:
             raise TimeoutError
@@ -491,6 +532,7 @@ class Oracle:
 
     async def call(self, name: str, agent: str, content: str) -> _Text:
         del name
+        self._check(self._ended)
         return _Text(f"{agent} of {content}")
 
     async def emit(self, name: str, content: str, *, append: bool = False) -> None:
@@ -550,18 +592,25 @@ def in_order(asked: list[str]) -> list[str]:
     )
 
 
-def outcome_of(operations: Sequence[Operation], decided: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a task that plays the operations must come to, if races are ``decided`` like that."""
+def outcome_of(
+    operations: Sequence[Operation], decided: Mapping[str, str] | None = None, most: int | None = None
+) -> dict[str, Any]:
+    """What a task that plays the operations must come to, if races are ``decided`` like that.
+
+    ``most`` is the number of steps that its budget allows.
+    """
     clock = [START]
 
     def wait(ms: int) -> None:
         clock[0] += ms
 
-    oracle = Oracle()
+    oracle = Oracle(most)
     effects = Effects(begin_try=oracle.forget, decided=decided or {})
     loop = SimulatedLoop(lambda: clock[0], wait)
     try:
-        answer = loop.run_until_complete(_OraclePlayer(oracle, effects).play(operations))
+        answer: Any = loop.run_until_complete(_OraclePlayer(oracle, effects).play(operations))
+    except BudgetExceeded as exceeded:
+        answer = exceeded
     finally:
         loop.close()
     return {

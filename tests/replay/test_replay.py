@@ -11,7 +11,7 @@ import pytest
 
 from tests.replay.planted import PLANTED, SHOWN_BY
 from tests.replay.plays import conversation_of, differences
-from tests.replay.programs import FROM_OUTSIDE, KINDS, make_program
+from tests.replay.programs import FROM_OUTSIDE, KINDS, SEQUENTIAL, make_program
 
 if TYPE_CHECKING:
     from tests.removed_guards import RemovedGuard
@@ -47,6 +47,15 @@ def test_rule_07_an_interruption_anywhere_changes_nothing_for_an_agent_of_a_few_
 ) -> None:
     for seed in range(FIRST, FIRST + max(1, SEEDS // 4)):
         _check(seed, kinds)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_rule_07_a_budget_ends_a_random_agent_at_the_same_act_however_it_is_interrupted(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    operations = [*make_program(chance, 0, "some.", SEQUENTIAL), *make_program(chance, 1, "more.", SEQUENTIAL)]
+    conversation = conversation_of(operations, chance.randint(0, 6))
+    wrong = [*islice(differences(conversation, chance, PLAYS), 5)]
+    assert not wrong, f"seed {seed}: " + "\n".join([*wrong, " ".join(map(str, operations))])
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")

@@ -31,7 +31,7 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.stores import OwnerStore
+from a2a_serverless.store.stores import OwnerStore, agent_pause, owner_pause
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.memory import MemoryTable
 from tests.echo import agent_of
@@ -338,6 +338,19 @@ class Play:
         task_id = self.send("parent", child, f"{URL}/a")
         self.expect(task_id, "parent", TaskState.COMPLETED, says[child])
 
+    def _paused(self) -> None:
+        """A document, while an operator pauses its agent, or all of its owner's tasks, for some time."""
+        table, sleep = self.simulation.service.log, self.simulation.scheduler.sleep
+        name = self.random.choice((agent_pause("writer"), owner_pause(ME)))
+        task_id = self.send("writer", "go", f"{URL}/a")
+        sleep(self.random.choice((5, 1_000, 30_000)))
+        self.ask(lambda: table.add_pause(name, self.simulation.clock.now()))  # type: ignore[attr-defined]
+        sleep(self.random.choice((5_000, MINUTE_MS, 20 * MINUTE_MS)))
+        while name in self.simulation.table.calm().list_pauses():
+            self.ask(lambda: table.remove_pause(name))  # type: ignore[attr-defined]
+            sleep(1_000)
+        self.expect(task_id, "writer", TaskState.COMPLETED, "one. two. three. ")
+
     def _canceled(self) -> None:
         """A parent that is canceled at any moment, with a child that works for long."""
         task_id = self.send("parent", "slow")
@@ -481,6 +494,7 @@ SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "emitted": Play._emitted,  # noqa: SLF001
     "asked": Play._asked,  # noqa: SLF001
     "called": Play._called,  # noqa: SLF001
+    "paused": Play._paused,  # noqa: SLF001
     "canceled": Play._canceled,  # noqa: SLF001
     "hasty": Play._hasty,  # noqa: SLF001
     "talked to": Play._talked_to,  # noqa: SLF001
