@@ -26,6 +26,7 @@ QUOTAS = (
     "sends_per_owner_per_minute",
     "streams_per_owner",
     "uploaded_mib_per_owner_per_day",
+    "usd_per_owner_per_day",
     "streams_per_deployment",
 )
 ELSEWHERE = [

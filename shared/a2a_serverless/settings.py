@@ -124,6 +124,7 @@ class Settings(BaseModel):
     sends_per_owner_per_minute: Annotated[int, _whole(0, 1_000_000)] = 0
     streams_per_owner: Annotated[int, _whole(0, 10_000)] = 0
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
+    usd_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
     console: _Switch = False
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}

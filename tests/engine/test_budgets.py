@@ -11,12 +11,18 @@ import pytest
 from a2a_serverless import Budget, Message, Part, Task, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.protocol.v1 import Role
-from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.store import keys
+from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
+from tests.faults.plans import Count as Counted
+from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.world import ME
 
 if TYPE_CHECKING:
     from a2a_serverless import Agent, TaskContext
+    from tests.faults.plans import Faults
 
 
 async def spend(usd: float = 0.0, tokens: int = 0, seconds: float = 1) -> str:
@@ -281,3 +287,98 @@ def test_steps_beside_a_call_are_not_refused_because_of_its_reservation() -> Non
 
     harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(five_steps, "child"))
     assert harness.send("go").said == "both"
+
+
+# ---- Owner and day
+
+
+def daily(usd: int, *agents: Agent) -> AgentTestHarness:
+    harness = AgentTestHarness(*agents)
+    harness.engine = replace(harness.engine, owner_usd=usd)
+    return harness
+
+
+async def dear(task: TaskContext) -> str:
+    for number in range(3):
+        await task.step(f"step {number}", spend, 0.5)
+    return "all"
+
+
+def test_an_owner_s_tasks_share_one_bound_a_day() -> None:
+    harness = daily(2, agent_of(dear))
+    assert harness.send("go").said == "all"
+    why = reason(harness.send("go").task)
+    assert why == {"whose": "owner and day", "kind": "usd", "spent": 2, "bound": 2}
+    assert harness.send("go").said == "The budget of the owner and day is spent: 2 of 2 USD."
+    harness.wait(DAY_MS)
+    assert harness.send("go").said == "all"
+
+
+def test_the_bound_of_a_day_is_each_owner_s_own_and_each_tenant_s() -> None:
+    harness = daily(1, agent_of(dear))
+    assert reason(harness.send("go").task)["spent"] == 1
+    for other in (replace(CLIENT, owner="somebody"), replace(CLIENT, tenant="other")):
+        message = Message(role=Role.USER, message_id=harness.ids.new(), parts=(Part(text="go"),))
+        task = harness.take("echo", message, other)
+        assert isinstance(task, Task)
+        harness.settle()
+        assert harness.table.read_spent(other.key(""), harness.now) == 1_000_000
+
+
+def test_the_counter_expires_after_the_next_day() -> None:
+    harness = daily(9, agent_of(dear))
+    harness.send("go")
+    [item] = [row for row in harness.table.items.partitions[keys.owner(CLIENT)].values()]
+    day = harness.now // DAY_MS
+    assert (item["used"], item["expires"]) == ({"N": "1500000"}, {"N": str((day + 2) * DAY_MS // 1000)})
+
+
+def test_called_agents_count_once_for_the_owner() -> None:
+    async def work(task: TaskContext) -> str:
+        await task.call("work", "child", "go")
+        return "both"
+
+    harness = daily(9, thrifty(work, Budget(usd=9)), agent_of(dear, "child"))
+    harness.send("go")
+    assert harness.table.read_spent(CLIENT.key(""), harness.now) == 1_500_000
+
+
+def test_without_the_setting_nothing_is_counted_and_nothing_read() -> None:
+    harness = AgentTestHarness(agent_of(dear))
+    harness.send("go")
+    assert keys.owner(CLIENT) not in harness.table.items.partitions
+
+
+def test_a_death_at_any_call_counts_each_step_once() -> None:
+    def play(faults: Faults) -> MortalWorld:
+        world = MortalWorld([agent_of(dear)], faults)
+        world.engine = replace(world.engine, owner_usd=9)
+        world.send("go", push=False)
+        world.settle()
+        return world
+
+    calls = Counted(PORTS)
+    play(calls)
+    for number in range(1, len(calls.calls) + 1):
+        for late in (False, True):
+            world = play(Death(number, late=late))
+            assert world.table.read_spent(ME.key(""), world.now) == 1_500_000, (number, late)
+
+
+def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed_down() -> None:
+    async def work(task: TaskContext) -> str:
+        called = await asyncio.gather(*(task.call(f"call {n}", "child", "go", budget=Budget(usd=1)) for n in range(2)))
+        return f"{[one.status.state.name for one in called if isinstance(one, Task)]} {await task.budget_left()}"
+
+    def play(faults: Faults) -> str:
+        world = MortalWorld([thrifty(work, Budget(usd=4)), agent_of(dear, "child")], faults)
+        task = world.send("go", push=False)
+        world.settle()
+        said = world.client(lambda: world.get(task.id)).status.message
+        return said.text() if said else ""
+
+    calls = Counted(PORTS)
+    expected = f"['FAILED', 'FAILED'] {Budget(usd=2.0)}"
+    assert play(calls) == expected
+    for number in range(1, len(calls.calls) + 1, 4):
+        assert play(Death(number, late=number % 8 < 4)) == expected, number

@@ -38,6 +38,13 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
     "AWS::ApiGateway::GatewayResponse": [("apigateway", _CALLS, _API)],
     "AWS::ApiGateway::RestApi": [("apigateway", _CALLS, _API)],
     "AWS::ApiGateway::Stage": [("apigateway", _CALLS, _API)],
+    "AWS::Budgets::Budget": [
+        (
+            "budgets",
+            "ListTagsForResource ModifyBudget TagResource UntagResource ViewBudget",
+            f"budgets::*:budget/{NAMED}",
+        )
+    ],
     "AWS::CloudFormation::Stack": [],  # as the stack itself
     "AWS::CloudWatch::Alarm": [
         ("cloudwatch", "DeleteAlarms ListTagsForResource PutMetricAlarm TagResource UntagResource", _ALARM),

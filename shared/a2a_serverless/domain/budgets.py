@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.usage import COST, LARGEST
+from a2a_serverless.domain.usage import COST, LARGEST, MILLION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,11 @@ def usage_amounts(usage: Usage) -> Amounts:
     used = usage.values()
     tokens = sum(amounts.get(name, 0) for amounts in used for name in TOKENS)
     return {"usd": sum(amounts.get(COST, 0) for amounts in used), "tokens": tokens}
+
+
+def micro_usd(usage: Usage) -> int:
+    """The cost of a usage in millionths of a USD, rounded up."""
+    return math.ceil(round(usage_amounts(usage)["usd"] * MILLION, 3))
 
 
 def reported_amounts(answer: Json) -> Amounts:

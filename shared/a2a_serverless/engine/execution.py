@@ -25,7 +25,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.records import TIMER, StepResult, join_path
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.engine.budgets import TaskBudget
+from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
@@ -84,7 +84,8 @@ class Execution:
 
     ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
     signed callbacks. ``packages`` and ``prices`` are those of ``Steps``; ``budget`` and ``whole_last_chunk`` are the
-    agent's options. ``find_pause`` returns the pause because of which nothing new may begin.
+    agent's options. ``owner_usd`` is the most that the owner may spend on a day. ``find_pause`` returns the
+    pause because of which nothing new may begin.
 
     ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
     last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
@@ -105,6 +106,7 @@ class Execution:
         packages: frozenset[str] = frozenset(),
         prices: Usage | None = None,
         budget: Budget = NO_BUDGET,
+        owner_usd: int = 0,
         find_pause: Callable[[], OpenWait | None] = lambda: None,
         whole_last_chunk: bool = False,
     ) -> None:
@@ -127,7 +129,7 @@ class Execution:
         self.busy_since = session.began_at
         self.budget = TaskBudget(budget, read_budget(self.first_request.message.metadata), self.results, self.running)
         session.describe_budget = self.budget.describe
-        self._find_pause = find_pause
+        self._owner_budget, self._find_pause = OwnerBudget(session, owner_usd), find_pause
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None
@@ -217,6 +219,7 @@ class Execution:
             due_at = retry_at(pause, self.session.key.task, self.session.now())
             await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at, since=pause.since), scope)
         self.budget.check(for_step=is_step)
+        self._owner_budget.check()
 
     def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
         """The wait for a moment: ``ends_at`` (ms), or the one at which it ended when a run first came here.

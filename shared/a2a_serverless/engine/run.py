@@ -105,7 +105,7 @@ class Engine:
     returns the agents' secret of a name; ``callback_sealer`` seals those that the api opens. ``is_replaced`` is
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
     the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
-    of which nothing may run.
+    of which nothing may run; ``owner_usd`` is the most that an owner may spend on a day (UTC), 0 for no bound.
     """
 
     log: TaskLog
@@ -126,6 +126,7 @@ class Engine:
     tracer: Tracer = NULL_TRACER
     prices: Usage = field(default_factory=dict)
     pauses: Pauses = field(default_factory=Pauses)
+    owner_usd: int = 0
 
 
 async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> RunOutcome:
@@ -380,6 +381,7 @@ async def _run_agent(
         packages=frozenset({agent.work.__module__.partition(".")[0]}),
         prices=engine.prices,
         budget=agent.budget,
+        owner_usd=engine.owner_usd,
         find_pause=lambda: engine.pauses.find(agent.id, session.key),
         whole_last_chunk=agent.whole_last_chunk,
     )

@@ -12,6 +12,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.budgets import micro_usd
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition, Overloaded
 from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
@@ -192,6 +193,8 @@ class RunSession:
         self._usage: Usage = {}
         self._moment = 0
         self.describe_budget: Callable[[], JsonObject | None] = lambda: None
+        self.counts_spending = False
+        self.spent = 0
         self.now = now
         self.fence = snapshot.head.fence
         self.began_at = now()
@@ -391,16 +394,22 @@ class RunSession:
         self.flush()
         self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
         result = replace(result, ended_at=self.now(), moment=self._moment)
+        spent = micro_usd(result.usage) if self.counts_spending else 0
 
         def attempt() -> StepResult:
-            stored = self._log.store_step(self.head, name, result)
+            stored = self._log.store_step(self.head, name, result, spent=spent)
             self._check_written(stored is not None)
             return cast("StepResult", stored)
 
         kept = _retry(attempt)
+        self.spent += spent
         self._usage = add_usage(self._usage, kept.usage)
         self.has_written = True
         return kept
+
+    def read_spent(self) -> int:
+        """What the owner has spent on this day (UTC), in micro-USD."""
+        return self._log.read_spent(self.key, self.now())
 
     def write_value(self, write: Callable[[Head], str | None]) -> str:
         """Writes a value; returns the version that is stored afterwards.

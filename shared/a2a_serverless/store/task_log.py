@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
-from a2a_serverless.domain.model import check_readable, key_of_path, path
+from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, path
 from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
@@ -78,6 +78,7 @@ def _task_attributes(head: Head) -> Mapping[str, Any]:
 
 
 REREADS: Final = 5
+UNLIMITED: Final = 10**18
 
 
 class TaskLog:
@@ -239,20 +240,28 @@ class TaskLog:
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice(found, limit)]
 
-    def store_step(self, head: Head, name: str, result: StepResult, *, of_run: bool = True) -> StepResult | None:
+    def store_step(
+        self, head: Head, name: str, result: StepResult, *, of_run: bool = True, spent: int = 0
+    ) -> StepResult | None:
         """Stores a step's result unless a result is stored already, and returns the stored one.
 
-        None if the run does not have the task any more. Without ``of_run``: None if there is no such task.
+        None if the run does not have the task any more. Without ``of_run``: None if there is no such task. If it stores
+        the result, it adds ``spent`` (micro-USD) to what the owner has spent on this day (UTC), in one transaction.
         """
         fence = Fence(self._table, head, of_run=of_run)
         if fence.is_lost():
             return None
         item = self._step_item(head, name, result)
-        refusal = self._table.write(PutNew(item), *fence.checks())
+        refusal = self._table.write(PutNew(item), *fence.checks(), *_count_spent(head.key, result.ended_at, spent))
         if refusal is None:
             return result
         found = self._found(item, refusal)
         return self._step(found) if found else None
+
+    def read_spent(self, key: TaskKey, now: int) -> int:
+        """What the owner's tasks have spent on the day (UTC) of ``now`` (ms), in micro-USD."""
+        item = self._table.get(keys.owner(key), f"{keys.SPENT}{now // DAY_MS}")
+        return int(item["used"]["N"]) if item else 0
 
     def store_callback(self, head: Head, callback: str, record: str, *steps: NamedResult) -> bool:
         """Stores to which record of the run's task a callback address belongs, and ``steps``, as in ``append``.
@@ -350,6 +359,11 @@ class TaskLog:
 
     def _found(self, place: Item, refusal: WriteConflict) -> Item | None:
         return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
+
+
+def _count_spent(key: TaskKey, now: int, spent: int) -> list[Action]:
+    place = items.make_place(keys.owner(key), f"{keys.SPENT}{now // DAY_MS}")
+    return [Count(place, "used", UNLIMITED, (now // DAY_MS + 2) * DAY_MS // 1000, by=spent)] if spent else []
 
 
 def _has_moved_head(head: Head, item: Item) -> bool:
