@@ -137,6 +137,12 @@ def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: s
     assert f"model-1: input_tokens {shown}" in at.run("trace", "echo", task).out
 
 
+def test_a_budget_is_shown_with_what_is_spent_of_it() -> None:
+    at = shell_with({"budget": {"spent": {"usd": 0.25, "tokens": 1200, "steps": 2}, "bounds": {"usd": 1, "steps": 9}}})
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    assert "budget: usd 0.25 of 1, tokens 1,200, steps 2 of 9\n" in at.run("trace", "echo", task).out
+
+
 @pytest.mark.parametrize("command", ["trace", "deliveries"])
 def test_an_unknown_task_is_one_sentence_with_what_helps(command: str) -> None:
     done = Shell(Deployment(agent_of(work))).run(command, "echo", "none")

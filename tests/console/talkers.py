@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_serverless import Agent, Part, Skill, TaskContext, TaskFailed
+from a2a_serverless import Agent, Budget, Part, Skill, TaskContext, TaskFailed
 from tests.browser import png
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ AGENTS = (
         "写一篇关于帆船的文章。",
         modes=("*/*",),
     ),
-    agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."),
+    replace(
+        agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."), budget=Budget(usd=2)
+    ),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),

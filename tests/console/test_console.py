@@ -200,6 +200,7 @@ def test_a_task_that_waits_says_why_below_its_timeline(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
     page.do("wait #timeline .wait")
     assert page.do("texts #timeline .wait")[0].startswith("Waits: question ")
+    assert page.do("texts #timeline .budget") == ["Budget: usd 0 of 2, tokens 0, steps 0"]
     page.do("fill #text :: red")
     page.do("click #send")
     become(page, "completed")

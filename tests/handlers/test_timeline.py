@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless import Budget
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.protocol.v1 import Artifact, Part
 from a2a_serverless.services.listing import BYTES, EVENTS, PAGE
@@ -58,6 +59,18 @@ def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> N
     assert found["deliveries"][0]["attempts"]
     assert found["usage"] == {"nova": {"input_tokens": 2_000_000, "cost_usd": 0.5}}
     assert SECRET.encode() not in answer.body
+
+
+def test_a_task_with_a_budget_says_how_much_of_it_is_spent() -> None:
+    world = World([replace(agent_of(work), budget=Budget(usd=2, steps=9))])
+    world.engine = replace(world.engine, prices={"nova": {"input_tokens": 0.25}})
+    task_id = world.send("hello").id
+    world.settle()
+    found = json.loads(asked(world, f"/echo/tasks/{task_id}/timeline").body)
+    assert found["budget"] == {
+        "spent": {"usd": 0.5, "tokens": 2_000_000, "steps": 1},
+        "bounds": {"usd": 2, "steps": 9},
+    }
 
 
 def test_a_suspended_task_says_why_it_waits_and_since_when() -> None:

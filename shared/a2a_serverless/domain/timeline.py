@@ -64,13 +64,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TaskTimeline:
-    """A task's first events, its spans by their beginning, its webhooks, and the models' usage as of these events."""
+    """A task's first events, its spans by their beginning, its webhooks, and usage and budget as of these events."""
 
     snapshot: HeadSnapshot
     events: list[Event]
     spans: list[Span]
     webhooks: list[WebhookStatus]
     usage: JsonObject | None = None
+    budget: JsonObject | None = None
 
 
 _WAITS: Final = {TaskState.INPUT_REQUIRED: SpanKind.INPUT, TaskState.AUTH_REQUIRED: SpanKind.AUTH}

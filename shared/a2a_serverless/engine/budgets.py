@@ -59,7 +59,7 @@ class TaskBudget:
             self._bounds[kind] = min((bound, AGENT), self._bounds.get(kind, (bound, AGENT)))
         self._results, self._running = results, running
         self._counted = 0
-        self._spent: Amounts = {}
+        self._spent: Amounts = add({}, {})
         self._reserved: dict[str, Amounts] = {}
 
     @property

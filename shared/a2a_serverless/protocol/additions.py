@@ -153,8 +153,8 @@ class TimelineWait(Shown):
 class Timeline(ProtoModel):
     """The spans of a task's time. That of a long log covers its beginning, up to the last of ``events``.
 
-    ``usage`` is the usage of each model, as of the last status in ``events``. A suspended task has ``waits``: the first
-    twenty, and the number of ``more_waits``.
+    ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what the task has ``spent`` and
+    its ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
     """
 
     task_id: str
@@ -167,6 +167,7 @@ class Timeline(ProtoModel):
     events: tuple[TimelineEvent, ...]
     deliveries: tuple[Delivery, ...]
     usage: Metadata = None
+    budget: Metadata = None
     waits: tuple[TimelineWait, ...] = ()
     more_waits: int = 0
 
@@ -185,6 +186,7 @@ class Timeline(ProtoModel):
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
             usage=timeline.usage,
+            budget=timeline.budget,
             waits=head.open_waits.waits,
             more_waits=head.open_waits.more,
         )

@@ -24,7 +24,7 @@ DIGITS = 15  # that a float holds exactly
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
-    """Show what a task spent its time on, and what models used. Only deployments of this project support it.
+    """Show what a task spent its time on, and what models used, of which budget. Only deployments of this project support it.
 
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
     error ended the task is marked, with the kind of error.
@@ -40,6 +40,7 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     ]
     lines += _waits(timeline)
     lines += _usage(timeline.get("usage") or {})
+    lines += _budget(timeline.get("budget") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
     shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
     rest = f"; events after {shown} of {timeline['lastEvent']} are not shown" if shown < timeline["lastEvent"] else ""
@@ -103,6 +104,17 @@ def _usage(usage: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
     for model, used in usage.items():
         amounts = (f"{one_line(name, LONGEST)} {_amount(amount)}" for name, amount in used.items())
         yield f"{one_line(model, LONGEST)}: {', '.join(amounts)}"
+
+
+def _budget(budget: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """Yields what the task has spent, and of how much."""
+    bounds = budget.get("bounds") or {}
+    spent = (
+        f"{one_line(kind, SHORT)} {_amount(amount)}" + (f" of {_amount(bounds[kind])}" if kind in bounds else "")
+        for kind, amount in (budget.get("spent") or {}).items()
+    )
+    if budget:
+        yield f"budget: {', '.join(spent)}"
 
 
 def _amount(amount: Any) -> str:  # noqa: ANN401 - any JSON

@@ -22,12 +22,15 @@ export function waterfall(timeline, now = Date.now()) {
     ...(timeline.waits ?? []).map((one) => el("p", { class: "note wait" }, plain(waiting(one), 300))),
     timeline.moreWaits ? el("p", { class: "note" }, `It waits for ${timeline.moreWaits} more.`) : null,
     ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
+    timeline.budget ? el("p", { class: "note budget" }, plain(budget(timeline.budget), 300)) : null,
     ...timeline.deliveries.map(delivery),
   ].filter(Boolean);
 }
 
 const waiting = ({ kind, name: own, since, until }) => `Waits: ${kind} ${own ?? ""}, since ${clock(since)}${until ? ` until ${clock(until)}` : ""}`;
 const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amount]) => `${name} ${amount}`).join(", ")}`;
+
+const budget = ({ spent = {}, bounds = {} }) => `Budget: ${Object.entries(spent).map(([kind, amount]) => `${kind} ${amount}${kind in bounds ? ` of ${bounds[kind]}` : ""}`).join(", ")}`;
 
 function spans(timeline, over, now) {
   return timeline.spans.map((span) => {
