@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
-_ELSEWHERE: Final = {"Budget": "domain.budgets", "TypeCodec": "engine.steps", **dict.fromkeys(_PROTOCOL, "protocol.v1")}
+_ELSEWHERE: Final = {
+    "Budget": "domain.budgets",
+    "TypeCodec": "engine.steps",
+    **dict.fromkeys(_PROTOCOL, "protocol.v1"),
+}
 __all__ = [
     "Agent",
     "AgentCallFailed",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,7 @@ from a2a_serverless.testing.deployment import LIFE
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from a2a_serverless import TaskContext
 
@@ -214,14 +215,19 @@ def test_a_pause_takes_effect_within_ten_seconds_and_reads_the_list_once_in_that
 
     harness = AgentTestHarness(agent_of(work))
     read = harness.engine.pauses._read  # noqa: SLF001 - counted
-    harness.engine.pauses._read = lambda: reads.append(harness.now) or read()  # type: ignore[func-returns-value]  # noqa: SLF001
+
+    def count() -> Mapping[str, int]:
+        reads.append(harness.now)
+        return read()
+
+    harness.engine.pauses._read = count  # noqa: SLF001 - counted
     began = harness.now
     harness.later(30_000, lambda: pause(harness))
     task = begun(harness)
     harness.settle(45_000)
     assert harness.waits(task.id)
     assert harness.runs[0][2] - began <= 30_000 + MEMORY_MS + 2_000
-    assert all(later - earlier >= MEMORY_MS for earlier, later in zip(reads, reads[1:], strict=False))
+    assert all(later - earlier >= MEMORY_MS for earlier, later in pairwise(reads))
 
 
 def test_a_paused_task_tries_again_with_waits_of_up_to_an_hour_at_times_of_its_own() -> None:
@@ -236,7 +242,7 @@ def test_a_paused_task_tries_again_with_waits_of_up_to_an_hour_at_times_of_its_o
             if read and read.head.wake_at not in {0, *woken[task.id]}:
                 woken[task.id].append(read.head.wake_at)
     for times in woken.values():
-        waits = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        waits = [later - earlier for earlier, later in pairwise(times)]
         assert min(waits) >= SHORTEST_MS / 2
         assert LONGEST_MS / 2 <= max(waits) <= LONGEST_MS + 62_000
     assert len({times[0] for times in woken.values()}) == len(tasks)

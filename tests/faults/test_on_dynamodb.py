@@ -16,7 +16,7 @@ from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.stores import BreakerStore
+from a2a_serverless.store.stores import BreakerStore, PauseStore
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
@@ -53,7 +53,13 @@ class MotoTable:
         table = DynamoTable(client, name, now, RetryPolicy(lambda _: None, lambda: 0.5))
         self.feed: list[tuple[TaskKey, Event | None]] = []
         payloads = PayloadStore(MemoryBlobStore(), INLINE)
-        stores = (TaskLog(table, payloads), PushStore(table), BreakerStore(table), ValueStore(table, payloads))
+        stores = (
+            TaskLog(table, payloads),
+            PushStore(table),
+            BreakerStore(table),
+            ValueStore(table, payloads),
+            PauseStore(table),
+        )
         self._ports: tuple[object, ...] = stores
 
     def __getattr__(self, call: str) -> Callable[..., object]:

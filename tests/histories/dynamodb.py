@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.stores import BreakerStore, Publications, TaskIndex
+from a2a_serverless.store.stores import BreakerStore, PauseStore, Publications, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _names = (f"histories-{number}" for number in count())
 
 
-class DynamoStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Publications):
+class DynamoStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, PauseStore, Publications):
     """The stores of a deployment on a new table, and a ``feed`` as its stream: a refused write is in it, too."""
 
     def __init__(self, client: DynamoDBClient, now: Callable[[], int]) -> None:

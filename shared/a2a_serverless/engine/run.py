@@ -188,8 +188,8 @@ def _watched_stores(engine: Engine) -> Engine:
     files = replace(engine.files, contents=engine.files.contents and guard_store(engine.files.contents))
     log, index, queues = guard_store(engine.log), guard_store(engine.index), guard_store(engine.queues)
     values, sealer = guard_store(engine.values), guard_store(engine.callback_sealer)
-    stores = {"log": log, "index": index, "queues": queues, "values": values, "pauses": guard_store(engine.pauses)}
-    return replace(engine, files=files, callback_sealer=sealer, **stores)
+    engine = replace(engine, files=files, callback_sealer=sealer, pauses=guard_store(engine.pauses))
+    return replace(engine, log=log, index=index, queues=queues, values=values)
 
 
 async def _release_task(

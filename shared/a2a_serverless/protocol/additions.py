@@ -153,8 +153,8 @@ class TimelineWait(Shown):
 class Timeline(ProtoModel):
     """The spans of a task's time. That of a long log covers its beginning, up to the last of ``events``.
 
-    ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what the task has ``spent`` and
-    its ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
+    ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what it has ``spent`` and its
+    ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
     """
 
     task_id: str

@@ -24,7 +24,7 @@ DIGITS = 15  # that a float holds exactly
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
-    """Show what a task spent its time on, and what models used, of which budget. Only deployments of this project support it.
+    """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
     error ended the task is marked, with the kind of error.
