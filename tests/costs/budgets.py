@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from a2a_serverless import current_task
+from a2a_serverless.domain.budgets import Budget as TaskBudget
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.protocol.v1 import ListTasksRequest, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import find_event_address, store_event
@@ -130,6 +132,23 @@ def steps(n: int) -> Counter[str]:
         return number
 
     world = CountingWorld([agent_of(works)])
+    world.send(push=False, agent="echo")
+    world.settle()
+    return world.used
+
+
+def bounded_steps(n: int) -> Counter[str]:
+    """Counts a task of ``n`` quick steps with a cost, whose agent and whose owner have a budget."""
+
+    async def works(task: TaskContext) -> None:
+        for number in range(n):
+            await task.step(f"step {number}", spend)
+
+    async def spend() -> None:
+        await current_task().record_usage("model", cost_usd=0.01)
+
+    world = CountingWorld([replace(agent_of(works), budget=TaskBudget(usd=1000))])
+    world.engine = replace(world.engine, owner_usd=1000)
     world.send(push=False, agent="echo")
     world.settle()
     return world.used
@@ -339,7 +358,7 @@ BUDGETS: Final = (
         "task",
         8,
         ordinary_tasks,
-        _lines(queries=(0, 4), writes=(0, 4), messages=(0, 1), invocations=(1, 2)),
+        _lines(queries=(1, 4), writes=(0, 4), messages=(0, 1), invocations=(1, 2)),
         Goal("N5", _lines(writes=(0, 5))),
     ),
     Budget(
@@ -347,7 +366,7 @@ BUDGETS: Final = (
         "event",
         8,
         events,
-        _lines(queries=(7, 1.3), writes=(3, 1), messages=(2, 0), invocations=(5, 1)),
+        _lines(queries=(8, 1.3), writes=(3, 1), messages=(2, 0), invocations=(5, 1)),
     ),
     Budget(
         "a webhook that gets each of them at once",
@@ -361,7 +380,7 @@ BUDGETS: Final = (
         "chunk",
         250,
         streamed_chunks,
-        _lines(queries=(6, 0.055), writes=(5, 0.042), messages=(2, 0.001), invocations=(5, 0.042)),
+        _lines(queries=(7, 0.055), writes=(5, 0.042), messages=(2, 0.001), invocations=(5, 0.042)),
         Goal("N6", _lines(writes=(0, 0.06))),
     ),
     Budget(
@@ -369,14 +388,21 @@ BUDGETS: Final = (
         "step",
         8,
         steps,
-        _lines(queries=(4, 0), writes=(3, 1), messages=(1, 0), invocations=(3, 0)),
+        _lines(queries=(5, 0), writes=(3, 1), messages=(1, 0), invocations=(3, 0)),
+    ),
+    Budget(
+        "quick steps of a task and an owner with a budget",
+        "step",
+        8,
+        bounded_steps,
+        _lines(queries=(6, 0), writes=(3, 1), messages=(1, 0), invocations=(3, 0)),
     ),
     Budget(
         "sleeps of two hours",
         "sleep",
         3,
         sleeps,
-        _lines(queries=(5, 5), writes=(3, 3), messages=(1, 1), invocations=(4, 1)),
+        _lines(queries=(6, 6), writes=(3, 3), messages=(1, 1), invocations=(4, 1)),
         Goal("N22", _lines(writes=(3, 3))),
     ),
     Budget(
@@ -392,7 +418,7 @@ BUDGETS: Final = (
         "hand-over",
         3,
         hand_overs,
-        _lines(queries=(64, 77), writes=(8, 10), messages=(6, 7), invocations=(9, 7)),
+        _lines(queries=(65, 79), writes=(8, 10), messages=(6, 7), invocations=(9, 7)),
     ),
     Budget(
         "a call of another agent, which makes events",
@@ -406,14 +432,14 @@ BUDGETS: Final = (
         "hour",
         6,
         hours_of_waiting,
-        _lines(queries=(6, 5), writes=(7, 3), messages=(1, 1), invocations=(3, 1)),
+        _lines(queries=(7, 6), writes=(7, 3), messages=(1, 1), invocations=(3, 1)),
     ),
     Budget(
         "a question to the client, with a webhook",
         "hour",
         6,
         hours_of_asking,
-        _lines(queries=(15, 0), writes=(10, 0), messages=(3, 0), POSTs=(2, 0), invocations=(5, 0)),
+        _lines(queries=(16, 0), writes=(10, 0), messages=(3, 0), POSTs=(2, 0), invocations=(5, 0)),
     ),
     Budget(
         "a webhook that refuses",

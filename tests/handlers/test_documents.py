@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Agent, AgentExtension, Skill
+from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.publications import JWKS, card_name
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, base_url_in, publish_cards
@@ -236,7 +237,8 @@ def test_a_card_says_all_that_the_agent_says_of_itself() -> None:
                     "description": "Extends.",
                     "required": True,
                     "params": {"a": [1]},
-                }
+                },
+                {"uri": BUDGET_EXTENSION.uri, "description": BUDGET_EXTENSION.description},
             ],
         },
         "defaultInputModes": ["text/plain"],

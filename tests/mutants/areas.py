@@ -79,6 +79,9 @@ AREAS: Final = {
             *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
             *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
             *("engine/task_copy.py", "domain/task_copies.py"),
+            "engine/budgets.py",
+            "domain/budgets.py",
+            "services/pauses.py",
         ),
         (
             *("domain/test_head.py", "engine/test_*.py", "faults/test_recovery.py", "model/test_*.py"),

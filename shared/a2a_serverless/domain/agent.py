@@ -516,7 +516,7 @@ class AgentExtension:
 
 
 BUDGET_EXTENSION: Final = AgentExtension(
-    "urn:a2a-serverless:budget",
+    "urn:a2a-serverless:budget:1",
     f"The metadata of a message may have {METADATA_KEY}: the most that its task may spend, as usd, tokens and steps.",
 )
 

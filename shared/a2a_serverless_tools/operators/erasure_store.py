@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.stores import owner_pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,8 +62,9 @@ class ErasureStore:
         return sum(1 for _ in self._table.list_keys(keys.owner(principal)))
 
     def erase_owner(self, principal: Principal) -> int:
-        """Erases the items about the owner itself. Returns how many."""
+        """Erases the items about the owner itself, and its pause. Returns how many, without the pause."""
         places = list(self._table.list_keys(keys.owner(principal)))
         streams = [place["sk"] for place in places if place["sk"]["S"].startswith(keys.STREAMS)]
         self._table.erase({"pk": {"S": keys.OPEN}, "sk": sk} for sk in streams)
+        self._table.erase([items.make_place(keys.PAUSES, owner_pause(principal))])
         return self._table.erase(places)
