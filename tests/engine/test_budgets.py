@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Budget, Message, Part, Task, TaskState, current_task
-from a2a_serverless.domain.budgets import METADATA_KEY
+from a2a_serverless.domain.budgets import METADATA_KEY, reported_amounts
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import DAY_MS
+from a2a_serverless.domain.records import OpenedCall, StepResult, call_name
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store import keys
 from a2a_serverless.testing import CLIENT, AgentTestHarness
@@ -286,6 +288,62 @@ def test_steps_beside_a_call_are_not_refused_because_of_its_reservation() -> Non
 
     harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(five_steps, "child"))
     assert harness.send("go").said == "both"
+
+
+def test_the_share_of_a_call_that_its_agent_drops_is_not_handed_out_again() -> None:
+    async def work(task: TaskContext) -> str:
+        with suppress(TimeoutError):
+            async with task.timeout("patience", 60):
+                await task.call("first", "child", "go")
+        await task.call("second", "child", "go")
+        return "both"
+
+    async def nap(task: TaskContext) -> str:
+        await task.sleep("nap", 7200)
+        return "rested"
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(nap, "child"))
+    assert reason(harness.send("go").task) == {"whose": "agent", "kind": "usd", "spent": 2, "bound": 2}
+
+
+def test_a_spent_budget_ends_the_task_although_its_agent_waits_for_something_else() -> None:
+    async def work(task: TaskContext) -> str:
+        await task.step("one", spend)
+        await asyncio.gather(task.step("two", spend), task.sleep("nap", 7200), return_exceptions=True)
+        return "rested"
+
+    harness = AgentTestHarness(thrifty(work, Budget(steps=1)))
+    began = harness.now
+    assert reason(harness.send("go").task)["spent"] == 1
+    assert harness.runs[-1][2] - began < 60_000
+
+
+@pytest.mark.parametrize(
+    ("records", "left"),
+    [
+        ((), 2.0),
+        (("opened",), 1.5),
+        (("opened", "sent"), 1.5),
+        (("opened", "failed"), 2.0),
+        (("opened", "sent", "failed"), 1.5),
+        (("opened", "told", "failed"), 1.5),
+        (("opened", "sent", "done"), 1.75),
+    ],
+)
+def test_a_share_is_reserved_until_its_spending_is_known(records: tuple[str, ...], left: float) -> None:
+    name = call_name("work")
+    opened: Any = OpenedCall(*"amct", 0, "u", "a", budget={"usd": 0.5}).value
+    done: Any = {"task": {"metadata": {METADATA_KEY: {"spent": {"usd": 0.25, "tokens": "many", "steps": -1}}}}}
+    values: dict[str, Any] = {"opened": opened, "done": done}
+    results = {getattr(name, record): StepResult("", values.get(record, {})) for record in records}
+    assert TaskBudget(Budget(usd=2), Budget(), results, []).left() == Budget(usd=left)
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"task": {}}, {"task": {"metadata": {METADATA_KEY: 3}}}, {"message": {}}, None, 3]
+)
+def test_an_agent_elsewhere_may_say_nothing_of_its_spending(answer: Any) -> None:
+    assert reported_amounts(answer) == {}
 
 
 # ---- Owner and day

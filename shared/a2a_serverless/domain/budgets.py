@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -78,7 +77,7 @@ def usage_amounts(usage: Usage) -> Amounts:
 
 def micro_usd(usage: Usage) -> int:
     """The cost of a usage in millionths of a USD, rounded up."""
-    return math.ceil(round(usage_amounts(usage)["usd"] * MILLION, 3))
+    return -int(-round(usage_amounts(usage)["usd"] * MILLION, 3) // 1)
 
 
 def reported_amounts(answer: Json) -> Amounts:

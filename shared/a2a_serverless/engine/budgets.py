@@ -1,12 +1,13 @@
 """What a task may still spend: the bounds of its agent and its caller, and its spending, from its stored results.
 
 The spending of a called agent counts when its answer is stored. Until then the call's own budget is reserved: it was
-stored before the call was sent, so a later run knows of it. What the steps under way spend is not known. They may
-exceed a bound, and nothing begins after them.
+stored before the call was sent, so a later run knows of it. It stays reserved if the agent drops the call. What the
+steps under way spend is not known. They may exceed a bound, and nothing begins after them.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import BudgetExceeded
@@ -85,22 +86,27 @@ class TaskBudget:
 
     def left(self) -> Budget:
         """What is neither spent nor reserved."""
-        taken = self.spent()
-        for amounts in self._reserved.values():
-            taken = add(taken, amounts)
-        return budget_of({kind: max(0, bound - taken.get(kind, 0)) for kind, (bound, _) in self._bounds.items()})
+        taken = self._taken()
+        return budget_of({kind: max(0, bound - taken[kind]) for kind, (bound, _) in self._bounds.items()})
 
-    def share(self, wanted: Budget | None) -> Budget | None:
-        """The budget of a new call, which wants that much; None while running calls have all that is left."""
+    def share(self, wanted: Budget | None, *, may_wait: bool) -> Budget | None:
+        """The budget of a new call, which wants that much. If nothing is left: None, or BudgetExceeded."""
         left, wish = self.left().bounds, wanted.bounds if wanted else {}
-        if self._reserved and not all(left.values()):
+        if all(left.values()):
+            return budget_of({kind: min(one[kind] for one in (left, wish) if kind in one) for kind in left | wish})
+        if may_wait:
             return None
-        return budget_of({kind: min(one[kind] for one in (left, wish) if kind in one) for kind in left | wish})
+        kind = next(kind for kind, amount in left.items() if not amount)
+        bound, whose = self._bounds[kind]
+        raise BudgetExceeded(whose, kind, self._taken()[kind], bound)
 
     def describe(self) -> JsonObject | None:
         """The spending and the bounds, as the client reads them; None without a bound."""
         bounds: JsonObject = {kind: bound for kind, (bound, _) in self._bounds.items()}
         return {"spent": {**self.spent()}, "bounds": bounds} if bounds else None
+
+    def _taken(self) -> Amounts:
+        return reduce(add, self._reserved.values(), self.spent())
 
     def _count(self, name: str, result: StepResult) -> None:
         used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
@@ -112,5 +118,5 @@ class TaskBudget:
                 used = reported_amounts(result.value)
             elif name == call.failed:
                 reserved = self._reserved.pop(call.opened, {})
-                used = reserved if call.sent in self._results else {}  # what its agent has spent is unknown
+                used = reserved if {call.sent, call.told} & self._results.keys() else {}  # the spending is unknown
         self._spent = add(self._spent, used)

@@ -148,6 +148,7 @@ class AgentCalls:
         self._store_once = store_once
         self._admit = admit
         self._budget = budget
+        self._under_way = 0
         self._files = files
 
     @property
@@ -214,13 +215,14 @@ class AgentCalls:
         return _load_answer(ending.value)
 
     async def _share_budget(self, path: str, limit: CallLimit, scope: Scope) -> Budget:
-        """The budget of a new call, once running calls have left something for it. Raises BudgetExceeded."""
+        """The budget of a new call, once calls under way have left something for it. Raises BudgetExceeded."""
 
         def ready_at() -> int | None:
-            return None if self._budget.share(limit.budget) is None else self._session.now()
+            is_ready = self._under_way == 0 or self._budget.share(limit.budget, may_wait=True) is not None
+            return self._session.now() if is_ready else None
 
         await self._admit(path, scope)
-        while (share := self._budget.share(limit.budget)) is None:
+        while (share := self._budget.share(limit.budget, may_wait=self._under_way > 0)) is None:
             await self._endings.look(Wait(path, WaitKind.BUDGET, ready_at), scope)
             await self._admit(path, scope)
         return share
@@ -230,6 +232,7 @@ class AgentCalls:
     ) -> None:
         """Makes the call, or goes on with it, and stores its ending."""
         opened: OpenedCall | None = None
+        self._under_way += 1
         try:
             opened = self._open_call(name, agent, content, limit)
             call = _PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
@@ -240,6 +243,8 @@ class AgentCalls:
         else:
             self._store_once(name.done, _dump_answer(answer), self._endings.next_number())
             self._record_span(name, agent, opened)
+        finally:
+            self._under_way -= 1
 
     def _until(self, limit: CallLimit, called_at: int) -> int:
         """The time (ms) at which a call times out: its limit, or earlier if the task's own life ends before."""

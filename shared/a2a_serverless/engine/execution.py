@@ -294,6 +294,8 @@ class Execution:
 
         Raises Suspended, or StepConflict if the timer would fire after the end of the run, in ``remaining_ms``.
         """
+        if self.signal:
+            raise self.signal
         if timers := self.loop.agent_timers():
             if min(timers) - self.loop.time() > remaining_ms / 1000:
                 self.signal = StepConflict(

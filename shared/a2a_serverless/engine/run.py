@@ -495,7 +495,7 @@ async def _run_watched(
             execution.close(_cancel_reason(stopped.exception() or execution.signal))
             working.cancel()
             await asyncio.wait({working}, timeout=CLEAN_UP_S)
-            with suppress(StepConflict):  # it is the execution's signal, too
+            with suppress(StepConflict, BudgetExceeded):  # it is the execution's signal, too
                 stopped.result()
         return working
     finally:
