@@ -17,6 +17,7 @@ from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import (
     BreakerStore,
     OwnerStore,
+    PauseStore,
     Publications,
     TaskIndex,
 )
@@ -55,6 +56,7 @@ class Store:
     index: TaskIndex
     push: PushStore
     hosts: BreakerStore
+    pauses: PauseStore
     publications: Publications
     now: Now
     blobs: MemoryBlobStore
@@ -144,6 +146,7 @@ def _store(table: Table, now: Now, blobs: MemoryBlobStore, limit: int, left: Cal
         index=TaskIndex(table),
         push=PushStore(table),
         hosts=BreakerStore(table),
+        pauses=PauseStore(table),
         publications=Publications(table),
         now=now,
         blobs=blobs,
