@@ -198,3 +198,25 @@ def test_a_retry_is_whole_when_its_predecessor_was_erased() -> None:
     scene.erase()
     file = next(one for one in scene.world.get(task.id).artifacts if one.name == "file")
     assert [scene.content(part) for part in file.parts] == [LARGE]
+
+
+def test_texts_that_look_like_addresses_of_files_are_copied_as_they_are() -> None:
+    broken = [True]
+    told: list[str] = []
+
+    async def work(task: TaskContext) -> None:
+        texts = [f"a2a-file:{task.id}/{'0' * 64}/{digits}" for digits in ("12", "9" * 5000)]
+        told[:] = told or texts
+        await task.step("say", task.emit, "texts", " ".join(told))
+        if broken:
+            raise ValueError
+
+    world = World([agent_of(work)])
+    failed = world.send("hello", push=False)
+    world.settle()
+    broken.clear()
+    request = RetryRequest(request_id="retry")
+    context = RequestContext(ME, "echo", "1.0")
+    task = retry_task(world.service, context, world.engine.agents["echo"], failed.id, request)
+    world.settle()
+    assert world.get(task.id).artifacts[0].text() == " ".join(told)

@@ -38,7 +38,7 @@ class TaskCopy:
     def __init__(self, log: TaskLog, values: ValueStore, contents: ContentStore | None, session: RunSession) -> None:
         self._log, self._values, self._contents, self._session = log, values, contents, session
         self._source = session.key._replace(task=session.head.repeats)
-        self._address = re.compile(f"{SCHEME}{re.escape(self._source.task)}/([0-9a-f]{{64}})/([0-9]+)")
+        self._address = re.compile(f"{SCHEME}{re.escape(self._source.task)}/([0-9a-f]{{64}})/(0|[1-9][0-9]{{0,11}})")
         self._moved: dict[str, str] = {}
 
     def complete(self, events: Sequence[Event], has_time: Callable[[], bool]) -> list[Event] | None:
@@ -96,7 +96,7 @@ class TaskCopy:
             owner = Principal(self._source.tenant, self._source.owner)
             try:
                 content = self._contents.read(owner, StoredFile(self._source.task, sha256, size))
-            except ContentNotFound:
-                return address
-            self._moved[address] = self._contents.store(self._session.key, content).address
+                self._moved[address] = self._contents.store(self._session.key, content).address
+            except ContentNotFound:  # a text that looks like an address
+                self._moved[address] = address
         return self._moved.get(address, address)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, UnsupportedOperation
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.task_copies import ended_paths, endings_of
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
@@ -42,7 +42,9 @@ def retry_task(
         raise UnsupportedOperation(f"Only a failed task can be retried: this one is {head.state.value}.")
     if request.from_step:
         _check_step(service.log, key, request.from_step)
-    event: Any = service.log.read(key, 0, 1)[0]
+    event: Any = next(iter(service.log.read(key, 0, 1)), None)
+    if event is None:
+        raise TaskNotFound  # it is being erased
     first: Incoming = event.incoming
     names = {"taskId": task_id, "requestId": request.request_id, "fromStep": request.from_step}
     send = SendMessageRequest(
