@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         CancelReason,
         Codec,
         KeyValueStore,
+        Retry,
         SecretNotRead,
         Skill,
         Step,
         StepConflict,
+        StepFailed,
         StepTimedOut,
         StoredValue,
         TaskContext,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
         VersionConflict,
         agent,
         current_task,
-        with_retries,
     )
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.engine.steps import TypeCodec
@@ -59,10 +60,12 @@ __all__ = [
     "KeyValueStore",
     "Message",
     "Part",
+    "Retry",
     "SecretNotRead",
     "Skill",
     "Step",
     "StepConflict",
+    "StepFailed",
     "StepTimedOut",
     "StoredValue",
     "Task",
@@ -74,7 +77,6 @@ __all__ = [
     "VersionConflict",
     "agent",
     "current_task",
-    "with_retries",
 ]
 
 

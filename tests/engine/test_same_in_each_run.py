@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Step, TaskContext, TaskState
-from a2a_serverless.domain.agent import TaskEnded, TaskFailed, with_retries
+from a2a_serverless.domain.agent import TaskEnded, TaskFailed
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
@@ -149,23 +149,6 @@ def test_rule_07_a_step_that_its_agent_cancelled_can_be_tried_again() -> None:
         return "never"
 
     assert AgentTestHarness(agent_of(work)).send("go").said == "done"
-
-
-def test_rule_07_a_try_that_is_repeated_within_a_step_replaces_what_it_has_emitted() -> None:
-    tries: list[int] = []
-
-    async def stream(task: TaskContext) -> None:
-        tries.append(1)
-        await task.emit("text", f"try {len(tries)} ", append=True)
-        await asyncio.sleep(1)
-        if len(tries) == 1:
-            raise OSError
-        await task.emit("text", "whole", append=True)
-
-    async def work(task: TaskContext) -> None:
-        await task.step("write", with_retries(partial(stream, task)))
-
-    assert AgentTestHarness(agent_of(work)).send("go").text("text") == "try 2 whole"
 
 
 @pytest.mark.parametrize("first", ["", "draft"])

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pydantic import BaseModel
 
-from a2a_serverless import Codec, Step, TypeCodec, with_retries
+from a2a_serverless import Codec, Step, TypeCodec
 from a2a_serverless.domain.events import StatusEvent, replay, update_of
 from a2a_serverless.domain.usage import LIMIT, METADATA_KEY, add_usage, check_usage, with_cost
 from a2a_serverless.engine.framework_task import framework_task
@@ -177,6 +177,11 @@ class Plotter:
         return Point(x, b"abc")
 
 
+@wraps(partial(Plotter().point, 0.5))
+def decorated(*args: Any) -> Any:
+    return Plotter().point(0.5, *args)
+
+
 async def unannotated():  # type: ignore[no-untyped-def] # noqa: ANN201
     return invoice()
 
@@ -191,7 +196,7 @@ ANNOTATED: dict[str, tuple[Callable[[], Any], object]] = {
     "method": (partial(Plotter().point, 0.5), Point(0.5, b"abc")),
     "class": (partial(Invoice, amount=1, on=date(2030, 1, 2)), invoice()),
     "object": (Plotter(), invoice()),
-    "retries": (with_retries(partial(Plotter().point, 0.5)), Point(0.5, b"abc")),
+    "decorated": (decorated, Point(0.5, b"abc")),
 }
 
 

@@ -12,16 +12,27 @@ from a2a_serverless import Budget, TaskState
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.records import path_of
 from a2a_serverless.domain.values import ValueScope, load_value
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import agent_of
 from tests.faults.plans import Count, NoFaults
 from tests.frameworks.kills import PORTS, Death, MortalWorld
-from tests.replay.programs import Effects, Operation, Player, answer_to, in_order, outcome_of, short
+from tests.replay.programs import (
+    DAY_S,
+    SLOW,
+    Effects,
+    Operation,
+    Player,
+    answer_to,
+    in_order,
+    outcome_of,
+    short,
+)
 from tests.world import ME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from random import Random
 
     from a2a_serverless import Agent, Task, TaskContext
@@ -37,8 +48,16 @@ EVENT_MS = 50_000
 
 
 def is_step_of(name: str, label: str) -> bool:
-    """Whether this is the name of the step of an operation."""
-    return name.rpartition(" > ")[2] == f"step {label}"
+    """Whether this is the name of the step of an operation, or of an ending of the step of an item."""
+    outer, _, number = label.rpartition(".")
+    item = f"map {outer} > {number}"
+    return name.rpartition(" > ")[2] == f"step {label}" or name in {item, f"@raised/{item}/1"}
+
+
+def count_raised(names: Iterable[str], label: str) -> int:
+    """How many tries of the step of an operation have ended with an error."""
+    raised = (path_of(name) for name in names if name.startswith("@raised/"))
+    return sum(is_step_of(path, label) for path in raised)
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,8 @@ def conversation_of(operations: Sequence[Operation], most: int | None = None) ->
 
 
 async def _child(task: TaskContext) -> str:
+    if task.text().endswith(SLOW):
+        await task.sleep("for long", 10 * DAY_S)
     return f"child of {task.text()}"
 
 
@@ -118,6 +139,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     key = TaskKey(ME.tenant, ME.owner, task.id)
 
     effects.is_stored = lambda label: any(conversation.stores(name, label) for name in world.table.read_steps(key))
+    effects.count_raised = lambda label: count_raised(world.table.read_steps(key), label)
     world.settle()
     asked = 0
     while (now := world.client(lambda: world.get(task.id, agent.id))).status.state is TaskState.INPUT_REQUIRED:
@@ -132,7 +154,20 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     if now.status.state is not conversation.ends:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     outcome = outcome_of_task(now, world.events(task.id), world.table.list_values(ValueScope(key), "", "", MOST_VALUES))
+    effects.wrong += _wrong_calls(world)
     return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)
+
+
+def _wrong_calls(world: MortalWorld) -> Iterator[str]:
+    """The called tasks that were made twice, and those of losers of a race that were not canceled."""
+    entries = world.table.list_page(ME, None, None, 0, 1000)[0]
+    called = [world.get(entry.task, "child") for entry in entries if entry.agent == "child"]
+    for task in called:
+        text, state = task.history[0].text(), task.status.state
+        if state is not (TaskState.CANCELED if text.endswith(SLOW) else TaskState.COMPLETED):
+            yield f"the called task {text} is {state}"
+    if len(called) != len({task.history[0].text() for task in called}):
+        yield "a call has made two tasks"
 
 
 def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[StoredText]) -> dict[str, Any]:
@@ -164,7 +199,11 @@ def effects_of_run(effects: Effects, table: Any, key: TaskKey) -> Effects:
         return any(is_step_of(name, label) for name in table.read_steps(key))
 
     own = fence()
-    return replace(effects, is_stored=is_stored, is_current=lambda: fence() == own)
+
+    def raised(label: str) -> int:
+        return count_raised(table.read_steps(key), label)
+
+    return replace(effects, is_stored=is_stored, count_raised=raised, is_current=lambda: fence() == own)
 
 
 def compare(operations: Sequence[Operation], effects: Effects, task: Task, table: Any, key: TaskKey) -> Iterator[str]:

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
 
-from a2a_serverless import BudgetExceeded, Step, with_retries
+from a2a_serverless import BudgetExceeded, Retry, Step, StepFailed
 from a2a_serverless.domain.agent import TaskEnded
 from a2a_serverless.testing.harness import START, SimulatedLoop
 
@@ -29,13 +29,13 @@ NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
-    *("alarm", "clock", "rest"),
+    *("alarm", "clock", "rest", "retry", "map", "calls"),
 )
 FROM_OUTSIDE: Final = ("overdue", "event")
 """These need a client that does not answer, and a system that sends events."""
 OUTERMOST: Final = {
     *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
-    *("overdue", "alarm", "event"),
+    *("overdue", "alarm", "event", "map", "calls"),
 }
 """These stand in the agent's function itself."""
 REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock", "rest"}
@@ -44,6 +44,7 @@ LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
 LINGERS: Final = 3
 LONGEST: Final = 10_000
+DAY_S: Final = 86_400
 LEFT: Final = 0.3
 """How many programs leave something running behind their end."""
 PIECES: Final = ("x" * 310_000, "y" * 210_000)
@@ -65,6 +66,8 @@ SEQUENTIAL: Final = (
 """Of these a budget in steps allows the same ones, however they are interrupted."""
 OVERDUE: Final = "overdue"
 """It marks a question that nobody answers in time, and which is asked again, as often as there is time."""
+SLOW: Final = "slow"
+"""It marks what a called agent does not do before its task is canceled."""
 APART: Final = "#"
 """It marks a question whose answer does not depend on how many came before it, because another branch asks, too."""
 
@@ -139,10 +142,18 @@ class Paper:
     on: date
 
 
+class Unstorable(Exception):
+    """An error that cannot be made again from its arguments."""
+
+    def __init__(self, label: str, number: int) -> None:
+        super().__init__(f"{label} {number}")
+
+
 class Task(Protocol):
     """The methods of a task that programs use; the oracle has them, too."""
 
     async def step(self, name: Any, work: Any, *args: Any) -> Any: ...
+    async def map(self, name: Any, work: Any, items: Any, *, limit: int, tolerate: int) -> Any: ...
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> Any: ...
     async def now(self, name: str) -> Any: ...
     async def callback(self, name: str) -> Any: ...
@@ -177,6 +188,12 @@ class Effects:
     begin_try: Callable[[str], None] = lambda _: None
     submit: Callable[[str, str], None] = lambda url, body: None  # noqa: ARG005 - the oracle's event comes by itself
     tries: Counter[str] = field(default_factory=Counter)
+    raised: Counter[str] = field(default_factory=Counter)
+    count_raised: Callable[[str], int] | None = None
+
+    def ended_tries(self, label: str) -> int:
+        """How many tries of the step of a label have ended with an error."""
+        return self.count_raised(label) if self.count_raised else self.raised[label]
 
     def begin(self, label: str) -> None:
         if label in self.lost and self.is_current():
@@ -235,22 +252,70 @@ class Player:
         raise AssertionError(operation.label)
 
     async def _stream(self, operation: Operation) -> Any:
-        """A step that emits, and fails after its first chunk; then it is tried again, within the step."""
-        tries: list[int] = []
+        """A step that emits, and fails after its first chunk; then it is tried again."""
 
         async def work() -> list[Any]:
-            tries.append(1)
             self._effects.begin_try(operation.label)
-            if len(tries) == 1:
+            is_first = not self._effects.ended_tries(operation.label)
+            if is_first:
                 await self._task.emit(f"note {operation.label}", "only in the first try")
             for chunk in ("<", ">"):
                 await self._task.emit(f"text {operation.label}", chunk, append=True)
                 await asyncio.sleep(operation.seconds)
-                if len(tries) == 1:
+                if is_first:
+                    self._effects.raised[operation.label] += 1
                     raise OSError(operation.label)
             return await self._body(operation)
 
-        return await self._task.step(f"step {operation.name}", with_retries(work, times=2, pause_s=1))
+        return await self._task.step(Step(f"step {operation.label}", retry=Retry(tries=2)), work)
+
+    async def _retry(self, operation: Operation) -> Any:
+        """A step that fails twice, once with an error that cannot be stored. Some of its pauses suspend the task."""
+
+        async def work() -> list[Any]:
+            ended = self._effects.ended_tries(operation.label)
+            await self._say(operation)
+            await asyncio.sleep(1)
+            if self._effects.ended_tries(operation.label) > ended and self._effects.is_current():
+                self._effects.wrong.append(f"a try of {operation.label} was made again after it had ended")
+            if ended < 2:
+                self._effects.raised[operation.label] += 1
+                raise OSError(operation.label) if ended else Unstorable(operation.label, ended)
+            return await self._body(operation)
+
+        retry = Retry(tries=3, first_s=operation.seconds)
+        return await self._task.step(Step(f"step {operation.label}", retry=retry), work)
+
+    async def _map(self, operation: Operation) -> list[Any]:
+        """Steps of a few items, two at a time; one of them fails, and the reason is in its place."""
+        items = [Operation("step", f"{operation.label}.{number}", str(number), 1 + number % 3) for number in range(4)]
+
+        async def work(label: str) -> list[Any]:
+            item = next(one for one in items if one.label == label)
+            done = await self._body(item)
+            if item is items[1]:
+                raise Unstorable(label, 1)
+            return done
+
+        name = f"map {operation.label}"
+        results = await self._task.map(name, work, [item.label for item in items], limit=2, tolerate=1)
+        return [str(type(one).__name__) if isinstance(one, StepFailed) else one for one in results]
+
+    async def _calls(self, operation: Operation) -> str:
+        """A race of two calls: the loser is cancelled, and so is its task."""
+        calls = {
+            asyncio.create_task(
+                self._call(Operation("call", f"{operation.label}{kind}", f"{operation.label} {kind}"))
+            ): kind
+            for kind in ("quick", SLOW)
+        }
+        done, others = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        (winner,) = done
+        self._effects.decide(operation.label, calls[winner])
+        return winner.result()
 
     async def _plan(self, operation: Operation) -> str:
         """A step that fails when it is done for the first time; then the agent does another one in its place."""
@@ -511,7 +576,12 @@ class Oracle:
             raise BudgetExceeded("agent", "steps", steps, self._most)
 
     async def step(self, name: Any, work: Any, *args: Any) -> Any:
-        del name
+        for _ in range(name.retry.tries - 1 if isinstance(name, Step) and name.retry else 0):
+            with suppress(Exception):
+                return await self._work(work, *args)
+        return await self._work(work, *args)
+
+    async def _work(self, work: Any, *args: Any) -> Any:
         self._check(self._begun)
         self._begun += 1
         try:
@@ -521,6 +591,16 @@ class Oracle:
 
     async def budget_left(self) -> str:
         return ""
+
+    async def map(self, name: Any, work: Any, items: Any, *, limit: int, tolerate: int) -> list[Any]:
+        del limit, tolerate
+        results = list[Any]()
+        for item in items:
+            try:
+                results.append(await work(item))
+            except Exception:  # noqa: BLE001 - the program's own
+                results.append(StepFailed(name))
+        return results
 
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> _Text:
         del remind_s
@@ -533,6 +613,8 @@ class Oracle:
     async def call(self, name: str, agent: str, content: str) -> _Text:
         del name
         self._check(self._ended)
+        if content.endswith(SLOW):
+            await asyncio.sleep(10 * DAY_S)
         return _Text(f"{agent} of {content}")
 
     async def emit(self, name: str, content: str, *, append: bool = False) -> None:

@@ -31,6 +31,9 @@ FEW: Final = {
     "questions beside steps": ("questions",),
     "races whose winners decide names": ("first", "race", "ask"),
     "durable time limits": ("timeout", "sleep", "ask", "overdue", "alarm"),
+    "steps that are tried again": ("retry", "retry", "repeat", "ask", "alarm"),
+    "steps over items": ("map", "map", "race", "ask", "retry"),
+    "races of calls": ("calls", "calls", "ask", "sleep", "race"),
     "events from outside": ("event", "event", "ask", "overdue", "race"),
 }
 """Programs of a few kinds of operations, which meet each other more often there."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless import Agent, AgentCallFailed, Step, TaskFailed, TaskRejected, with_retries
+from a2a_serverless import Agent, AgentCallFailed, Retry, Step, TaskFailed, TaskRejected
 from a2a_serverless.domain.agent import MessageContent, StepConflict
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task
 from tests.echo import agent_of
@@ -97,7 +97,7 @@ async def retried(task: TaskContext) -> None:
         await task.emit("draft", f"draft {TRIES['says'] + 1}, ", append=True)
         return await flaky("says", 1)
 
-    await task.emit("result", await task.step("says", with_retries(says)), last=True)
+    await task.emit("result", await task.step(Step("says", retry=Retry()), says), last=True)
 
 
 async def conflicts(task: TaskContext) -> str:

@@ -6,19 +6,19 @@ runs the same engine in memory.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
+import math
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial, wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from a2a_serverless.domain.budgets import METADATA_KEY, NO_BUDGET, Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
+Item = TypeVar("Item")
 P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
@@ -54,7 +55,11 @@ class TaskFailed(_ClientReads):
 
 
 class StepTimedOut(TaskFailed):
-    """A step exceeded its time limit."""
+    """A step did not finish within three whole runs."""
+
+
+class StepFailed(Exception):
+    """A step raised an error that cannot be raised again in a later run. The text names the step and the error."""
 
 
 class BudgetExceeded(TaskFailed):
@@ -243,7 +248,51 @@ class TaskContext(Protocol):
         values, models or dataclasses. A plain function runs in a thread. The chunks of the work are stored with the
         result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when ``name`` was
         used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not finish
-        within three whole runs. A step that raised may be tried again under its name.
+        within three whole runs. A step that raised may be tried again under its name; ``Step(name, retry=Retry())``
+        does that by itself, and raises the last error, or ``StepFailed`` in place of one that cannot be stored.
+        """
+
+    @overload
+    async def map(
+        self, name: str | Step, work: Callable[[Item], Awaitable[T]], items: Iterable[Item], *, limit: int = 10
+    ) -> list[T]: ...
+
+    @overload
+    async def map(
+        self, name: str | Step, work: Callable[[Item], T], items: Iterable[Item], *, limit: int = 10
+    ) -> list[T]: ...
+
+    @overload
+    async def map(
+        self,
+        name: str | Step,
+        work: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        limit: int = 10,
+        tolerate: int,
+    ) -> list[T | Exception]: ...
+
+    @overload
+    async def map(
+        self, name: str | Step, work: Callable[[Item], T], items: Iterable[Item], *, limit: int = 10, tolerate: int
+    ) -> list[T | Exception]: ...
+
+    async def map(
+        self,
+        name: str | Step,
+        work: Callable[[Item], Any],
+        items: Iterable[Item],
+        *,
+        limit: int = 10,
+        tolerate: int = 0,
+    ) -> Any:
+        """Runs ``work(item)`` for each item, ``limit`` at a time, and returns the results in the order of the items.
+
+        Each is a step named by its index (from 0) in a scope of this name, with the options of a ``Step``. At most
+        ``tolerate`` steps may fail: their errors stand in the places of their results. One more error cancels the other
+        steps and is raised. An error that cannot be stored is a ``StepFailed``. Raises ValueError for more than 1000
+        items, and a ``limit`` below 1.
         """
 
     def scope(self, name: str) -> AbstractContextManager[None]:
@@ -374,7 +423,8 @@ class TaskContext(Protocol):
         a webhook resumes it. If the other agent asks a question, this task asks its client and returns the answer. The
         other task is canceled ``timeout_s`` seconds after the call, and ``deadline_s`` seconds after this task was
         created, which limits all calls together. A failed task is returned too: check its status. Raises
-        ``AgentCallFailed`` when the agent cannot be reached or refuses, or when no time is left to call it.
+        ``AgentCallFailed`` when the agent cannot be reached or refuses, or when no time is left to call it. A cancelled
+        call, such as the loser of a race, cancels the other task, and is never made again under its name.
 
         If this task has a budget, the other one gets all that is left of it, or ``budget`` if that is less. A call for
         which nothing is left, because other calls have it, waits for their end.
@@ -392,15 +442,17 @@ class TaskContext(Protocol):
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """The same client's other tasks in this conversation, newest first: of the agents that it may read."""
 
-    async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
-        """Sends a progress message to the client (as a ``working`` status). A later run does not send it again."""
+    async def report_progress(
+        self, content: MessageContent, *, metadata: JsonObject | None = None, percent: float | None = None
+    ) -> None:
+        """Sends a progress message to the client (as a ``working`` status). A later run does not send it again.
+
+        ``percent`` (0 to 100) is in the message's metadata, under ``a2a-serverless/percent``. Raises ValueError for
+        another number.
+        """
 
 
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
-
-
-BEGIN_ATTEMPT: Final[ContextVar[Callable[[], None] | None]] = ContextVar("begin_attempt", default=None)
-"""Begins a new attempt at the current step: the chunks of earlier attempts do not count any more."""
 
 
 def current_task() -> TaskContext:
@@ -427,39 +479,6 @@ def _text_of(content: MessageContent) -> str:
     return "\n\n".join(text for text in (part.readable for part in parts) if text)
 
 
-def with_retries(
-    work: Callable[P, Awaitable[T]], *, times: int = 3, timeout_s: float | None = None, pause_s: float = 1.0
-) -> Callable[P, Awaitable[T]]:
-    """Returns ``work`` with retries: at most ``times`` tries of at most ``timeout_s`` seconds each.
-
-    It waits ``pause_s`` seconds between two tries, doubled each time. ``TaskRejected`` and ``TaskFailed`` are not
-    retried, except ``StepTimedOut``. The last error is raised; an exceeded time limit as ``StepTimedOut``.
-    """
-
-    @wraps(work)
-    async def again(*args: P.args, **kwargs: P.kwargs) -> T:
-        for number in range(times - 1):
-            try:
-                return await _in_time(work(*args, **kwargs), timeout_s)
-            except Exception as error:  # the last try's error is not caught
-                if isinstance(error, TaskRejected | TaskFailed) and not isinstance(error, StepTimedOut):
-                    raise
-            await asyncio.sleep(pause_s * 2**number)
-            if begin_attempt := BEGIN_ATTEMPT.get():
-                begin_attempt()
-        return await _in_time(work(*args, **kwargs), timeout_s)
-
-    return again
-
-
-async def _in_time(work: Awaitable[T], timeout_s: float | None) -> T:
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await work
-    except TimeoutError as error:
-        raise StepTimedOut(f"A step took longer than {timeout_s} s.") from error
-
-
 class Codec(Protocol[T]):
     """Converts a step's result to a JSON value and back. ``load`` must return the value for the agent."""
 
@@ -471,6 +490,29 @@ class Codec(Protocol[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """When a step that raises is tried again: ``tries`` (1 to 100) in all.
+
+    The pause after the first try has ``first_s`` seconds. Each later one is ``factor`` (1 to 10) times as long, and has
+    ``most_s`` seconds at most. No try begins later than ``total_s`` seconds after the first one. ``never`` are classes
+    of errors that are raised at once; so are ``TaskFailed`` and ``TaskRejected``. Raises ValueError for other numbers.
+    """
+
+    tries: int = 3
+    first_s: float = 1.0
+    factor: float = 2.0
+    most_s: float = 60.0
+    total_s: float | None = None
+    never: tuple[type[Exception], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the numbers."""
+        times = (self.first_s, self.most_s, self.total_s or 0)
+        if not (1 <= self.tries <= 100 and 1 <= self.factor <= 10 and all(0 <= time < math.inf for time in times)):  # noqa: PLR2004 - as documented
+            raise ValueError("A retry has 1 to 100 tries, a factor from 1 to 10, and times of 0 seconds or more.")
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """The name of a step, with options. It takes the place of the name in ``TaskContext.step``.
 
@@ -478,7 +520,7 @@ class Step:
     calls. Two that run at the same time raise ``StepConflict``, because their order could differ in a later run.
     ``codec`` stores results that are no JSON values. A step that ``waits`` does no work of its own: while it runs, the
     task may be suspended because its calls wait, and then the step runs again. ``tool`` is the name of the tool whose
-    call the step is, for traces.
+    call the step is, for traces. With ``retry`` a step that raises is tried again; each try that has ended is stored.
     """
 
     name: str
@@ -486,6 +528,7 @@ class Step:
     codec: Codec[Any] | None = None
     waits: bool = False
     tool: str = ""
+    retry: Retry | None = None
 
 
 class StepConflict(TaskFailed):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WAITS: Final = 20
 NAME: Final = 100
-_ACTS: Final = ("ask:", "sleep:", "timeout:", "remind:", "received:")
+_ACTS: Final = ("ask:", "sleep:", "timeout:", "remind:", "received:", "retry:")
 
 
 class WaitKind(StrEnum):
@@ -40,13 +40,15 @@ class WaitKind(StrEnum):
     CALL = "call"
     BUDGET = "budget"
     PAUSE = "pause"
+    RETRY = "retry"
 
 
 class OpenWait(NamedTuple):
     """A wait (``kind`` is a ``WaitKind``) that has been open since ``since`` (ms), until ``until`` (ms) at the latest.
 
     ``until`` is None if the wait has no end of its own. ``name`` is the author's, within its scopes; that of a
-    question, of its time limit and of its reminder is the id of the question's message. It has 100 characters at most.
+    question, of its time limit and of its reminder is the id of the question's message. That of a step's retry has a
+    slash and the number of the next try behind it. It has 100 characters at most.
     """
 
     kind: str

@@ -55,8 +55,8 @@ def fit_name(text: str) -> str:
     return name if len(name) <= LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"
 
 
-def raised_name(path: str, attempt: int) -> str:
-    """The name of the error of the step's ``attempt`` (from 1)."""
+def raised_name(path: str, attempt: int | str) -> str:
+    """The name of the error of the step's ``attempt``, a number from 1 or another id without a slash."""
     return f"{RAISED}{path}/{attempt}"
 
 
@@ -79,7 +79,8 @@ class CallName(NamedTuple):
     """The name of a call's first record, and those of its other records (``domain/records.py``).
 
     ``opened`` has an ``OpenedCall``. ``sent`` has a ``SentCall``, also ``told``, if a callback named the task first.
-    ``done`` has the agent's answer, ``failed`` the reason why there is none.
+    ``done`` has the agent's answer, ``failed`` the reason why there is none, ``canceled`` that the caller wants none.
+    A canceled call has ``done``, without an answer, once the agent has canceled its task.
     """
 
     opened: str
@@ -103,6 +104,11 @@ class CallName(NamedTuple):
     def failed(self) -> str:
         """The name of the stored reason of a call without an answer."""
         return f"{self.opened}/failed"
+
+    @property
+    def canceled(self) -> str:
+        """The name of the record that the caller's code has cancelled the call."""
+        return f"{self.opened}/canceled"
 
     def answer(self, question: str) -> str:
         """The name of the record that the agent's question was answered."""

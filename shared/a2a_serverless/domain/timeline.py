@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.records import FAILED, UNFINISHED, call_of
+from a2a_serverless.domain.records import FAILED, RAISED, UNFINISHED, call_of, path_of
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class SpanKind(StrEnum):
     AUTH = "auth-required"
     STEP = "step"
     INTERRUPTED = "interrupted"
+    RAISED = "raised"
     FAILED = "failed"
     CALL = "call"
 
@@ -51,8 +52,8 @@ class SpanKind(StrEnum):
 class Span:
     """A part of a task's time; ``ended_at`` is None if it goes on. ``name`` is the step's, the call's or the run's.
 
-    An interrupted span is a step that did not end within its run. A failed span is a step whose ``error`` ended the
-    task.
+    An interrupted span is a step that did not end within its run. A raised span is a try of a step that ended with an
+    ``error``. A failed span is a step whose ``error`` ended the task.
     """
 
     kind: SpanKind
@@ -117,6 +118,10 @@ def _step_span(time: StepTime, times: dict[str, StepTime]) -> Span | None:
     if time.name.startswith(FAILED):
         name = time.name.removeprefix(FAILED)
         return Span(SpanKind.FAILED, name, time.began_at or time.ended_at, time.ended_at, time.error)
+    if time.name.startswith(RAISED):
+        failed = times.get(FAILED + (name := path_of(time.name)))
+        is_last = failed is not None and failed.began_at == time.began_at
+        return None if is_last else Span(SpanKind.RAISED, name, time.began_at, time.ended_at, time.error)
     if call := call_of(time.name):
         return _call_span(time, call, times) if time.name == call.opened else None
     if time.name.startswith(INTERNAL):
@@ -125,5 +130,5 @@ def _step_span(time: StepTime, times: dict[str, StepTime]) -> Span | None:
 
 
 def _call_span(time: StepTime, call: CallName, times: dict[str, StepTime]) -> Span:
-    ending = times.get(call.done) or times.get(call.failed)
+    ending = times.get(call.done) or times.get(call.failed) or times.get(call.canceled)
     return Span(SpanKind.CALL, call.path, time.ended_at, ending.ended_at if ending else None)

@@ -116,7 +116,7 @@ class TaskBudget:
             elif name == call.done:
                 self._reserved.pop(call.opened, None)
                 used = reported_amounts(result.value)
-            elif name == call.failed:
+            elif name in {call.failed, call.canceled}:
                 reserved = self._reserved.pop(call.opened, {})
                 used = reserved if {call.sent, call.told} & self._results.keys() else {}  # the spending is unknown
         self._spent = add(self._spent, used)

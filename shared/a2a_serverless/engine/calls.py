@@ -23,7 +23,7 @@ from a2a_serverless.domain.records import CARD, TAGS, OpenedCall, SentCall, Step
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Endings, Wait
 from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.engine.scopes import NeedsWorker, ProcessInterrupted
+from a2a_serverless.engine.scopes import NeedsWorker, ProcessInterrupted, Scope
 from a2a_serverless.engine.task_files import INLINE, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.records import CallName
     from a2a_serverless.engine.budgets import TaskBudget
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
@@ -202,16 +201,15 @@ class AgentCalls:
         stored = self._steps.get(name.opened)
         if stored and OpenedCall.of(stored.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
-        if name.done not in self._steps and name.failed not in self._steps:
+        if (ending := self._ending(name)) is None:
             if stored:
                 await self._endings.start(path, scope)
             else:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))
-            await self._finish_call(name, agent, parts, content, limit, ask, scope)
-        ending = self._steps[name.done if name.done in self._steps else name.failed]
+            ending = await self._finish_call(name, agent, parts, content, limit, ask, scope)
         await self._endings.end(ending.sequence, scope)
-        if name.done not in self._steps:
-            raise AgentCallFailed(str(ending.value))
+        if isinstance(ending.value, str):
+            raise AgentCallFailed(ending.value)
         return _load_answer(ending.value)
 
     async def _share_budget(self, path: str, limit: CallLimit, scope: Scope) -> Budget:
@@ -227,10 +225,41 @@ class AgentCalls:
             await self._admit(path, scope)
         return share
 
+    def _ending(self, name: CallName) -> StepResult | None:
+        """The stored ending of a call: its answer, or a text that says why there is none."""
+        return next((self._steps[one] for one in (name.canceled, name.done, name.failed) if one in self._steps), None)
+
+    def canceled(self) -> list[CallName]:
+        """The calls that earlier runs have canceled, whose tasks may still have to be canceled."""
+        calls = ((call_of(name), name) for name in self._steps)
+        return [call for call, name in calls if call and name == call.canceled and call.done not in self._steps]
+
+    def cancel(self, path: str) -> bool:
+        """Stores that the caller's code has cancelled the call; False if it was not made, or has ended."""
+        name = call_name(path)
+        if name.opened not in self._steps or self._ending(name):
+            return False
+        self._store_once(name.canceled, f"The call {path!r} was canceled.", self._endings.next_number())
+        opened = OpenedCall.of(self._steps[name.opened].value)
+        self._record_span(name, opened.agent, opened, asyncio.CancelledError.__name__)
+        return True
+
+    async def cancel_child(self, name: CallName) -> None:
+        """Cancels the task of a canceled call, if it is known. An agent that is unavailable is asked again later."""
+        stored = self._steps.get(name.sent) or self._steps.get(name.told)
+        opened = OpenedCall.of(self._steps[name.opened].value)
+        if stored is None or opened.agent in self._registry.apart:
+            return
+        sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
+        call = _PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())
+        with suppress(AgentCallFailed):
+            await self._ask_agent(call, lambda: remote_agents.cancel(self._caller, sent.agent, sent.task))
+            self._store_once(name.done, None)
+
     async def _finish_call(  # noqa: PLR0913 - a call's
         self, name: CallName, agent: str, parts: Sequence[Part], content: str, limit: CallLimit, ask: Ask, scope: Scope
-    ) -> None:
-        """Makes the call, or goes on with it, and stores its ending."""
+    ) -> StepResult:
+        """Makes the call, or goes on with it. Stores its ending and returns it."""
         opened: OpenedCall | None = None
         self._under_way += 1
         try:
@@ -240,11 +269,12 @@ class AgentCalls:
         except AgentCallFailed as failure:
             self._store_once(name.failed, str(failure), self._endings.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
-        else:
-            self._store_once(name.done, _dump_answer(answer), self._endings.next_number())
-            self._record_span(name, agent, opened)
+            return self._steps[name.failed]
         finally:
             self._under_way -= 1
+        self._store_once(name.done, _dump_answer(answer), self._endings.next_number())
+        self._record_span(name, agent, opened)
+        return self._steps[name.done]
 
     def _until(self, limit: CallLimit, called_at: int) -> int:
         """The time (ms) at which a call times out: its limit, or earlier if the task's own life ends before."""
@@ -305,15 +335,15 @@ class AgentCalls:
     def _send(self, call: _PendingCall, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
-        If our task has ended meanwhile, it cancels the remote task; if that fails, the cancel is repeated when our
-        task is next due.
+        If our task has ended meanwhile, or the call was canceled, it cancels the remote task. If that fails, the cancel
+        is repeated when our task is next due, or in its next run.
         """
         remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
         answer = remote_agents.send(self._caller, agent, message, _callback(call.opened))
         if isinstance(answer, Task):
             sent = SentCall(agent, answer.id, remote_agents.has_push(agent))
             self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent.value))
-            if ended:
+            if ended or call.name.canceled in self._steps:
                 with suppress(AgentCallFailed):
                     remote_agents.cancel(self._caller, agent, answer.id)
         else:
@@ -407,12 +437,25 @@ class AgentCalls:
         for pause in RETRIES_S[:-1]:
             await asyncio.sleep(pause)
             try:
-                return await asyncio.to_thread(_guarded, call)
+                return await self._in_thread(call)
             except AgentUnavailable as failed:
                 if failed.is_slow or failed.retry_after_s:
                     raise
         await asyncio.sleep(RETRIES_S[-1])
-        return await asyncio.to_thread(_guarded, call)
+        return await self._in_thread(call)
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        """The result of a call in a thread. If the waiting code is cancelled, the call goes on and the run stays."""
+
+        async def work() -> T:
+            with self._endings.at_work():
+                return await asyncio.to_thread(_guarded, call)
+
+        return await asyncio.shield(asyncio.ensure_future(work()))
+
+
+async def _ask_nobody(*_: object) -> Message:
+    raise AgentCallFailed("A canceled call asks its client nothing.")
 
 
 def _guarded(call: Callable[[], T]) -> T:

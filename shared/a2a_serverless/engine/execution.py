@@ -23,7 +23,7 @@ from a2a_serverless.domain.head import (
     load_waits,
     shown_name,
 )
-from a2a_serverless.domain.records import TIMER, StepResult, join_path
+from a2a_serverless.domain.records import TIMER, StepResult, call_name, join_path
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
 from a2a_serverless.engine.calls import AgentCalls
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.records import CallName
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.endings import RunLoop
@@ -143,6 +144,9 @@ class Execution:
         self._answers = _Answers()
         self._answers.read(events)
         self._seen = session.head.wake
+        self._beside = set[asyncio.Task[None]]()
+        for name in self.calls.canceled():
+            self._cancel_child(name)
 
     def outcome(self, done: asyncio.Future[Answer]) -> Answer:
         """The result of the agent's function. Raises the signal if there was one, else the function's exception."""
@@ -277,6 +281,19 @@ class Execution:
         except NeedsWorker:
             self.close(end=NeedsWorker())
             raise
+
+    def cancel_call(self, path: str) -> None:
+        """Cancels the call, and its task at the called agent, unless it is over or this run is."""
+        if not self.is_stopping and self.calls.cancel(path):
+            self._cancel_child(call_name(path))
+
+    def _cancel_child(self, name: CallName) -> None:
+        async def cancel() -> None:
+            with self.remember_signal():
+                await self.calls.cancel_child(name)
+
+        self._beside.add(task := asyncio.create_task(cancel()))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
 
     def refresh(self) -> None:
         """Reads the answers that came since the run read the log, if the head says that something came."""

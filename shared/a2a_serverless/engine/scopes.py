@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import StepConflict
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import LIMIT, SEPARATOR, join_path
+from a2a_serverless.domain.records import LIMIT, SEPARATOR, join_path, raised_name
 from a2a_serverless.engine.endings import OUTSIDE_STEPS
 
 if TYPE_CHECKING:
@@ -120,6 +120,10 @@ class Scope:
         _check_name(name)
         number = self.next(f"{act}:{name}")
         return join_path(self.path, f"{act}:{name}#{number}" if number > 1 else f"{act}:{name}")
+
+    def error_name(self, path: str, number: int) -> str:
+        """The name of the error of a step's try: another one in each try of the steps around it."""
+        return raised_name(path, number if self.identity == self.path else f"{digest(self.identity)[:16]}.{number}")
 
     def message_id(self, task_id: str, kind: str, content: Json) -> str:
         """The id of a message: the same in every run, and different for each equal message in this scope."""

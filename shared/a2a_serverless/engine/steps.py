@@ -10,30 +10,35 @@ import asyncio
 import builtins
 import inspect
 import json
+import math
 import sys
 from collections import deque
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from inspect import isroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 
 from a2a_serverless.domain.agent import (
-    BEGIN_ATTEMPT,
     BudgetExceeded,
     Codec,
+    Retry,
     Step,
     StepConflict,
+    StepFailed,
     StepTimedOut,
     TaskFailed,
+    TaskRejected,
 )
 from a2a_serverless.domain.errors import causes_of
+from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import FAILED, OUTSIDE, USAGE, StepResult, raised_name, unfinished_name
+from a2a_serverless.domain.records import FAILED, OUTSIDE, SEPARATOR, USAGE, StepResult, join_path, unfinished_name
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
+from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.scopes import NeedsWorker, RunningStep, Scope, StepAlreadyStored, Suspended
 
 if TYPE_CHECKING:
@@ -47,7 +52,20 @@ SIZE_LIMIT: Final = 16 * 1024
 OWN_PACKAGE: Final = "a2a_serverless"
 
 
-def dump_error(error: Exception, packages: frozenset[str]) -> Json:
+class StoredError(NamedTuple):
+    """The error of a step's try. ``arguments`` is None if no equal error can be made.
+
+    The next try begins at ``retry_at`` (ms), 0 for no other try. The first one began at ``began_at`` (ms).
+    """
+
+    module: str
+    name: str
+    arguments: list[Json] | None
+    retry_at: int = 0
+    began_at: int = 0
+
+
+def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None:
     """The error's type and arguments; None if an equal error cannot be made from these.
 
     Types are builtins, this library's, and those of ``packages`` (the top-level packages of the project's agents).
@@ -55,18 +73,18 @@ def dump_error(error: Exception, packages: frozenset[str]) -> Json:
     kind = type(error)
     try:
         text = json.dumps([kind.__module__, kind.__qualname__, list(error.args)], allow_nan=False)
-        dumped = json.loads(text)
+        dumped = StoredError(*json.loads(text))
         again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
         is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
     except Exception:  # noqa: BLE001 - any exception of the error's own code
         return None
-    return cast("Json", dumped) if is_same else None
+    return dumped if is_same else None
 
 
-def load_error(dumped: Any, packages: frozenset[str]) -> Exception | None:  # noqa: ANN401 - a JSON value
-    """The error in the result of ``dump_error``; None if its type does not exist any more."""
-    module, name, arguments = dumped
-    if module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
+def load_error(stored: StoredError, packages: frozenset[str]) -> Exception | None:
+    """An error that is equal to the stored one; None if it cannot be made, or its type does not exist any more."""
+    module, name, arguments, *_ = stored
+    if arguments is None or module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
         return None
     kind: Any = sys.modules.get(module)
     for part in name.split("."):
@@ -147,8 +165,26 @@ P = ParamSpec("P")
 UNFINISHED_LIMIT: Final = 3
 UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
 FAILURES_LIMIT: Final = 16
+LONGEST_AWAKE_S: Final = 10
+"""A longer pause between two tries of a step suspends the task."""
 
 _JSON: Final = json.JSONEncoder(allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """A try of a step, with its ``number`` among all tries in its scope, whose error is stored as ``error_name``.
+
+    It is number ``tries`` of this use of the step. The first one began at ``began_at`` (ms, 0 if it is this one).
+    """
+
+    path: str
+    options: Step
+    arguments: str
+    number: int
+    error_name: str
+    tries: int
+    began_at: int
 
 
 class Steps:
@@ -168,22 +204,19 @@ class Steps:
     async def execute(
         self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
     ) -> object:
-        """The step's result, from the store or by running it."""
-        number = scope.next(f"try {path}")
-        error_result = self._results.get(raised_name(path, number))
-        if error_result and (error := load_error(error_result.value, self._packages)):
-            self._emits.read_back(path, error_result.attempt)
-            await self._endings.end(error_result.sequence, scope)
-            raise error
-        stored = self._results.get(path)
-        if stored is None:
-            stored = await self._run(scope, path, options, arguments, number, work)
-        else:
-            self._emits.read_back(path, stored.attempt)
-        await self._endings.end(stored.sequence, scope)
-        if stored.arguments != arguments:
-            raise StepConflict(f"The step {path!r} was stored with other arguments.")
-        return _loaded(path, options.codec, stored.value)
+        """The step's result, from the store or by running it. Raises the error of its last try."""
+        tries = began_at = 0
+        while True:
+            number, tries = scope.next(f"try {path}"), tries + 1
+            attempt = _Try(path, options, arguments, number, scope.error_name(path, number), tries, began_at)
+            try:
+                return await self._try(scope, attempt, work)
+            except Exception:
+                raised = self._results.get(attempt.error_name)
+                if raised is None or not (error := _stored_error(raised)).retry_at:
+                    raise
+            began_at = error.began_at
+            await self._pause(scope, f"{path.rpartition(SEPARATOR)[2]}/{number + 1}", error.retry_at)
 
     def record_usage(self, scope: Scope, model: str, amounts: Mapping[str, float]) -> None:
         """Adds usage to the running step, or stores usage outside of steps, unless it is stored."""
@@ -229,16 +262,36 @@ class Steps:
             result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
             self._session.store_step(f"{FAILED}{step.path}", result)
 
-    async def _run(
-        self,
-        scope: Scope,
-        path: str,
-        options: Step,
-        arguments: str,
-        number: int,
-        work: Callable[[], Awaitable[object]],
-    ) -> StepResult:
+    async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
+        """The result of one try, from the store or by running it. Raises its error."""
+        path, codec = attempt.path, attempt.options.codec
+        if raised := self._results.get(attempt.error_name):
+            self._emits.read_back(path, raised.attempt)
+            await self._endings.end(raised.sequence, scope)
+            raise self._load_error(path, raised)
+        stored = self._results.get(path)
+        if stored is None:
+            stored = await self._run(scope, attempt, work)
+        else:
+            self._emits.read_back(path, stored.attempt)
+        await self._endings.end(stored.sequence, scope)
+        if stored.arguments != attempt.arguments:
+            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        return _loaded(path, codec, stored.value)
+
+    async def _pause(self, scope: Scope, name: str, until: int) -> None:
+        """Returns at ``until`` (ms). A long pause lets the task be suspended; a short one keeps the run awake."""
+        left_s = (until - self._session.now()) / 1000
+        if left_s > LONGEST_AWAKE_S:
+            wait = Wait(join_path(scope.path, f"retry:{name}"), WaitKind.RETRY, lambda: until, until)
+            await self._endings.look(wait, scope)
+        elif left_s > 0:
+            with self._execution.at_work():
+                await asyncio.sleep(left_s)
+
+    async def _run(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> StepResult:
         """Runs a step and stores its result, or the error that it raises."""
+        path, options = attempt.path, attempt.options
         session, turn = self._session, self._execution.loop.ready_count
         await self._execution.admit(path, scope, is_step=True)
         self._check_fits(path)
@@ -257,11 +310,13 @@ class Steps:
         step.trace = session.new_trace()
         try:
             with self._recorded(step, options.tool) if step.trace else nullcontext():
-                value = await self._work_in(step, scope.inner(path, step, number), work)
+                value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
         except Exception as error:
             self._failures.append((step, error))
-            if stored := self._store_error(step, arguments, number, error, turn):
+            if stored := self._store_error(step, attempt, error, turn):
                 await self._endings.end(stored.sequence, scope)
+                if _stored_error(stored).arguments is None:
+                    raise self._load_error(path, stored) from error
             raise
         try:
             json_value = _json_value(path, options.codec, value)
@@ -270,17 +325,12 @@ class Steps:
             self._failures.append((step, unfit))
             raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, StepResult(arguments, json_value), step, turn)
+        return self._store_ending(path, StepResult(attempt.arguments, json_value), step, turn)
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
-
-        def begin_attempt() -> None:
-            step.attempt = self._emits.attempt()
-
         execution.running.append(step)
-        token = BEGIN_ATTEMPT.set(begin_attempt)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
                 value = await work()
@@ -293,8 +343,6 @@ class Steps:
             self._emits.settle(step.path, step.attempt)
             return value
         finally:
-            with suppress(ValueError):  # an abandoned coroutine is closed in another context
-                BEGIN_ATTEMPT.reset(token)
             execution.running.remove(step)
             step.ended, scope.is_over = self._emits.moment(), True
 
@@ -310,16 +358,31 @@ class Steps:
             raise StepAlreadyStored
         return stored
 
-    def _store_error(
-        self, step: RunningStep, arguments: str, number: int, error: Exception, turn: int
-    ) -> StepResult | None:
-        """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it."""
+    def _store_error(self, step: RunningStep, attempt: _Try, error: Exception, turn: int) -> StepResult | None:
+        """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it.
+
+        With a retry each error is stored, and when the next try begins: no try that has ended runs again.
+        """
         if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
             return None
+        retry, kind = attempt.options.retry, type(error)
         dumped = dump_error(error, self._packages)
-        if dumped is None or self._has_secret(dumped):
-            return None
-        return self._store_ending(raised_name(step.path, number), StepResult(arguments, dumped), step, turn)
+        if dumped is None or self._has_secret([*dumped]):
+            if retry is None:
+                return None
+            dumped = StoredError(kind.__module__, kind.__qualname__, None)
+        if retry:
+            began_at = attempt.began_at or step.began_at
+            retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
+            dumped = dumped._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
+        result = StepResult(attempt.arguments, [*dumped][: 5 if retry else 3], error=kind.__name__)
+        return self._store_ending(attempt.error_name, result, step, turn)
+
+    def _load_error(self, path: str, stored: StepResult) -> Exception:
+        """The stored error of a step; a StepFailed if no equal error can be made."""
+        error = _stored_error(stored)
+        instead = f"The step {path!r} raised {error.name}, which a later run cannot raise again."
+        return load_error(error, self._packages) or StepFailed(instead)
 
     @contextmanager
     def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
@@ -386,6 +449,18 @@ class Steps:
         return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
 
 
+def _stored_error(raised: StepResult) -> StoredError:
+    return StoredError(*cast("Any", raised.value))
+
+
+def _retry_at(retry: Retry, error: Exception, tries: int, began_at: int, now: int) -> int:
+    """When (ms) a step is tried again after so many tries, the first of which began at ``began_at``; 0 for never."""
+    if tries >= retry.tries or isinstance(error, (TaskFailed, TaskRejected, *retry.never)):
+        return 0
+    at = now + math.ceil(1000 * min(retry.most_s, retry.first_s * retry.factor ** (tries - 1)))
+    return at if retry.total_s is None or at <= began_at + 1000 * retry.total_s else 0
+
+
 def _texts(value: Json) -> Iterator[str]:
     """All texts in a JSON value, names of members too."""
     if isinstance(value, str):
@@ -401,6 +476,35 @@ async def result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -
         return await work(*args, **kwargs)
     result = await asyncio.to_thread(work, *args, **kwargs)
     return await result if inspect.isawaitable(result) else result
+
+
+async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: int, tolerate: int) -> list[object]:
+    """The results of ``run(0)`` to ``run(count - 1)``, ``limit`` at a time; errors stand in their places.
+
+    The error after ``tolerate`` others cancels what runs, and is raised.
+    """
+    results: list[object] = [None] * count
+    rest, failures = iter(range(count)), 0
+
+    async def work() -> None:
+        nonlocal failures
+        while failures <= tolerate and (at := next(rest, None)) is not None:
+            try:
+                results[at] = await run(at)
+            except Exception as error:
+                failures += 1
+                if failures > tolerate or isinstance(error, StepConflict):
+                    raise
+                results[at] = error
+
+    workers = [asyncio.ensure_future(work()) for _ in range(min(limit, count))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for one in workers:
+            one.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return results
 
 
 def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:

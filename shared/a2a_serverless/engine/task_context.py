@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 from a2a_serverless.domain.agent import (
     AgentCallFailed,
     Content,
+    Retry,
     Step,
     StepConflict,
 )
@@ -23,15 +24,16 @@ from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
+from a2a_serverless.domain.progress import with_percent
 from a2a_serverless.domain.records import EVENT, GOT, LEFT, NOW, SIGNED, StepResult, join_path
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
-from a2a_serverless.engine.steps import codec_for, result_of
+from a2a_serverless.engine.steps import codec_for, result_of, run_each
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from a2a_serverless.domain.agent import CallbackRequest, CancelReason, KeyValueStore, MessageContent, TaskContext
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1_card import AgentCard
 
 SHORTEST_REMINDER_S: Final = 60
+MOST_ITEMS: Final = 1000
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,6 +141,20 @@ class DurableTaskContext:
             call = partial(result_of, work, *args, **kwargs)
             arguments = self._execution.session.digest([list(args), kwargs])
             return await self._execution.steps.execute(scope, path, options, arguments, call)
+
+    @_remember_signals
+    async def map(
+        self, name: str | Step, work: Callable[[Any], Any], items: Iterable[Any], *, limit: int = 10, tolerate: int = 0
+    ) -> Any:  # noqa: ANN401 - see the overloads
+        """See ``TaskContext.map``."""
+        each, options = [*items], name if isinstance(name, Step) else Step(name)
+        if len(each) > MOST_ITEMS or limit < 1:
+            raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
+        once = replace(options, repeat=False, retry=options.retry or Retry(tries=1))
+        with self.scope(options.name):
+            return await run_each(
+                lambda at: self.step(replace(once, name=str(at)), work, each[at]), len(each), limit, tolerate
+            )
 
     def scope(self, name: str) -> AbstractContextManager[None]:
         """See ``TaskContext.scope``."""
@@ -272,10 +289,12 @@ class DurableTaskContext:
         return secret
 
     @_remember_signals
-    async def report_progress(self, content: MessageContent, *, metadata: JsonObject | None = None) -> None:
+    async def report_progress(
+        self, content: MessageContent, *, metadata: JsonObject | None = None, percent: float | None = None
+    ) -> None:
         """See ``TaskContext.report_progress``."""
         scope = self._execution.open_scope()
-        message = self._execution.session.make_message(content, deepcopy(metadata))
+        message = self._execution.session.make_message(content, with_percent(deepcopy(metadata), percent))
         message_id = self._message_id(scope, "progress", message)
         if message_id in self._execution.sent:
             return
@@ -381,6 +400,9 @@ class DurableTaskContext:
                 return await self._execution.calls.call(path, agent, parts, limit, self._execution.ask_for_call, scope)
             except AgentCallFailed as failed:  # stored, like an answer: the name is used
                 failure = failed
+            except asyncio.CancelledError:
+                self._execution.cancel_call(path)
+                raise
         raise failure
 
     @_remember_signals

@@ -82,6 +82,7 @@ class _Call:
     agent: str
     done: bool
     failed: bool
+    canceled: bool
 
 
 def _call(log: TaskLog, key: TaskKey, name: CallName) -> _Call:
@@ -91,7 +92,8 @@ def _call(log: TaskLog, key: TaskKey, name: CallName) -> _Call:
     opened = OpenedCall.of(steps[name.opened].value)
     task = SentCall.of(steps[name.sent].value).task if name.sent in steps else None
     expected = ExpectedCallback(opened.address, opened.url, opened.token, task)
-    return _Call(name, expected, opened.agent, name.done in steps, name.failed in steps)
+    done, failed, canceled = (one in steps for one in (name.done, name.failed, name.canceled))
+    return _Call(name, expected, opened.agent, done, failed, canceled)
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
@@ -114,8 +116,11 @@ def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: Se
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
-    """The resumed head; None if the task does not wait for this callback: the call is over, or its agent goes on."""
-    if call.done or call.failed or incoming.state in RUNNABLE:
+    """The resumed head; None if the task does not wait for this callback: the call is over, or its agent goes on.
+
+    A canceled call is over when its agent does not go on.
+    """
+    if call.done or call.failed or incoming.state in (TERMINAL if call.canceled else RUNNABLE):
         return None
     return wake(head, now=service.clock.now())
 
