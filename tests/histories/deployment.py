@@ -63,8 +63,8 @@ STORM_MS: Final = 30_000
 SLOW, FAILS, LOSES = 0.33, 0.85, 0.95
 
 
-KINDS: Final = tuple(kind for kind in programs.KINDS if kind != "call")
-"""What programs do here: the history has no tasks but those of its clients."""
+KINDS: Final = tuple(kind for kind in programs.KINDS if kind not in {"call", "calls", "retry", "stream"})
+"""What programs do here: the history has no tasks but those of its clients, and no count of what earlier runs tried."""
 
 
 async def count_aloud(task: TaskContext) -> str:

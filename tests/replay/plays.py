@@ -99,9 +99,10 @@ def conversation_of(operations: Sequence[Operation], most: int | None = None) ->
     return Conversation(make, expected, ends=TaskState.FAILED if is_spent else TaskState.COMPLETED)
 
 
-async def _child(task: TaskContext) -> str:
+async def child(task: TaskContext) -> str:
+    """The agent that programs call."""
     if task.text().endswith(SLOW):
-        await task.sleep("for long", 10 * DAY_S)
+        await task.sleep("for long", 5 * DAY_S)
     return f"child of {task.text()}"
 
 
@@ -109,7 +110,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     """Plays the conversation to its end. A run hands over ``hand_over_at`` ms after the beginning."""
     effects = Effects()
     agent = conversation.make(effects)
-    world = MortalWorld([agent, agent_of(_child, "child")], faults)
+    world = MortalWorld([agent, agent_of(child, "child")], faults)
     began, replaced = world.now, list[int]()
 
     def is_replaced() -> bool:

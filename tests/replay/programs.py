@@ -614,7 +614,7 @@ class Oracle:
         del name
         self._check(self._ended)
         if content.endswith(SLOW):
-            await asyncio.sleep(10 * DAY_S)
+            await asyncio.sleep(5 * DAY_S)
         return _Text(f"{agent} of {content}")
 
     async def emit(self, name: str, content: str, *, append: bool = False) -> None:

@@ -19,7 +19,7 @@ from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless_tools.operators.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import agent_of
-from tests.replay.plays import compare, effects_of_run
+from tests.replay.plays import child, compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player, answer_to, make_program
 from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS
 
@@ -57,7 +57,7 @@ class Players:
 
     def agents(self) -> list[Agent]:
         inline = replace(agent_of(self._work, INLINE), runs="inline")
-        return [agent_of(self._work, QUEUED), inline, agent_of(_child, "child")]
+        return [agent_of(self._work, QUEUED), inline, agent_of(child, "child")]
 
     async def _work(self, task: TaskContext) -> str:
         program = self.programs[task.text()]
@@ -140,7 +140,7 @@ class Players:
         table = play.simulation.table.calm()
         task = tasks.get(play.simulation.service._replace(log=table), self._context(program), program.task)
         if task.status.state is not TaskState.COMPLETED:
-            if not play.may_fail(calls=any(one.kind == "call" for one in program.operations)):
+            if not play.may_fail(calls=any(one.kind in {"call", "calls"} for one in program.operations)):
                 yield f"is {task.status.state}: {task.status.message and task.status.message.text()}"
             return
         yield from compare(program.operations, program.effects, task, table, ME.key(program.task))
@@ -150,7 +150,3 @@ class Players:
         for pk, rows in items_.partitions.items():
             yield from (f"{pk} {sk}" for sk, row in rows.items() if task_id in pk or task_id in json.dumps(row))
         yield from (name for name in self._play.simulation.table.blobs.content if task_id in name)
-
-
-async def _child(task: TaskContext) -> str:
-    return f"child of {task.text()}"
