@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless import Retry, Step
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
@@ -85,6 +86,28 @@ def test_a_failed_step_is_marked_and_has_the_kind_of_its_error() -> None:
     assert "needle" not in done.out
     spans = json.loads(at.run("trace", "echo", task, "--json").out)["spans"]
     assert {"kind": "failed", "name": "sew", "error": "ValueError"}.items() <= spans[-1].items()
+
+
+def test_the_tries_of_a_step_have_their_times_and_errors_and_the_pause_its_end() -> None:
+    errors = [OSError("the host is down"), TimeoutError("the host is slow")]
+
+    async def fetch() -> str:
+        if errors:
+            raise errors.pop(0)
+        return "fetched"
+
+    async def fetches(task: TaskContext) -> None:
+        await task.step(Step("fetch", retry=Retry(first_s=60)), fetch)
+
+    at = Shell(Deployment(agent_of(fetches)))
+    task = json.loads(at.run("send", "echo", "a coat", "--json", "--no-wait").out)["task"]["id"]
+    at.deployment.world.wait(30_000)
+    assert "waits: retry fetch/2, since" in at.run("trace", "echo", task).out
+    at.deployment.world.settle()
+    done = at.run("trace", "echo", task).out
+    names = [line.partition("  ")[0] for line in done.splitlines()]
+    assert names == ["queued", "run 1", "✗ try fetch: OSError", "✗ try fetch: TimeoutError", "step fetch"]
+    assert "host" not in done
 
 
 def test_a_single_attempt_is_told_in_the_singular() -> None:

@@ -83,7 +83,7 @@ async def tailor(task: TaskContext) -> str:
 
 
 async def sleeper(task: TaskContext) -> str:
-    await task.report_progress("This takes a while.")
+    await task.report_progress("This takes a while.", percent=40)
     await task.step("sleep", asyncio.sleep, 600)
     return "never"
 

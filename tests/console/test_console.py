@@ -308,6 +308,8 @@ def test_a_task_that_goes_on_is_followed_when_it_is_opened(page: Browser) -> Non
     page.do("wait .theirs")
     page.do(f"open {page.do('evaluate location.href')}")
     page.do("wait .live")
+    assert page.do("evaluate document.querySelector('.theirs progress').value") == 40
+    assert "40 %" in page.do("texts .theirs")[0]
     page.do("click #cancel")
     become(page, "canceled")
     assert page.do("problems") == []

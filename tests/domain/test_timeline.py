@@ -41,7 +41,7 @@ def test_a_message_during_a_run_does_not_end_its_span_and_a_new_run_begins_one()
     assert state_spans([]) == []
 
 
-def test_steps_interrupted_and_failed_steps_and_calls_are_spans_and_what_else_the_engine_stores_is_not() -> None:
+def test_steps_interrupted_raised_and_failed_ones_and_calls_are_spans_and_what_else_the_engine_stores_is_not() -> None:
     times = [
         StepTime("@call/ask/sent", 0, 12),
         StepTime("@call/ask", 0, 10),
@@ -52,7 +52,11 @@ def test_steps_interrupted_and_failed_steps_and_calls_are_spans_and_what_else_th
         StepTime("@card/x", 0, 3),
         StepTime("@running/draw a/b/1", 2, 8),
         StepTime("draw a/b", 20, 25),
+        StepTime("@raised/cut a/b/1", 21, 23, "OSError"),
+        StepTime("@raised/cut a/b/2", 26, 28, "ValueError"),
         StepTime("@failed/cut a/b", 26, 28, "ValueError"),
+        StepTime("@call/lost", 0, 12),
+        StepTime("@call/lost/canceled", 0, 18),
         StepTime("old", 0, 1),
     ]
     assert step_spans(times) == [
@@ -60,6 +64,8 @@ def test_steps_interrupted_and_failed_steps_and_calls_are_spans_and_what_else_th
         Span(SpanKind.INTERRUPTED, "draw a/b", 2, 8),
         Span(SpanKind.CALL, "ask", 10, 19),
         Span(SpanKind.CALL, "other/call", 11),
+        Span(SpanKind.CALL, "lost", 12, 18),
         Span(SpanKind.STEP, "draw a/b", 20, 25),
+        Span(SpanKind.RAISED, "cut a/b", 21, 23, "OSError"),
         Span(SpanKind.FAILED, "cut a/b", 26, 28, "ValueError"),
     ]

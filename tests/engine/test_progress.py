@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.progress import percent_of
 from a2a_serverless.engine.emits import DELAY_S, SIZE
 from a2a_serverless.protocol.v1 import Message, TaskState
 from tests.echo import agent_of
@@ -101,6 +102,38 @@ def test_of_joined_metadata_the_last_of_a_name_counts() -> None:
     message = played(percents)[-1].message
     assert isinstance(message, Message)
     assert message.metadata == {"percent": 20, "10": True, "20": True}
+
+
+def test_progress_in_percent_is_in_the_metadata_under_a_name_of_its_own() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.report_progress("none")
+        for percent in (0, 12.5, 100):
+            await asyncio.sleep(1)
+            await task.report_progress("reading", metadata={"page": 1}, percent=percent)
+
+    messages = [event.message for event in played(work) if event.message]
+    assert [percent_of(message.metadata) for message in messages] == [None, 0, 12.5, 100]
+    assert messages[1].metadata == {"page": 1, "a2a-serverless/percent": 0}
+
+
+@pytest.mark.parametrize("percent", [-0.1, 100.1, float("nan"), float("inf")])
+def test_progress_is_from_0_to_100_percent(percent: float) -> None:
+    refused = list[str]()
+
+    async def work(task: TaskContext) -> None:
+        try:
+            await task.report_progress("reading", percent=percent)
+        except ValueError as error:
+            refused.append(str(error))
+
+    assert played(work) == []
+    assert refused == [f"progress is from 0 to 100 percent, not {percent}"]
+
+
+@pytest.mark.parametrize("value", [None, "12", -1, 101, [5], {"percent": 5}])
+def test_what_another_agent_writes_in_the_place_of_a_percentage_is_none(value: Any) -> None:
+    assert percent_of({"a2a-serverless/percent": value}) is None
+    assert percent_of({"percent": 5}) is None
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])

@@ -60,9 +60,10 @@ AREAS: Final = {
         (
             *("engine/emits.py", "engine/endings.py", "engine/framework_task.py", "engine/scopes.py"),
             "domain/records.py",
+            "domain/progress.py",
         ),
         (
-            *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py"),
+            *("engine/test_acts.py", "engine/test_answers.py", "engine/test_chunks.py", "engine/test_progress.py"),
             *("engine/test_emits_in_steps.py", "engine/test_open_waits.py"),
             *(
                 "engine/test_errors.py",
@@ -72,6 +73,7 @@ AREAS: Final = {
                 "engine/test_scopes.py",
             ),
             *("engine/test_signals.py", "engine/test_step_options.py", "engine/test_steps.py", "replay/test_*.py"),
+            "engine/test_retry.py",
         ),
     ),
     "runs": Area(
@@ -94,6 +96,7 @@ AREAS: Final = {
             *("engine/test_acts.py", "engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
             *("engine/test_spans.py", "engine/test_unavailable_agents.py", "engine/test_values.py"),
+            "engine/test_canceled_calls.py",
             *("faults/test_time_limits.py", "handlers/test_chains.py", "services/test_callbacks.py"),
         ),
     ),

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.progress import percent_of
 from a2a_serverless.protocol.protojson import Ident, Metadata, OptionalIdent, ProtoModel, Timestamp, violation
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
@@ -122,12 +123,14 @@ class TimelineEvent(ProtoModel):
     """One event of the log: a state, or a chunk of an artifact. ``bytes`` is the approximate size of its parts.
 
     ``run`` is the number of the run that wrote the event. The client or the deployment wrote an event without it.
+    ``percent`` is how far the task was, if its progress message said that.
     """
 
     event_number: int
     at: Timestamp
     run: int | None = None
     state: str | None = None
+    percent: float | None = None
     artifact_id: str | None = None
     artifact_name: str | None = None
     bytes: int
@@ -137,7 +140,8 @@ class TimelineEvent(ProtoModel):
         """The event without its contents."""
         members = {"event_number": event.n, "at": event.at, "run": event.fence or None, "bytes": event_size(event)}
         if isinstance(event, StatusEvent):
-            return cls(**members, state=event.state.value)
+            percent = percent_of(event.message.metadata if event.message else None)
+            return cls(**members, state=event.state.value, percent=percent)
         return cls(**members, artifact_id=event.artifact.artifact_id, artifact_name=event.artifact.name)
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 from a2a_serverless.client import ClientEvent
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
+from a2a_serverless.domain.progress import percent_of
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -57,6 +58,8 @@ def _status_line(status: TaskStatus, before: TaskState | None) -> Text:
         return Text(f"{mark} {status.state}", style)
     is_progress = status.state not in TERMINAL | INTERRUPTED
     said = one_line(status.message.text(), WIDTH) if is_progress else _whole(status.message.text())
+    percent = percent_of(status.message.metadata)
+    said = said if percent is None else f"{percent:g} % {said}"
     if status.state == before:
         return Text.assemble((mark, style), f" {said}")
     return Text.assemble((f"{mark} {status.state}", style), (f"  {said}", "dim" if is_progress else ""))

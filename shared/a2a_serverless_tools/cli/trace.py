@@ -18,6 +18,7 @@ KINDS = {
     "working": "run",
     "input-required": "waits for input",
     "auth-required": "waits for sign-in",
+    "raised": "✗ try",
     "failed": "✗ step",
 }
 DIGITS = 15  # that a float holds exactly
@@ -27,7 +28,7 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
-    error ended the task is marked, with the kind of error.
+    error ended the task, and a try of a step that raised, are marked, with the kind of error.
     """
     found = find(cli, url, agent)
     timeline = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "timeline")
@@ -38,6 +39,7 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
         for one in timeline["deliveries"]
         if "hostPaused" in one
     ]
+    lines += [f"progress: {_amount(one['percent'])} %" for one in timeline["events"] if "percent" in one][-1:]
     lines += _waits(timeline)
     lines += _usage(timeline.get("usage") or {})
     lines += _budget(timeline.get("budget") or {})

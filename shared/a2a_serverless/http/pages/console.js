@@ -300,10 +300,16 @@ function drawTurn({ task, node }, what) {
     ...task.artifacts.map((one) => artifact(one, task.artifacts)), ...(latest && latest.role !== "ROLE_USER" ? [bubble(latest, WAITS.has(task.state))] : []));
 }
 
+function progressBar(metadata) {
+  const percent = metadata?.["a2a-serverless/percent"];
+  const given = typeof percent === "number" ? Math.min(100, Math.max(0, percent)) : null;
+  return given === null ? [] : [el("progress", { max: 100, value: String(given), "aria-label": "Progress" }), ` ${given} %`];
+}
+
 function bubble(one, asks = false) {
   const mine = one.role === "ROLE_USER";
   return el("div", { class: `said ${mine ? "mine" : "theirs"}`, "data-asks": asks },
-    el("span", { class: "who" }, mine ? "You" : asks ? "The agent asks" : "Agent"), parts(one.parts ?? [], { prose: !mine }));
+    el("span", { class: "who" }, mine ? "You" : asks ? "The agent asks" : "Agent"), parts(one.parts ?? [], { prose: !mine }), progressBar(one.metadata));
 }
 
 function drawTask() {

@@ -4,7 +4,7 @@ import { clock, duration, el, ENDED, name, plain } from "./dom.js";
 const ROWS = 300;
 const IDLE = 0.1;
 const KINDS = { queued: "queued", working: "run", "input-required": "waits for input", "auth-required": "waits for sign-in",
-  step: "step", interrupted: "interrupted step", failed: "failed step", call: "call" };
+  step: "step", interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call" };
 const ms = (time) => (time ? Date.parse(time) : null);
 
 export function waterfall(timeline, now = Date.now()) {
@@ -19,6 +19,7 @@ export function waterfall(timeline, now = Date.now()) {
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
+    ...timeline.events.filter((one) => one.percent !== undefined).slice(-1).map((one) => el("p", { class: "note" }, `Progress: ${one.percent} %`)),
     ...(timeline.waits ?? []).map((one) => el("p", { class: "note wait" }, plain(waiting(one), 300))),
     timeline.moreWaits ? el("p", { class: "note" }, `It waits for ${timeline.moreWaits} more.`) : null,
     ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
@@ -40,7 +41,7 @@ function spans(timeline, over, now) {
     const idle = span.kind.endsWith("required");
     const told = `${KINDS[span.kind] ?? span.kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`;
     return { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, open: !span.endedAt && !over,
-      bars: [{ from, to, idle, bad: span.kind === "failed" }] };
+      bars: [{ from, to, idle, bad: Boolean(span.error) }] };
   });
 }
 
