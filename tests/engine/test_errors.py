@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from a2a_serverless.domain.agent import AgentCallFailed, TaskFailed
-from a2a_serverless.engine.steps import SIZE_LIMIT, dump_error, load_error
+from a2a_serverless.engine.steps import SIZE_LIMIT, StoredError, dump_error, load_error
 
 
 class Declined(Exception):
@@ -52,7 +52,7 @@ OWN: Final = frozenset({__name__.partition(".")[0]})
     ],
 )
 def test_an_error_that_can_be_made_again_from_its_arguments_is_stored(error: Exception) -> None:
-    dumped = json.loads(json.dumps(dump_error(error, OWN)))
+    dumped = StoredError(*json.loads(json.dumps(dump_error(error, OWN))))
     again = load_error(dumped, OWN)
     assert (type(again), again and again.args) == (type(error), error.args)
 
@@ -104,8 +104,8 @@ def test_an_error_whose_type_is_gone_or_is_no_error_any_more_is_read_as_none(nam
     module.KeyboardInterrupt, module.int = KeyboardInterrupt, int
     sys.modules["changed"] = module
     try:
-        assert load_error(["changed", name, []], frozenset({"changed"})) is None
-        assert load_error(["changed", "Declined", ["x"]], frozenset({"changed"})) is not None
+        assert load_error(StoredError("changed", name, []), frozenset({"changed"})) is None
+        assert load_error(StoredError("changed", "Declined", ["x"]), frozenset({"changed"})) is not None
     finally:
         del sys.modules["changed"]
-    assert load_error(["changed", "Declined", ["x"]], frozenset({"changed"})) is None
+    assert load_error(StoredError("changed", "Declined", ["x"]), frozenset({"changed"})) is None

@@ -189,7 +189,7 @@ def acting(make: NewWorld) -> Story:
 
 
 def waiting(make: NewWorld) -> Story:
-    """The agent waits: sleeps, time limits, a race with a step, and a question that nobody answers."""
+    """The agent waits: sleeps, time limits, a race with a step, a question that nobody answers, and tries of steps."""
     return _played(make, WAITS)
 
 
@@ -277,6 +277,8 @@ WAITS: Final = (
     Operation("alarm", "3", "3"),
     Operation("timeout", "4", "4"),
     Operation("sleep", "5", "a", 20),
+    Operation("retry", "6", "6", 7),
+    Operation("map", "7", "7"),
 )
 JOURNEYS: Final[tuple[Journey, ...]] = (
     *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting, paid, bounded, halted),

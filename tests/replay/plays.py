@@ -155,7 +155,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     if now.status.state is not conversation.ends:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     outcome = outcome_of_task(now, world.events(task.id), world.table.list_values(ValueScope(key), "", "", MOST_VALUES))
-    effects.wrong += _wrong_calls(world)
+    effects.wrong += world.client(lambda: [*_wrong_calls(world)])
     return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)
 
 

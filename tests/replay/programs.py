@@ -314,8 +314,9 @@ class Player:
             other.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         (winner,) = done
+        answer = winner.result()  # no winner if the process has ended there
         self._effects.decide(operation.label, calls[winner])
-        return winner.result()
+        return answer
 
     async def _plan(self, operation: Operation) -> str:
         """A step that fails when it is done for the first time; then the agent does another one in its place."""

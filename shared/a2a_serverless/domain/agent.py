@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -508,7 +507,7 @@ class Retry:
     def __post_init__(self) -> None:
         """Checks the numbers."""
         times = (self.first_s, self.most_s, self.total_s or 0)
-        if not (1 <= self.tries <= 100 and 1 <= self.factor <= 10 and all(0 <= time < math.inf for time in times)):  # noqa: PLR2004 - as documented
+        if not (1 <= self.tries <= 100 and 1 <= self.factor <= 10 and all(0 <= time < float("inf") for time in times)):  # noqa: PLR2004 - as documented
             raise ValueError("A retry has 1 to 100 tries, a factor from 1 to 10, and times of 0 seconds or more.")
 
 

@@ -375,7 +375,8 @@ class Steps:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             dumped = dumped._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        result = StepResult(attempt.arguments, [*dumped][: 5 if retry else 3], error=kind.__name__)
+        value = cast("Json", [*dumped][: 5 if retry else 3])
+        result = StepResult(attempt.arguments, value, error=kind.__name__)
         return self._store_ending(attempt.error_name, result, step, turn)
 
     def _load_error(self, path: str, stored: StepResult) -> Exception:
