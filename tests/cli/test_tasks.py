@@ -249,19 +249,19 @@ def test_a_task_is_watched_from_its_first_event_on() -> None:
 
 def test_progress_in_percent_is_shown_where_a_task_is_followed_and_traced() -> None:
     async def reads(task: TaskContext) -> None:
-        for percent in (40, 66.6):
+        for percent in (0, 40, 66.6):
             await task.report_progress("reading", percent=percent)
             await asyncio.sleep(1)
 
     at = Shell(Deployment(agent_of(reads)))
     sent = at.run("send", "echo", "a book")
-    lines = ["  3 ● 40 % reading", "  4 ● 66.6 % reading"]
+    lines = ["  3 ● 0 % reading", "  4 ● 40 % reading", "  5 ● 66.6 % reading"]
     assert [line for line in sent.err.splitlines() if "%" in line] == lines
     task = at.run("tasks", "list").out.split()[0]
     assert [line for line in at.run("watch", "echo", task).out.splitlines() if "%" in line] == lines
     assert [line for line in at.run("trace", "echo", task).out.splitlines() if "%" in line] == ["progress: 66.6 %"]
     events = json.loads(at.run("trace", "echo", task, "--json").out)["events"]
-    assert [event["percent"] for event in events if "percent" in event] == [40, 66.6]
+    assert [event["percent"] for event in events if "percent" in event] == [0, 40, 66.6]
 
 
 def test_watching_as_json_gives_one_line_for_each_event() -> None:

@@ -15,6 +15,7 @@ from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Task, TaskState, TaskStatus, TaskStatusUpdateEvent, stream_response
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless, Several, SlowLoop
 from tests.faults.plans import Count
@@ -113,14 +114,33 @@ def test_a_time_limit_around_a_call_cancels_the_called_task() -> None:
     assert peer.state is TaskState.CANCELED
 
 
-def test_a_call_that_is_cancelled_while_its_message_is_sent_ends_the_task_that_this_makes() -> None:
+class LateLoop(SimulatedLoop):
+    """What runs in a thread is done three seconds later, if the loop is not left before."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        del executor
+        done: asyncio.Future[Any] = self.create_future()
+
+        def run() -> None:
+            result = func(*args)
+            if not done.done():
+                done.set_result(result)
+
+        self.call_later(3, run)
+        return done
+
+
+@pytest.mark.parametrize("loop", [SlowLoop, LateLoop], ids=["its answer is late", "it is late"])
+def test_a_call_that_is_cancelled_while_its_message_is_sent_ends_the_task_that_this_makes(
+    loop: type[SimulatedLoop],
+) -> None:
     async def work(task: TaskContext) -> str:
         await first_of(task.call("far", "far", "hello"), asyncio.sleep(2))
         return (await task.ask("Go on?")).text()
 
     peer = Endless()
     world, task = with_peer(work, peer)
-    world.loop = SlowLoop
+    world.loop = loop
     world.wait(60_000)
     assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
     assert len(peer.sent) == 1

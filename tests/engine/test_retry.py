@@ -160,6 +160,31 @@ def test_an_error_that_cannot_be_stored_is_a_step_failed_in_each_run_and_no_try_
     assert caught == [(said, "Limited"), (said, "NoneType")]
 
 
+class Full(TaskFailed):
+    """A decision of the author's that cannot be made again from its arguments."""
+
+    def __init__(self, seats: int) -> None:
+        super().__init__(f"all {seats} seats are taken")
+
+
+def test_a_reason_for_the_client_that_cannot_be_stored_as_it_is_keeps_its_text() -> None:
+    flaky, caught = Flaky([Full(3)] * 9), list[str]()
+
+    async def work(task: TaskContext) -> None:
+        try:
+            await task.step(Step("book", retry=LATER), flaky.work)
+        except TaskFailed as failed:
+            caught.append(repr(failed))
+            await task.ask("Go on?")
+            raise
+
+    asked = flaky.play(work)
+    assert flaky.harness
+    ended = flaky.harness.send("yes", task_id=asked.task.id)
+    assert (ended.state, ended.said, len(flaky.at)) == (TaskState.FAILED, "all 3 seats are taken", 1)
+    assert caught == ["TaskFailed('all 3 seats are taken')"] * 2
+
+
 def test_a_step_without_retry_raises_its_own_error_also_if_it_cannot_be_stored() -> None:
     flaky = Flaky([Limited(3)])
 

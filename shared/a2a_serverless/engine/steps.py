@@ -315,8 +315,8 @@ class Steps:
             self._failures.append((step, error))
             if stored := self._store_error(step, attempt, error, turn):
                 await self._endings.end(stored.sequence, scope)
-                if _stored_error(stored).arguments is None:
-                    raise self._load_error(path, stored) from error
+                if type(again := self._load_error(path, stored)) is not type(error):
+                    raise again from error
             raise
         try:
             json_value = _json_value(path, options.codec, value)
@@ -366,11 +366,13 @@ class Steps:
         if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
             return None
         retry, kind = attempt.options.retry, type(error)
-        dumped = dump_error(error, self._packages)
-        if dumped is None or self._has_secret([*dumped]):
-            if retry is None:
-                return None
-            dumped = StoredError(kind.__module__, kind.__qualname__, None)
+        dumped = self._dump(error)
+        if dumped is None and retry:
+            reason = TaskFailed if isinstance(error, TaskFailed) else TaskRejected
+            dumped = self._dump(reason(str(error))) if isinstance(error, reason) else None
+            dumped = dumped or StoredError(kind.__module__, kind.__qualname__, None)
+        if dumped is None:
+            return None
         if retry:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
@@ -378,6 +380,11 @@ class Steps:
         value = cast("Json", [*dumped][: 5 if retry else 3])
         result = StepResult(attempt.arguments, value, error=kind.__name__)
         return self._store_ending(attempt.error_name, result, step, turn)
+
+    def _dump(self, error: Exception) -> StoredError | None:
+        """The error as it is stored; None if it cannot be stored, or contains a secret."""
+        dumped = dump_error(error, self._packages)
+        return None if dumped is None or self._has_secret([*dumped]) else dumped
 
     def _load_error(self, path: str, stored: StepResult) -> Exception:
         """The stored error of a step; a StepFailed if no equal error can be made."""
