@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextvars import Context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,7 @@ class LateLoop(SimulatedLoop):
             if not done.done():
                 done.set_result(result)
 
-        self.call_later(3, run)
+        self.call_later(3, run, context=Context())  # it is no timer of the agent's
         return done
 
 

@@ -501,7 +501,7 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
                 results[at] = await run(at)
             except Exception as error:
                 failures += 1
-                if failures > tolerate or isinstance(error, StepConflict):
+                if failures > tolerate:
                     raise
                 results[at] = error
 
