@@ -332,7 +332,7 @@ def test_a_spent_budget_ends_the_task_although_its_agent_waits_for_something_els
 )
 def test_a_share_is_reserved_until_its_spending_is_known(records: tuple[str, ...], left: float) -> None:
     name = call_name("work")
-    opened: Any = OpenedCall(*"amct", 0, "u", "a", budget={"usd": 0.5}).value
+    opened: Any = OpenedCall("a", "c", "m", "t", 0, "u", "a", budget={"usd": 0.5}).value
     done: Any = {"task": {"metadata": {METADATA_KEY: {"spent": {"usd": 0.25, "tokens": "many", "steps": -1}}}}}
     values: dict[str, Any] = {"opened": opened, "done": done}
     results = {getattr(name, record): StepResult("", values.get(record, {})) for record in records}
