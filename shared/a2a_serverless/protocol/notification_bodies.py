@@ -38,7 +38,7 @@ def notification(version: ProtocolVersion, item: v1.StreamContent) -> Notificati
         raise TypeError("a 0.3 webhook gets the full task")
     from a2a_serverless.protocol import v0_3
 
-    return NotificationBody("application/json", "0.3", v0_3.FAMILY.of(item).json_bytes())
+    return NotificationBody("application/json", "0.3", v0_3.FAMILY.json_bytes(item))
 
 
 @dataclass(frozen=True, slots=True)

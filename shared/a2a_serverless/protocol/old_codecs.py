@@ -7,18 +7,18 @@ state that they have. A direct message becomes a completed task that holds it. A
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import Field, PlainSerializer, WithJsonSchema
+from pydantic import PlainSerializer, WithJsonSchema
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.protocol import v0_3, v0_3_rest, v1
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import Ident, read_model
+from a2a_serverless.protocol.protojson import Ident, Metadata, read_model
 from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from a2a_serverless.protocol.protojson import ProtoModel
 
@@ -31,45 +31,33 @@ TaskState: TypeAlias = Annotated[
 ]
 
 
-class TextPart(v0_3.TextPart):
-    """A text."""
+class Part(v0_3.Model):
+    """A part; its ``type`` is the ``kind`` of 0.3, and names its content member."""
 
-    kind: Literal["text"] = Field("text", serialization_alias="type")
+    type: str
+    text: str | None = None
+    file: v0_3.FileContent | None = None
+    data: dict[str, Any] | None = None
+    metadata: Metadata = None
 
-
-class FilePart(v0_3.FilePart):
-    """A file."""
-
-    kind: Literal["file"] = Field("file", serialization_alias="type")
-
-
-class DataPart(v0_3.DataPart):
-    """Data."""
-
-    kind: Literal["data"] = Field("data", serialization_alias="type")
-
-
-Part: TypeAlias = TextPart | FilePart | DataPart
-_CLASSES: Final[dict[str, Callable[..., Part]]] = {"text": TextPart, "file": FilePart, "data": DataPart}
-
-
-def part_of(part: v1.Part) -> Part:
-    """A part of 1.0 with ``type`` for ``kind``."""
-    old = v0_3.part_of(part)
-    return _CLASSES[old.kind](**{name: value for name, value in old.__dict__.items() if name != "kind"})
+    @classmethod
+    def of(cls, part: v1.Part) -> Self:
+        """A part of 1.0 in the older form."""
+        old = v0_3.part_of(part)
+        return cls(type=old.kind, **{name: value for name, value in old.__dict__.items() if name != "kind"})
 
 
 class Message(v0_3.Message):
     """One turn of a conversation."""
 
     kind: None = None  # type: ignore[assignment]
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # type: ignore[assignment]
 
 
 class Artifact(v0_3.Artifact):
     """A result, or one chunk of it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # type: ignore[assignment]
     index: int = 0
     append: bool = False
     last_chunk: bool = True
@@ -122,7 +110,7 @@ class TaskParams(v0_3.Model):
     id: Ident
 
 
-_FAMILY: Final = v0_3.Family(part_of, Message, Artifact, TaskStatus, Task)
+_FAMILY: Final = v0_3.Family({v1.Part: Part.of}, Message, Artifact, TaskStatus, Task)
 
 
 def task_of(answer: v1.Task | v1.Message, at: int) -> Task:
@@ -169,10 +157,11 @@ _LEGACY: Final[Mapping[Operation, Any]] = {
 }
 
 
-class _OldCodec:
-    """Reads requests by a table. There is no ListTasks in 0.3."""
+class RpcCodec:
+    """0.3 over JSON-RPC: bare objects with a ``kind``. There is no ListTasks in 0.3."""
 
     requests: Mapping[Operation, Any] = _RPC
+    family = v0_3.FAMILY
     whole_tasks = False
     subscription_ends = v0_3.FINAL
 
@@ -182,52 +171,33 @@ class _OldCodec:
             raise MethodNotFound
         return read_model(self.requests[operation], params, limits).to_v1()
 
-
-class RpcCodec(_OldCodec):
-    """0.3 over JSON-RPC: bare objects with a ``kind``."""
-
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
+        """The JSON of the result of a call that does not stream."""
         del operation
-        match answer:
-            case None:
-                return b"null"
-            case v1.TaskPushNotificationConfig():
-                return v0_3.TaskPushNotificationConfig.of(answer).json_bytes()
-            case v1.ListTaskPushNotificationConfigsResponse():
-                return v0_3.TaskPushNotificationConfigs.of(answer.configs).json_bytes()
-        content: bytes = v0_3.FAMILY.of(answer).json_bytes()
-        return content
+        return b"null" if answer is None else self.family.json_bytes(answer)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
-        """A bare Task, Message, status-update or artifact-update."""
-        content: bytes = v0_3.FAMILY.of(item).json_bytes()
-        return content
+        """The JSON of one item of a stream."""
+        return self.family.json_bytes(item)
 
 
-class RestCodec(_OldCodec):
+class RestCodec(RpcCodec):
     """0.3 over HTTP+JSON: the proto's objects."""
 
     requests = _REST
+    family = v0_3_rest.FAMILY
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
-        if operation is Operation.SEND:
-            answer = v1.send_response(answer)
-        match answer:
-            case None:
-                return b"null"
-            case v1.TaskPushNotificationConfig():
-                return v0_3_rest.TaskPushNotificationConfig.of(answer).json_bytes()
-            case v1.ListTaskPushNotificationConfigsResponse():
-                return v0_3_rest.ListTaskPushNotificationConfigResponse.of(answer.configs).json_bytes()
-        content: bytes = v0_3_rest.FAMILY.of(answer).json_bytes()
-        return content
+        """The JSON of the result; that of a send is wrapped, as in a stream."""
+        if operation is Operation.SEND and answer:
+            answer = v1.stream_response(answer)
+        return super().answer(operation, answer)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
-        content: bytes = v0_3_rest.FAMILY.of(v1.stream_response(item)).json_bytes()
-        return content
+        return self.family.json_bytes(v1.stream_response(item))
 
 
-class LegacyCodec(_OldCodec):
+class LegacyCodec(RpcCodec):
     """The shapes from before 0.3, for one request that came in at ``at`` (ms)."""
 
     requests = _LEGACY

@@ -109,14 +109,19 @@ def _to_v1(value: object) -> object:
 class Family:
     """The classes of one form of 0.3, to which 1.0's objects are translated."""
 
-    def __init__(self, part_of: Callable[[v1.Part], Model], *models: type[Model]) -> None:
-        self._makers: dict[type, Callable[[Any], Any]] = {v1.Part: part_of, tuple: self._all_of}
+    def __init__(self, makers: dict[type, Callable[[Any], Any]], *models: type[Model]) -> None:
+        self._makers = {**makers, tuple: self._all_of}
         self._makers |= {model.V1: partial(self._translate, model) for model in models}
 
     def of(self, value: Any) -> Any:  # noqa: ANN401 - any value in 1.0's objects
         """The value with 0.3's objects in place of 1.0's. Empty lists are left out."""
         make = self._makers.get(value.__class__)
         return make(value) if make else value
+
+    def json_bytes(self, value: ProtoModel) -> bytes:
+        """The object of 1.0 as compact JSON of this form."""
+        content: bytes = self.of(value).json_bytes()
+        return content
 
     def _all_of(self, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return tuple([self.of(item) for item in values]) or None
@@ -412,8 +417,8 @@ class TaskPushNotificationConfigs(Root):
     root: tuple[TaskPushNotificationConfig, ...]
 
     @classmethod
-    def of(cls, configs: tuple[v1.TaskPushNotificationConfig, ...]) -> Self:
-        return cls(tuple([TaskPushNotificationConfig.of(config) for config in configs]))
+    def of(cls, page: v1.ListTaskPushNotificationConfigsResponse) -> Self:
+        return cls(tuple([TaskPushNotificationConfig.of(config) for config in page.configs]))
 
     def json_bytes(self) -> bytes:
         """The list as compact JSON."""
@@ -529,9 +534,16 @@ class AuthenticatedExtendedCardParams(Model):
     V1 = v1.GetExtendedAgentCardRequest
 
 
-FAMILY: Final = Family(part_of, Message, Artifact, TaskStatus, Task, TaskStatusUpdateEvent, TaskArtifactUpdateEvent)
+FAMILY: Final = Family(
+    {
+        v1.Part: part_of,
+        v1.TaskPushNotificationConfig: TaskPushNotificationConfig.of,
+        v1.ListTaskPushNotificationConfigsResponse: TaskPushNotificationConfigs.of,
+    },
+    *(Message, Artifact, TaskStatus, Task, TaskStatusUpdateEvent, TaskArtifactUpdateEvent),
+)
 REQUESTS: Final = Family(
-    part_of,
+    {v1.Part: part_of},
     Message,
     MessageSendParams,
     MessageSendConfiguration,

@@ -259,22 +259,19 @@ class TaskArtifactUpdateEvent(v0_3.TaskArtifactUpdateEvent):
     artifact: Artifact
 
 
-class StreamResponse(Model):
-    """One item of a stream. With one of its first two members it is also the answer to a send."""
-
-    V1 = v1.StreamResponse
-    task: Task | None = None
-    message: Message | None = None
-    status_update: TaskStatusUpdateEvent | None = None
-    artifact_update: TaskArtifactUpdateEvent | None = None
-
-
 class SendMessageResponse(Model):
     """The answer to a send: a task or a message."""
 
-    V1 = v1.SendMessageResponse
     task: Task | None = None
     message: Message | None = None
+
+
+class StreamResponse(SendMessageResponse):
+    """One item of a stream, or the answer to a send."""
+
+    V1 = v1.StreamResponse
+    status_update: TaskStatusUpdateEvent | None = None
+    artifact_update: TaskArtifactUpdateEvent | None = None
 
 
 class TaskPushNotificationConfig(Model):
@@ -296,18 +293,15 @@ class ListTaskPushNotificationConfigResponse(Model):
     configs: tuple[TaskPushNotificationConfig, ...]
 
     @classmethod
-    def of(cls, configs: tuple[v1.TaskPushNotificationConfig, ...]) -> Self:
-        return cls(configs=tuple([TaskPushNotificationConfig.of(config) for config in configs]))
+    def of(cls, page: v1.ListTaskPushNotificationConfigsResponse) -> Self:
+        return cls(configs=tuple([TaskPushNotificationConfig.of(config) for config in page.configs]))
 
 
 FAMILY: Final = v0_3.Family(
-    Part.of,
-    Message,
-    Artifact,
-    TaskStatus,
-    Task,
-    TaskStatusUpdateEvent,
-    TaskArtifactUpdateEvent,
-    StreamResponse,
-    SendMessageResponse,
+    {
+        v1.Part: Part.of,
+        v1.TaskPushNotificationConfig: TaskPushNotificationConfig.of,
+        v1.ListTaskPushNotificationConfigsResponse: ListTaskPushNotificationConfigResponse.of,
+    },
+    *(Message, Artifact, TaskStatus, Task, TaskStatusUpdateEvent, TaskArtifactUpdateEvent, StreamResponse),
 )

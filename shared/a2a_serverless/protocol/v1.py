@@ -246,11 +246,16 @@ class TaskArtifactUpdateEvent(ProtoModel):
 StreamContent: TypeAlias = Task | Message | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
 
 
-class StreamResponse(ProtoModel):
-    """An item of a stream, the body of a webhook (3.2.3), or with its first two members the answer to a send."""
+class SendMessageResponse(ProtoModel):
+    """The answer to a send (3.2.2): a task or a message."""
 
     task: Task | None = None
     message: Message | None = None
+
+
+class StreamResponse(SendMessageResponse):
+    """An item of a stream, the body of a webhook (3.2.3), or the answer to a send."""
+
     status_update: TaskStatusUpdateEvent | None = None
     artifact_update: TaskArtifactUpdateEvent | None = None
 
@@ -259,26 +264,13 @@ class StreamResponse(ProtoModel):
         """The content of the item."""
         content = self.task or self.message or self.status_update or self.artifact_update
         if content is None:
-            raise ValueError("must have one of task, message, statusUpdate, artifactUpdate")
+            raise violation("must have one of task, message, statusUpdate, artifactUpdate")
         return content
 
     @model_validator(mode="after")
     def _check_one_of(self) -> Self:
-        if not (self.task or self.message or self.status_update or self.artifact_update):
-            raise violation("must have one of task, message, statusUpdate, artifactUpdate")
+        _ = self.content
         return self
-
-
-class SendMessageResponse(ProtoModel):
-    """The answer to a send (3.2.2): a task or a message."""
-
-    task: Task | None = None
-    message: Message | None = None
-
-
-def send_response(answer: Any) -> SendMessageResponse:  # noqa: ANN401 - a Task or a Message
-    """The answer to a send, wrapped."""
-    return SendMessageResponse(**{"task" if isinstance(answer, Task) else "message": answer})
 
 
 _MEMBERS: Final[dict[type[ProtoModel], str]] = {
@@ -290,7 +282,7 @@ _MEMBERS: Final[dict[type[ProtoModel], str]] = {
 
 
 def stream_response(item: ProtoModel) -> StreamResponse:
-    """The item of a stream, wrapped."""
+    """The item of a stream, or the answer to a send, wrapped."""
     return StreamResponse(**{_MEMBERS[type(item)]: item})
 
 

@@ -16,7 +16,7 @@ from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, send_response
+from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, stream_response
 from a2a_serverless_tools.cli.file_transfer import download, file_part
 from a2a_serverless_tools.cli.files import read_binary, read_source, save
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
@@ -348,12 +348,12 @@ def _hand_in(cli: CliContext, place: _Place, sent: Task | Message) -> None:
     if isinstance(sent, Message):
         _show_message(cli, place, sent)
     else:
-        cli.terminal.result(as_json(send_response(sent)), f"{sent.id}\n")
+        cli.terminal.result(as_json(stream_response(sent)), f"{sent.id}\n")
         cli.terminal.note(f"It is {sent.status.state}. To follow it: {place.command(cli, 'watch', sent.id)}")
 
 
 def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
-    cli.terminal.result(as_json(send_response(message)), _ended(message.text()))
+    cli.terminal.result(as_json(stream_response(message)), _ended(message.text()))
     if place.has_webhook:
         cli.terminal.note("The agent answered without a task, so no webhook is sent: webhooks are about tasks.")
 
@@ -374,7 +374,7 @@ def _follow(
 
     task_id, _ = _show_items(cli, place, items, show)
     task = found.client.get(task_id)
-    cli.terminal.result(as_json(send_response(task)), "" if out else _ended(result_text(task)))
+    cli.terminal.result(as_json(stream_response(task)), "" if out else _ended(result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if any(numbers) and place.has_webhook:
