@@ -171,18 +171,23 @@ def no_such_path() -> MethodNotFound:
 Endpoint = Callable[[Api, "HttpRequest"], Response]
 
 
-async def respond(api: Api, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
+API: Final = "a2a_serverless.api"
+"""The key of the application's ``Api`` in a scope."""
+
+
+async def respond(endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
     """The answer of an endpoint, which may block: a server with an event loop runs it in a thread (``Api.run``)."""
+    api: Api = scope[API]
     request = read_request(scope, await read_body(receive, api.limits.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
 
 
 class Responder:
-    """An endpoint as an ASGI application: it answers its verbs, and refuses others with a list of its verbs."""
+    """An endpoint as an ASGI application."""
 
-    def __init__(self, api: Api, endpoint: Endpoint) -> None:
-        self._api, self._endpoint = api, endpoint
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await respond(self._api, self._endpoint, scope, receive)
+        response = await respond(self._endpoint, scope, receive)
         await response(scope, receive, send)

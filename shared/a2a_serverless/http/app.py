@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -22,7 +22,7 @@ from a2a_serverless.domain.errors import (
     Unauthenticated,
 )
 from a2a_serverless.domain.publications import AGENTS, CATALOG, CATALOG_MEDIA_TYPE, JWKS, card_name, legacy_card_name
-from a2a_serverless.http.api import Responder, no_such_path
+from a2a_serverless.http.api import API, Responder, no_such_path
 from a2a_serverless.http.messages import (
     JSON,
     UNCACHED,
@@ -30,7 +30,6 @@ from a2a_serverless.http.messages import (
     error_answer,
     json_answer,
     log_error,
-    read_body,
     read_request,
 )
 from a2a_serverless.http.operation_handler import Envelope, make_handler
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
-
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -171,29 +168,19 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     return json_answer(CallbackResponse(challenge=challenge).json_bytes(), {})
 
 
-class EventReceiver:
+def answer_event(api: Api, request: HttpRequest) -> Response:
     """Takes an event for a task: a POST of any media type. 409 answers another body than the one that was taken."""
+    from a2a_serverless.domain.outside_events import EVENT_LIMIT
+    from a2a_serverless.services.callbacks import find_event_address, store_event
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from a2a_serverless.domain.outside_events import EVENT_LIMIT
-        from a2a_serverless.services.callbacks import find_event_address, store_event
-
-        request, service = read_request(scope), self._api.service
-        if request.verb != "POST":
-            raise no_such_path()
-        address = await self._run(partial(find_event_address, service, request.params["id"]))
-        body = await read_body(receive, EVENT_LIMIT)
-        if len(body) > EVENT_LIMIT:
-            raise BodyTooLarge(f"The body has more than {EVENT_LIMIT} bytes.")
-        if not await self._run(partial(store_event, service, address, request.headers, body)):
-            raise EventAlreadyTaken
-        await json_answer(b"{}")(scope, receive, send)
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        return cast("T", await self._api.run(cast("Any", work))) if self._api.run else work()
+    if request.verb != "POST":
+        raise no_such_path()
+    address = find_event_address(api.service, request.params["id"])
+    if len(request.body) > EVENT_LIMIT:
+        raise BodyTooLarge(f"The body has more than {EVENT_LIMIT} bytes.")
+    if not store_event(api.service, address, request.headers, request.body):
+        raise EventAlreadyTaken
+    return json_answer(b"{}")
 
 
 def show_console(api: Api, request: HttpRequest) -> Response:
@@ -209,16 +196,15 @@ def show_console(api: Api, request: HttpRequest) -> Response:
 
 def make_asgi_app(api: Api) -> ASGIApp:
     """The application with its routes and middleware."""
-    rest = LazyRest(api)
+    rest = LazyRest()
     routes = [
-        Route("/agents", Responder(api, partial(serve_document, DOCUMENTS["/agents"]))),
+        *(Route(path, Responder(partial(serve_document, name))) for path, name in DOCUMENTS.items()),
         Route("/openapi.json", rest),
-        Route("/{agent}", Responder(api, answer_call)),
-        Route("/", Responder(api, show_console)),
-        Route("/-/{file}", Responder(api, show_console)),
-        Route("/callbacks/{id}", Responder(api, answer_callback)),
-        Route("/events/{id}", EventReceiver(api)),
-        *(Route(path, Responder(api, partial(serve_document, name))) for path, name in DOCUMENTS.items()),
+        Route("/{agent}", Responder(answer_call)),
+        Route("/", Responder(show_console)),
+        Route("/-/{file}", Responder(show_console)),
+        Route("/callbacks/{id}", Responder(answer_callback)),
+        Route("/events/{id}", Responder(answer_event)),
         Mount("/", rest),
     ]
     guarded = ErrorMiddleware(Router(routes, redirect_slashes=False), api)
@@ -247,7 +233,7 @@ class ErrorMiddleware:
             await send(message)
 
         if scope["type"] == "http":
-            scope = {**scope, "path": encoded_path(scope)}
+            scope = {**scope, "path": encoded_path(scope), API: self._api}
         try:
             await self._app(scope, receive, noted)
         except ClientDisconnect:
@@ -271,10 +257,7 @@ def _refusal(scope: Scope, error: Exception) -> Response:
 class LazyRest:
     """The routes that FastAPI serves, made at the first request for one of them."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from a2a_serverless.http.rest import API, make_rest
+        from a2a_serverless.http.rest import make_rest
 
-        await make_rest()({**scope, API: self._api}, receive, send)
+        await make_rest()(scope, receive, send)

@@ -12,7 +12,6 @@ names the file. That ``url`` holds no owner: for other callers it names nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,10 +22,10 @@ from starlette.routing import BaseRoute, Match, Route
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
-from a2a_serverless.http.api import Api, Endpoint, no_such_path, respond
+from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operation_handler import Envelope, make_handler
-from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description, describe
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
@@ -37,6 +36,7 @@ from a2a_serverless.protocol.additions import (
     UploadResponse,
     UploadTarget,
 )
+from a2a_serverless.protocol.codecs import NOTHING
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
@@ -51,8 +51,7 @@ from a2a_serverless.services.webhooks import list_deliveries
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.http.messages import HttpRequest
@@ -125,16 +124,6 @@ ADDED: Final = (
 )
 
 
-Check = Callable[[Api, "HttpRequest"], None]
-
-NULL: Final = b"null"
-EMPTY: Final = b"{}"
-
-
-API: Final = "a2a_serverless.api"
-"""The key of the application's ``Api`` in a scope."""
-
-
 @cache
 def make_rest() -> ASGIApp:
     """The routes, which all applications share. They raise errors; the application's middleware answers them."""
@@ -143,7 +132,7 @@ def make_rest() -> ASGIApp:
 
     def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
         async def answer(request: Request) -> Response:
-            return await respond(request.scope[API], endpoint, request.scope, request.receive)
+            return await respond(endpoint, request.scope, request.receive)
 
         app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
 
@@ -157,29 +146,13 @@ def make_rest() -> ASGIApp:
         add(path, verb, name, endpoint)
     add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
     routes = tuple(app.routes)
-    for path, check in (
-        ("/legacy/{agent}/{path:path}", _sign_in),
-        ("/{agent:agent}/{path:path}", _sign_in),
-        ("/{path:path}", _know_nothing),
-    ):
-        app.router.routes.append(Route(path, Refuser(routes, check)))
+    for path in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
+        app.router.routes.append(Route(path, Responder(partial(_refuse, routes))))
     return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
-
-
-class Refuser:
-    """An ASGI application for requests that no route takes: unknown paths, and known paths with other verbs."""
-
-    def __init__(self, routes: tuple[BaseRoute, ...], check: Check) -> None:
-        self._endpoint = partial(_refuse, routes, check)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await respond(scope[API], self._endpoint, scope, receive)
-        await response(scope, receive, send)
 
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
     """The endpoint of the OpenAPI document."""
-    from a2a_serverless.http.routes import describe
     from a2a_serverless.services.publish import base_url_in
 
     @cache
@@ -201,7 +174,7 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(
         content_type=request.answer_type,
-        success=lambda result: EMPTY if result == NULL else result,
+        success=lambda result: b"{}" if result == NOTHING else result,
         failure=lambda error: http_failure(error, route.version),
         resumes=binding != "legacy",
     )
@@ -228,19 +201,12 @@ def _from_body(body: bytes, limits: Limits) -> JsonObject:
     return value
 
 
-def _refuse(routes: tuple[BaseRoute, ...], check: Check, api: Api, request: HttpRequest) -> Response:
-    """Refuses an unknown path, or a known path with another verb, after ``check`` has authenticated the caller."""
-    check(api, request)
+def _refuse(routes: tuple[BaseRoute, ...], api: Api, request: HttpRequest) -> Response:
+    """Refuses an unknown path, or a known path with another verb; below an agent the caller is authenticated first."""
+    if "agent" in request.params:
+        api.agent(request)
+        api.sign_in(request)
     scope = {"type": "http", "path": request.path, "method": request.verb}
     matches = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
     verbs = {verb for route in matches if isinstance(route, Route) for verb in route.methods or ()}
     raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
-
-
-def _sign_in(api: Api, request: HttpRequest) -> None:
-    api.agent(request)
-    api.sign_in(request)
-
-
-def _know_nothing(api: Api, request: HttpRequest) -> None:
-    """Reveals to every caller that there is no such path."""

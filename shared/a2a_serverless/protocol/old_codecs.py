@@ -13,6 +13,7 @@ from pydantic import PlainSerializer, WithJsonSchema
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.protocol import v0_3, v0_3_rest, v1
+from a2a_serverless.protocol.codecs import NOTHING
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import Ident, Metadata, read_model
 from a2a_serverless.protocol.strict_json import LIMITS, Limits
@@ -174,7 +175,7 @@ class RpcCodec:
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         """The JSON of the result of a call that does not stream."""
         del operation
-        return b"null" if answer is None else self.family.json_bytes(answer)
+        return NOTHING if answer is None else self.family.json_bytes(answer)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
         """The JSON of one item of a stream."""
