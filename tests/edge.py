@@ -206,12 +206,8 @@ def _rest(verb: str, path: str, version: str, *, old: bool) -> Form:
 
 def _pattern(template: str) -> re.Pattern[str]:
     """A task's id ends at a colon; the names of configurations, tenants and agents at a slash."""
-    exact = re.sub(
-        r"(?<=Configs/)\{\w+\}|\{(?:tenant|agent)\}",
-        "[^/]+",
-        re.escape(template).replace(r"\{", "{").replace(r"\}", "}"),
-    )
-    return re.compile(re.sub(r"\{\w+\}", "[^/:]+", exact))
+    exact = re.sub(r"\{\w+:task\}", "[^/:]+", template)
+    return re.compile(re.sub(r"\{\w+:\w+\}", "[^/]+", exact))
 
 
 def _rpc(body: bytes) -> Form:

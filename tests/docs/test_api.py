@@ -73,8 +73,7 @@ def reader() -> Iterator[Reader]:
 def test_every_operation_has_a_curl_in_both_bindings() -> None:
     text = API.read_text()
     assert [one for one in Operation if f'"method": "{one}"' not in text] == []
-    routes = {(route.verb, route.template.replace("{taskId}", "TASK").replace("{id}", "TASK")) for route in V1}
-    paths = {path.replace("pushNotificationConfigs/TASK", "pushNotificationConfigs/CONFIG") for _, path in routes}
+    paths = {re.sub(r"\{\w+:task\}", "TASK", route.template).replace("{id:name}", "CONFIG") for route in V1}
     assert [path for path in sorted(paths) if f"{LOCAL}/tailor{path}" not in text] == []
 
 

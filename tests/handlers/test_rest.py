@@ -52,7 +52,7 @@ def found(verb: str, path: str) -> tuple[Operation, str, dict[str, Any]]:
     """Operation, version and fields of the first route that takes the path, as Starlette takes it."""
     scope = {"type": "http", "method": verb, "path": f"/echo{path}"}
     for route in (*ROUTES, *TENANT_ROUTES):
-        match, child = Route("/{agent:agent}" + route.path(typed=True), found, methods=[route.verb]).matches(scope)
+        match, child = Route("/{agent:agent}" + route.template, found, methods=[route.verb]).matches(scope)
         if match is Match.FULL:
             return route.operation, route.version, route.fields(HttpRequest(verb, path, params=child["path_params"]))
     raise LookupError(path)

@@ -15,30 +15,13 @@ from a2a_serverless.domain.errors import (
     UnsupportedOperation,
 )
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
-from a2a_serverless.protocol import jsonrpc, peers
+from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.codecs import VERSION_HEADER
 from a2a_serverless.protocol.error_codes import CODES
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, read_peer
 from a2a_serverless.protocol.sse import last_event_id
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
-from a2a_serverless.protocol.v1 import (
-    MAX_PAGE_SIZE,
-    CancelTaskRequest,
-    GetTaskRequest,
-    ListTasksRequest,
-    Message,
-    Part,
-    Role,
-    SendMessageRequest,
-    StreamContent,
-    SubscribeToTaskRequest,
-    Task,
-    TaskArtifactUpdateEvent,
-    TaskState,
-    TaskStatus,
-    TaskStatusUpdateEvent,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,22 +66,22 @@ class ClientEvent:
     """One item of a stream. ``n`` is the number of the last event in it; None if the agent does not number events."""
 
     n: int | None
-    content: StreamContent
+    content: v1.StreamContent
 
     @property
-    def status(self) -> TaskStatus | None:
+    def status(self) -> v1.TaskStatus | None:
         """The status in this item; None when it has none."""
-        return self.content.status if isinstance(self.content, Task | TaskStatusUpdateEvent) else None
+        return self.content.status if isinstance(self.content, v1.Task | v1.TaskStatusUpdateEvent) else None
 
     @property
-    def state(self) -> TaskState | None:
+    def state(self) -> v1.TaskState | None:
         """The state in this item; None when it has none."""
         return self.status.state if self.status else None
 
     @property
     def task_id(self) -> str | None:
         """The id of the task; None for a message without a task."""
-        return self.content.id if isinstance(self.content, Task) else self.content.task_id
+        return self.content.id if isinstance(self.content, v1.Task) else self.content.task_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +101,20 @@ class Client:
     tenant: str | None = None
     version: ProtocolVersion = "1.0"
 
-    def send(self, request: SendMessageRequest) -> Task | Message:
+    def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
         return _not_an_update(peers.read_item(self.version, self._result(Operation.SEND, request)))
 
-    def get(self, task_id: str, history_length: int | None = None) -> Task:
+    def get(self, task_id: str, history_length: int | None = None) -> v1.Task:
         """Returns the task as it is now (3.1.3)."""
-        return self._task(Operation.GET, GetTaskRequest(id=task_id, history_length=history_length))
+        return self._task(Operation.GET, v1.GetTaskRequest(id=task_id, history_length=history_length))
 
     def task_ids(self, context_id: str) -> Iterator[str]:
         """Lists the task ids of a context, in the agent's order. Raises UnsupportedOperation in 0.3."""
-        request = ListTasksRequest(context_id=context_id, page_size=MAX_PAGE_SIZE, history_length=0)
+        request = v1.ListTasksRequest(context_id=context_id, page_size=v1.MAX_PAGE_SIZE, history_length=0)
         return (task.id for task in self.tasks(request))
 
-    def tasks(self, request: ListTasksRequest) -> Iterator[Task]:
+    def tasks(self, request: v1.ListTasksRequest) -> Iterator[v1.Task]:
         """Lists tasks (3.1.4), page after page, in the agent's order. Raises UnsupportedOperation in 0.3."""
         if self.version != "1.0":
             raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
@@ -144,19 +127,19 @@ class Client:
                 raise InvalidAgentResponse("The agent gave the same page of tasks again.")
             request = request.model_copy(update={"page_token": page.next_page_token})
 
-    def cancel(self, task_id: str) -> Task:
+    def cancel(self, task_id: str) -> v1.Task:
         """Cancels the task (3.1.5)."""
-        return self._task(Operation.CANCEL, CancelTaskRequest(id=task_id))
+        return self._task(Operation.CANCEL, v1.CancelTaskRequest(id=task_id))
 
-    def stream(self, request: SendMessageRequest) -> Iterator[ClientEvent]:
+    def stream(self, request: v1.SendMessageRequest) -> Iterator[ClientEvent]:
         """Sends a message and yields the items of its stream (3.1.2) until the agent ends it. Close it when done."""
         return self._stream(Operation.STREAM, request, None)
 
     def subscribe(self, task_id: str, after: int | None = None) -> Iterator[ClientEvent]:
         """Yields the items of a task's stream (3.1.6). With ``after`` it starts behind the event of that number."""
-        return self._stream(Operation.SUBSCRIBE, SubscribeToTaskRequest(id=task_id), after)
+        return self._stream(Operation.SUBSCRIBE, v1.SubscribeToTaskRequest(id=task_id), after)
 
-    def _task(self, operation: Operation, request: ProtoModel) -> Task:
+    def _task(self, operation: Operation, request: ProtoModel) -> v1.Task:
         return peers.read_task(self.version, self._result(operation, request))
 
     def _result(self, operation: Operation, request: ProtoModel) -> Json:
@@ -187,10 +170,10 @@ class Client:
 
 def text_message(
     text: str, media_type: str | None = None, *, context_id: str | None = None, task_id: str | None = None
-) -> Message:
+) -> v1.Message:
     """Makes a user's message with a new id, which may continue a context or a task."""
-    parts = (Part(text=text, media_type=media_type),)
-    return Message(message_id=uuid4().hex, role=Role.USER, parts=parts, context_id=context_id, task_id=task_id)
+    parts = (v1.Part(text=text, media_type=media_type),)
+    return v1.Message(message_id=uuid4().hex, role=v1.Role.USER, parts=parts, context_id=context_id, task_id=task_id)
 
 
 def _result_in(answer: ClientResponse, body: bytes) -> Json:
@@ -264,8 +247,8 @@ def _violations(details: Json) -> Iterator[FieldViolation]:
                 yield FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
 
 
-def _not_an_update(content: StreamContent) -> Task | Message:
-    if isinstance(content, TaskStatusUpdateEvent | TaskArtifactUpdateEvent):
+def _not_an_update(content: v1.StreamContent) -> v1.Task | v1.Message:
+    if isinstance(content, v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent):
         raise InvalidAgentResponse("The agent answered a send with an event.")
     return content
 

@@ -199,21 +199,16 @@ class OperationHandler(NamedTuple):
         return sse.frame(self.envelope.success(self.codec.stream_item(contents)), n)
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
-        """Logs one line for a request: operation, agent, version, task, outcome and trace."""
-        fields = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire, "task": task}
-        trace_id = trace.trace_id(self.context.trace)
-        logger.info("request answered", extra={**fields, "outcome": outcome, "trace": trace_id})
-        if self.api.service.tracer.is_on:
-            self._record_span(operation, task, outcome)
+        """Logs one line for a request, and records its span."""
+        fields = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
+        trace_id, service = trace.trace_id(self.context.trace), self.api.service
+        logger.info("request answered", extra={**fields, "task": task, "outcome": outcome, "trace": trace_id})
+        if service.tracer.is_on:
+            from a2a_serverless.domain.spans import request_span
 
-    def _record_span(self, operation: Operation, task: str | None, outcome: str) -> None:
-        """Records the request's span. A stream's span ends when the stream is open."""
-        from a2a_serverless.domain.spans import request_span
-
-        (begin, parent), service = self.since, self.api.service
-        attributes = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
-        span = request_span(self.context.trace, parent, begin, service.clock.now(), task=task, **attributes)
-        service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
+            (begin, parent), end = self.since, service.clock.now()  # a stream's span ends when the stream is open
+            span = request_span(self.context.trace, parent, begin, end, task=task, **fields)
+            service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 
 class _StreamContents:

@@ -137,10 +137,10 @@ def make_rest() -> ASGIApp:
         app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
 
     for route in (*ROUTES, *TENANT_ROUTES):
-        path = "/{agent:agent}" + route.path(typed=True)
+        path = "/{agent:agent}" + route.template
         add(path, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
     for route in LEGACY_ROUTES:
-        path = "/legacy/{agent}" + route.path(typed=True)
+        path = "/legacy/{agent}" + route.template
         add(path, route.verb, route.name, partial(_answer, route), shown=False)
     for path, verb, name, endpoint, _ in ADDED:
         add(path, verb, name, endpoint)

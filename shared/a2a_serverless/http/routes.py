@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import Convertor, StringConvertor, register_url_convertor
 
 from a2a_serverless.http.messages import A2A_JSON, JSON
 from a2a_serverless.protocol import v0_3_card, v0_3_rest, v1, v1_card
@@ -59,22 +59,16 @@ class TenantConvertor(NameConvertor):
     regex = r"(?!(?:v1|tasks|message:send|message:stream|extendedAgentCard|\.well-known)(?:/|$))[^/]+"
 
 
-class AgentConvertor(NameConvertor):
+class AgentConvertor(StringConvertor):
     """An agent, percent-encoded as in the path."""
 
     regex = "(?!legacy/)[^/]+"
 
-    def convert(self, value: str) -> str:
-        return value
 
-
-for name, kind in {
-    "name": NameConvertor,
-    "task": TaskConvertor,
-    "tenant": TenantConvertor,
-    "agent": AgentConvertor,
-}.items():
-    register_url_convertor(name, kind())
+register_url_convertor("name", NameConvertor())
+register_url_convertor("task", TaskConvertor())
+register_url_convertor("tenant", TenantConvertor())
+register_url_convertor("agent", AgentConvertor())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +85,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class OperationRoute:
-    """One verb and path below an agent. The names in braces are the names of the request's fields."""
+    """One verb and path below an agent. The names in braces are the request's fields, with their convertors."""
 
     verb: str
     template: str
@@ -103,59 +97,54 @@ class OperationRoute:
         """The id of the operation in the OpenAPI document."""
         return f"{self.operation} {self.version} {self.verb}"
 
-    def path(self, *, typed: bool = False) -> str:
-        """The path. A parameter has the same name in all paths, as OpenAPI requires; ``typed`` adds the convertors."""
-        path = self.template.replace("/tasks/{id}/", "/tasks/{taskId}/")
-        if typed:
-            path = re.sub(r"(?<=/tasks/)\{(\w+)\}", r"{\1:task}", path).replace("{tenant}", "{tenant:tenant}")
-            path = re.sub(r"(?<=Configs/)\{(\w+)\}", r"{\1:name}", path)
-        return path
-
     def fields(self, request: HttpRequest) -> JsonObject:
         """The values in the path."""
         fields: JsonObject = {name: value for name, value in request.params.items() if name != "agent"}
-        return {"id": fields.pop("taskId"), **fields} if "/tasks/{id}/" in self.template else fields
+        if self.version == "0.3" and self.operation in _TASK_AS_ID:
+            fields["id"] = fields.pop("taskId")
+        return fields
 
 
-CONFIGS: Final = "/tasks/{taskId}/pushNotificationConfigs"
-OLD_CONFIGS: Final = "/v1/tasks/{id}/pushNotificationConfigs"
+# In 0.3 these requests call the task ``id``. In the paths it is ``taskId``: OpenAPI requires one name in all paths.
+_TASK_AS_ID: Final = frozenset({Operation.PUSH_LIST, Operation.PUSH_GET, Operation.PUSH_DELETE})
+CONFIGS: Final = "/tasks/{taskId:task}/pushNotificationConfigs"
 V1: Final = (
     OperationRoute("POST", "/message:send", Operation.SEND, "1.0"),
     OperationRoute("POST", "/message:stream", Operation.STREAM, "1.0"),
-    OperationRoute("POST", "/tasks/{id}:cancel", Operation.CANCEL, "1.0"),
+    OperationRoute("POST", "/tasks/{id:task}:cancel", Operation.CANCEL, "1.0"),
     # The specification says POST, its proto says GET: both are routes.
-    OperationRoute("POST", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id}", Operation.GET, "1.0"),
+    OperationRoute("POST", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
+    OperationRoute("GET", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
+    OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "1.0"),
     OperationRoute("GET", "/tasks", Operation.LIST, "1.0"),
     OperationRoute("POST", CONFIGS, Operation.PUSH_CREATE, "1.0"),
     OperationRoute("GET", CONFIGS, Operation.PUSH_LIST, "1.0"),
-    OperationRoute("GET", CONFIGS + "/{id}", Operation.PUSH_GET, "1.0"),
-    OperationRoute("DELETE", CONFIGS + "/{id}", Operation.PUSH_DELETE, "1.0"),
+    OperationRoute("GET", CONFIGS + "/{id:name}", Operation.PUSH_GET, "1.0"),
+    OperationRoute("DELETE", CONFIGS + "/{id:name}", Operation.PUSH_DELETE, "1.0"),
     OperationRoute("GET", "/extendedAgentCard", Operation.CARD, "1.0"),
 )
 V0_3: Final = (
     OperationRoute("POST", "/v1/message:send", Operation.SEND, "0.3"),
     OperationRoute("POST", "/v1/message:stream", Operation.STREAM, "0.3"),
-    OperationRoute("POST", "/v1/tasks/{id}:cancel", Operation.CANCEL, "0.3"),
-    OperationRoute("POST", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
-    OperationRoute("GET", "/v1/tasks/{id}:subscribe", Operation.SUBSCRIBE, "0.3"),
-    OperationRoute("GET", "/v1/tasks/{id}", Operation.GET, "0.3"),
+    OperationRoute("POST", "/v1/tasks/{id:task}:cancel", Operation.CANCEL, "0.3"),
+    OperationRoute("POST", "/v1/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "0.3"),
+    OperationRoute("GET", "/v1/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "0.3"),
+    OperationRoute("GET", "/v1/tasks/{id:task}", Operation.GET, "0.3"),
     OperationRoute("POST", "/v1" + CONFIGS, Operation.PUSH_CREATE, "0.3"),
-    OperationRoute("GET", OLD_CONFIGS, Operation.PUSH_LIST, "0.3"),
-    OperationRoute("GET", OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_GET, "0.3"),
-    OperationRoute("DELETE", OLD_CONFIGS + "/{pushNotificationConfigId}", Operation.PUSH_DELETE, "0.3"),
+    OperationRoute("GET", "/v1" + CONFIGS, Operation.PUSH_LIST, "0.3"),
+    OperationRoute("GET", "/v1" + CONFIGS + "/{pushNotificationConfigId:name}", Operation.PUSH_GET, "0.3"),
+    OperationRoute("DELETE", "/v1" + CONFIGS + "/{pushNotificationConfigId:name}", Operation.PUSH_DELETE, "0.3"),
     OperationRoute("GET", "/v1/card", Operation.CARD, "0.3"),
 )
 ROUTES: Final = (*V0_3, *V1)
 TENANT_ROUTES: Final = tuple(
-    OperationRoute(route.verb, "/{tenant}" + route.template, route.operation, "1.0") for route in V1
+    OperationRoute(route.verb, "/{tenant:tenant}" + route.template, route.operation, "1.0") for route in V1
 )
 # The shapes from before 0.3, below /legacy/{agent}.
 LEGACY_ROUTES: Final = (
     OperationRoute("POST", "/tasks/send", Operation.SEND, "0.3"),
     OperationRoute("POST", "/tasks/sendSubscribe", Operation.STREAM, "0.3"),
-    OperationRoute("GET", "/tasks/{id}", Operation.GET, "0.3"),
+    OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "0.3"),
 )
 
 
