@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, safe_error_fields
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of, status_of
+from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -156,13 +156,13 @@ class EventStream(StreamingResponse):
 
 def error_answer(error: Exception, failure: Failure, content_type: str = JSON, *, in_stream: bool = False) -> Response:
     """The answer for an error. Errors with an HTTP status in every binding are never sent in a stream."""
-    status, body = failure(error)
-    if in_stream and not code_of(error).by_http:
+    (status, body), code = failure(error), code_of(error)
+    if in_stream and not code.by_http:
         return EventStream(_single_frame(sse.frame(body)), headers_of(error))
     headers = UNCACHED | {"content-type": content_type} | headers_of(error)
     if isinstance(error, HttpMethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
-    return Response(body, status_of(error, status), headers)
+    return Response(body, code.http if code.by_http else status, headers)
 
 
 async def _single_frame(frame: bytes) -> AsyncGenerator[bytes]:

@@ -5,9 +5,10 @@ The table of codes is that of ``protocol/error_codes.py``. 1.0: specification 9.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
+from pydantic_core import to_json
 
 from a2a_serverless.domain import errors
 from a2a_serverless.protocol.error_codes import DOMAIN, TYPE, code_of, text_of
@@ -61,14 +62,6 @@ class JsonRpcError(ProtoModel):
     data: Details
 
 
-class JsonRpcErrorResponse(ProtoModel):
-    """A JSON-RPC response with an error."""
-
-    jsonrpc: Literal["2.0"]
-    id: str | int | None
-    error: JsonRpcError
-
-
 class Status(ProtoModel):
     """The ``error`` of an HTTP answer of 1.0 (11.6)."""
 
@@ -116,7 +109,7 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
 def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
     """An error response of JSON-RPC. ``version`` is the method's."""
     body = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
-    return JsonRpcErrorResponse(jsonrpc="2.0", id=call_id, error=body).json_bytes()
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (to_json(call_id), body.json_bytes())
 
 
 def http_failure(error: Exception, version: ProtocolVersion) -> tuple[int, bytes]:

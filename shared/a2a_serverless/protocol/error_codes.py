@@ -120,12 +120,6 @@ def text_of(error: Exception) -> str:
     return str(error) if isinstance(error, A2AError) else errors.InternalError.default
 
 
-def status_of(error: Exception, otherwise: int) -> int:
-    """The HTTP status of an answer whose binding says ``otherwise``."""
-    code = code_of(error)
-    return code.http if code.by_http else otherwise
-
-
 def headers_of(error: Exception) -> dict[str, str]:
     """The HTTP headers of an error: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
     match error:

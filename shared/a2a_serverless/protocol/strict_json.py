@@ -67,7 +67,10 @@ def loads(body: bytes, limits: Limits = LIMITS) -> Json:
         raise _too_deep(limits)
     # A lone surrogate can come from an escape only. An escape can come from the bytes of the body only.
     if b"\\ud" in body or b"\\uD" in body:
-        _check_surrogates(value)
+        try:
+            dumps(value)
+        except UnicodeEncodeError:
+            raise ParseError("The body is not valid JSON: it contains a lone surrogate.") from None
     return value
 
 
@@ -76,16 +79,10 @@ def dumps(value: Json) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def given(members: JsonObject) -> JsonObject:
-    """The members that have a value; members with None are left out."""
-    return {name: value for name, value in members.items() if value is not None}
-
-
 def _holds_more(body: bytes, limit: int) -> bool:
     """Whether a body that is JSON has more than ``limit`` values.
 
-    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name,
-    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name,
+    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name.
     """
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if unescaped.count(b'"') > 4 * limit:
@@ -108,13 +105,6 @@ def _children(node: Json) -> list[Json]:
     if isinstance(node, dict):
         return list(node.values())
     return node if isinstance(node, list) else []
-
-
-def _check_surrogates(value: Json) -> None:
-    try:
-        dumps(value)
-    except UnicodeEncodeError:
-        raise ParseError("The body is not valid JSON: it contains a lone surrogate.") from None
 
 
 def _too_deep(limits: Limits) -> InvalidRequest:
