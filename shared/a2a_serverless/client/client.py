@@ -103,7 +103,10 @@ class Client:
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
-        return _not_an_update(peers.read_item(self.version, self._result(Operation.SEND, request)))
+        content = peers.read_item(self.version, self._result(Operation.SEND, request))
+        if isinstance(content, v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent):
+            raise InvalidAgentResponse("The agent answered a send with an event.")
+        return content
 
     def get(self, task_id: str, history_length: int | None = None) -> v1.Task:
         """Returns the task as it is now (3.1.3)."""
@@ -245,12 +248,6 @@ def _violations(details: Json) -> Iterator[FieldViolation]:
         for violation in fields if isinstance(fields, list) else []:
             if isinstance(violation, dict):
                 yield FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
-
-
-def _not_an_update(content: v1.StreamContent) -> v1.Task | v1.Message:
-    if isinstance(content, v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent):
-        raise InvalidAgentResponse("The agent answered a send with an event.")
-    return content
 
 
 @dataclass(frozen=True, slots=True)

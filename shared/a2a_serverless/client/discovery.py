@@ -60,13 +60,9 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     if _has_credentials(headers) and origin_of(url) != origin_of(interface.url):
         where = origin_of(interface.url)[1]
         raise CredentialsKept(f"The card points to {where}: name that address if credentials may go there.")
-    return DiscoveredAgent(client_of(interface, transport, headers), card, document)
-
-
-def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
-    """Makes the client for an interface from ``interface_of``."""
     version: ProtocolVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
-    return Client(interface.url, transport, headers, interface.tenant or None, version)
+    client = Client(interface.url, transport, headers, interface.tenant or None, version)
+    return DiscoveredAgent(client, card, document)
 
 
 def interface_of(card: AgentCard) -> AgentInterface:

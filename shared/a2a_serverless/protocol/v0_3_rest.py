@@ -98,21 +98,17 @@ class NestedConfig(Model):
     push_notification_config: v0_3.PushNotificationConfig
 
 
-def _shape_of(value: object) -> str:
-    """The tag of the object in which a client nests a configuration, or of the configuration itself."""
-    if isinstance(value, dict):
-        for tag, names in _SHAPES.items():
-            if any(value.get(name) is not None for name in names):
-                return tag
-    return "@flat"
-
-
-_SHAPES: Final = {"@config": ("config",), "@nested": ("pushNotificationConfig", "push_notification_config")}
+def _has(value: object, *names: str) -> bool:
+    return isinstance(value, dict) and any(value.get(name) is not None for name in names)
 
 
 def _nesting_of(value: object) -> str:
-    shape = _shape_of(value)
-    return "@flat" if shape == "@config" else shape
+    """The tag of the object in which a client nests a configuration, or of the configuration itself."""
+    return "@nested" if _has(value, "pushNotificationConfig", "push_notification_config") else "@flat"
+
+
+def _shape_of(value: object) -> str:
+    return "@config" if _has(value, "config") else _nesting_of(value)
 
 
 Config: TypeAlias = Annotated[

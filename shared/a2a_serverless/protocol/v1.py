@@ -289,6 +289,12 @@ def stream_response(item: ProtoModel) -> StreamResponse:
 # --- webhooks --------------------------------------------------------------------------------------------------------
 
 
+class TenantRequest(ProtoModel):
+    """A request, which may name a tenant."""
+
+    tenant: OptionalIdent = None
+
+
 class AuthenticationInfo(ProtoModel):
     """How to authenticate to a webhook (4.3.2)."""
 
@@ -324,27 +330,24 @@ class CreateTaskPushNotificationConfigRequest(TaskPushNotificationConfig):
     task_id: Ident
 
 
-class GetTaskPushNotificationConfigRequest(ProtoModel):
+class GetTaskPushNotificationConfigRequest(TenantRequest):
     """GetTaskPushNotificationConfig (3.1.8). An empty ``id`` asks for the first webhook; only 0.3 can ask that."""
 
-    tenant: OptionalIdent = None
     task_id: Ident
     id: Ident
 
 
-class ListTaskPushNotificationConfigsRequest(ProtoModel):
+class ListTaskPushNotificationConfigsRequest(TenantRequest):
     """ListTaskPushNotificationConfigs (3.1.9). Without a page size the answer lists all."""
 
-    tenant: OptionalIdent = None
     task_id: Ident
     page_size: Annotated[Count, AfterValidator(lambda size: size or None)] = None
     page_token: ShortText = None
 
 
-class DeleteTaskPushNotificationConfigRequest(ProtoModel):
+class DeleteTaskPushNotificationConfigRequest(TenantRequest):
     """DeleteTaskPushNotificationConfig (3.1.10)."""
 
-    tenant: OptionalIdent = None
     task_id: Ident
     id: Ident
 
@@ -375,19 +378,17 @@ class SendMessageConfiguration(ProtoModel):
         return self
 
 
-class SendMessageRequest(ProtoModel):
+class SendMessageRequest(TenantRequest):
     """SendMessage and SendStreamingMessage (3.1.1, 3.1.2)."""
 
-    tenant: OptionalIdent = None
     message: Message
     metadata: Metadata = None
     configuration: Annotated[SendMessageConfiguration, OR_EMPTY] = SendMessageConfiguration()
 
 
-class GetTaskRequest(ProtoModel):
+class GetTaskRequest(TenantRequest):
     """GetTask (3.1.3)."""
 
-    tenant: OptionalIdent = None
     id: Ident
     history_length: Count = None
 
@@ -398,10 +399,9 @@ def _set_state(value: object) -> object:
     return None if unset else value
 
 
-class ListTasksRequest(ProtoModel):
+class ListTasksRequest(TenantRequest):
     """ListTasks (3.1.4). ProtoJSON may print the epoch, the default, for "since always"."""
 
-    tenant: OptionalIdent = None
     context_id: OptionalIdent = None
     status: Annotated[StateName | None, BeforeValidator(_set_state)] = None
     page_size: Annotated[int, whole(1, MAX_PAGE_SIZE), AfterValidator(lambda size: size or PAGE_SIZE)] = PAGE_SIZE
@@ -411,25 +411,21 @@ class ListTasksRequest(ProtoModel):
     include_artifacts: Flag = False
 
 
-class CancelTaskRequest(ProtoModel):
+class CancelTaskRequest(TenantRequest):
     """CancelTask (3.1.5)."""
 
-    tenant: OptionalIdent = None
     id: Ident
     metadata: Metadata = None
 
 
-class SubscribeToTaskRequest(ProtoModel):
+class SubscribeToTaskRequest(TenantRequest):
     """SubscribeToTask (3.1.6)."""
 
-    tenant: OptionalIdent = None
     id: Ident
 
 
-class GetExtendedAgentCardRequest(ProtoModel):
+class GetExtendedAgentCardRequest(TenantRequest):
     """GetExtendedAgentCard (3.1.11)."""
-
-    tenant: OptionalIdent = None
 
 
 class ListedTask(Task):
