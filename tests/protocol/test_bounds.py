@@ -22,7 +22,7 @@ def test_millions_of_wrong_parts_are_refused_by_the_first_of_them() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InvalidAgentResponse, match="has a wrong item among the 256 from number 1"):
-            read_peer(v1.StreamResponse, answer, PEER)
+            read_peer(v1.StreamResponse, answer)
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()

@@ -19,7 +19,7 @@ from a2a_serverless.protocol.codecs import (
     codec,
     requested_extensions,
 )
-from a2a_serverless.protocol.conditional_requests import unchanged
+from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_bodies import json_rpc_failure
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.peers import read_card, read_item, read_task
@@ -168,4 +168,4 @@ def test_any_header_is_read_or_refused(header: str, other: str) -> None:
         "application/json",
         "application/a2a+json",
     }
-    assert isinstance(unchanged(header, '"etag"'), bool)
+    assert isinstance(is_current({"if-none-match": header, "if-modified-since": other}, '"etag"', other), bool)

@@ -7,7 +7,7 @@ from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.error_bodies import json_rpc_failure
 from a2a_serverless.protocol.jsonrpc import RpcRefusal, RpcRequest
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.strict_json import Limits
+from a2a_serverless.protocol.strict_json import LIMITS
 from tests.protocol.schema import assert_v0_3
 
 
@@ -68,10 +68,10 @@ def test_a_bad_envelope_is_refused_with_the_id_that_could_be_read(
     assert text in str(refusal.error)
 
 
-def test_the_body_limit_is_the_callers() -> None:
-    refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask"}', Limits(body=10))
+def test_a_body_over_the_limit_is_refused() -> None:
+    refusal = jsonrpc.parse(b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask"}'.ljust(LIMITS.body + 1))
     assert isinstance(refusal, RpcRefusal)
-    assert "at most 10 are allowed" in str(refusal.error)
+    assert f"at most {LIMITS.body} are allowed" in str(refusal.error)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from a2a_serverless.domain.access import (
 from a2a_serverless.domain.errors import MethodNotFound, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.messages import read_body, read_request
-from a2a_serverless.protocol.strict_json import LIMITS, Limits
+from a2a_serverless.protocol.strict_json import LIMITS
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -141,7 +141,6 @@ class Api:
     verifier: CallbackVerifier
     jwks_max_age_s: int
     stream_ms: int = STREAM_MS
-    limits: Limits = LIMITS
     limiter: RateLimiter | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None
@@ -178,7 +177,7 @@ API: Final = "a2a_serverless.api"
 async def respond(endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
     """The answer of an endpoint, which may block: a server with an event loop runs it in a thread (``Api.run``)."""
     api: Api = scope[API]
-    request = read_request(scope, await read_body(receive, api.limits.body))
+    request = read_request(scope, await read_body(receive, LIMITS.body))
     return await api.run(partial(endpoint, api, request)) if api.run else endpoint(api, request)
 
 

@@ -35,7 +35,7 @@ from a2a_serverless.http.messages import (
 from a2a_serverless.http.operation_handler import Envelope, make_handler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
-from a2a_serverless.protocol.conditional_requests import unchanged, unchanged_since
+from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
@@ -71,7 +71,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         request.check_content_type()
     except ContentTypeNotSupported as error:
         return _call_refusal(None, error)
-    call = jsonrpc.parse(request.body, api.limits)
+    call = jsonrpc.parse(request.body)
     if isinstance(call, jsonrpc.RpcRefusal):
         return _call_refusal(call.id, call.error)
     operation, version = jsonrpc.METHODS[call.method]
@@ -132,20 +132,12 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     if not isinstance(document, dict):
         raise MethodNotFound("This document has not been published yet. The rotator function does it.")
     max_age_s = api.jwks_max_age_s if name == JWKS else MAX_AGE_S
-    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": str(document["etag"])}
-    headers |= {"last-modified": str(document["modified"])}
+    tag, modified = str(document["etag"]), str(document["modified"])
+    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": tag, "last-modified": modified}
     content_type = CATALOG_MEDIA_TYPE if name == CATALOG else JSON
-    if _is_current(request.headers, headers):
+    if is_current(request.headers, tag, modified):
         return Response(status_code=304, headers=headers | {"content-type": content_type})
     return json_answer(str(document["body"]).encode(), headers, content_type)
-
-
-def _is_current(request_headers: Mapping[str, str], document_headers: Mapping[str, str]) -> bool:
-    """Whether the client has the current document, by ETag, else by date (RFC 9110, 13.2.2)."""
-    etag = request_headers.get("if-none-match")
-    if etag is not None:
-        return unchanged(etag, document_headers["etag"])
-    return unchanged_since(request_headers.get("if-modified-since"), document_headers["last-modified"])
 
 
 def answer_callback(api: Api, request: HttpRequest) -> Response:
@@ -161,7 +153,7 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
 
     def check_body(body: bytes) -> None:
         request.check_content_type()
-        loads(body, api.limits)
+        loads(body)
 
     news = IncomingNotification(request.headers, request.body)
     challenge = handle_callback(api.service, api.verifier, request.params["id"], news, check_body)

@@ -121,7 +121,7 @@ class OperationHandler(NamedTuple):
         try:
             self.caller.check(self.agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
-            a2a_request = self.codec.read(operation, params, self.api.limits)
+            a2a_request = self.codec.read(operation, params)
             service, context = self.api.service, self.context
             if a2a_request.tenant:
                 context = context._replace(principal=self.api.principal(self.caller, a2a_request.tenant))

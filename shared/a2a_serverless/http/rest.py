@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.http.routes import OperationRoute
     from a2a_serverless.protocol.codecs import Binding
-    from a2a_serverless.protocol.strict_json import Limits
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 
@@ -170,7 +169,7 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     if request.body:
         request.check_content_type()
-    members = _from_body(request.body, api.limits) if route.verb == "POST" else _from_query(request.query)
+    members = _from_body(request.body) if route.verb == "POST" else _from_query(request.query)
     binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(
         content_type=request.answer_type,
@@ -191,9 +190,9 @@ def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
     return members
 
 
-def _from_body(body: bytes, limits: Limits) -> JsonObject:
+def _from_body(body: bytes) -> JsonObject:
     """The body's object. ``null`` is an empty body: the official Go client sends it for a request without members."""
-    value = loads(body, limits) if body.strip() else None
+    value = loads(body) if body.strip() else None
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -18,7 +18,6 @@ from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
-from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,9 +102,9 @@ class V1Codec:
     whole_tasks = False
     subscription_ends = TERMINAL
 
-    def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
+    def read(self, operation: Operation, params: object) -> Any:  # noqa: ANN401
         """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
-        return read_model(REQUESTS[operation], params, limits)
+        return read_model(REQUESTS[operation], params)
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         """The JSON of the result of a call that does not stream; null if the call has no result."""

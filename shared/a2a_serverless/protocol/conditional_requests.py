@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from a2a_serverless.protocol.protojson import read_http_date
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def etag(content: bytes) -> str:
@@ -12,17 +16,15 @@ def etag(content: bytes) -> str:
     return f'"{sha256(content).hexdigest()[:32]}"'
 
 
-def unchanged(if_none_match: str | None, current: str) -> bool:
-    """Whether the client's ``If-None-Match`` names the current ETag, so that 304 will do. Compares weakly."""
-    names = [name.strip().removeprefix("W/") for name in (if_none_match or "").split(",")]
-    return "*" in names or current in names
+def is_current(headers: Mapping[str, str], tag: str, modified: str) -> bool:
+    """Whether the sender of these headers has the current document, so that 304 will do.
 
-
-def unchanged_since(if_modified_since: str | None, modified: str) -> bool:
-    """Whether the client's ``If-Modified-Since`` is not before ``modified``. An invalid date is ignored."""
-    if not if_modified_since:
-        return False
+    The ETag counts, compared weakly, or the date if the request names none (13.2.2). An invalid date is ignored.
+    """
+    if "if-none-match" in headers:
+        names = [name.strip().removeprefix("W/") for name in headers["if-none-match"].split(",")]
+        return "*" in names or tag in names
     try:
-        return read_http_date(modified) <= read_http_date(if_modified_since)
+        return read_http_date(modified) <= read_http_date(headers.get("if-modified-since", ""))
     except ValueError:
         return False

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import OR_EMPTY, ProtoModel
-from a2a_serverless.protocol.strict_json import LIMITS, Limits, loads
+from a2a_serverless.protocol.strict_json import LIMITS, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 RpcId: TypeAlias = str | int | None
 
-_V1: Final = {operation.value: operation for operation in Operation}
 _V0_3: Final = {
     "message/send": Operation.SEND,
     "message/stream": Operation.STREAM,
@@ -40,7 +39,7 @@ _V0_3: Final = {
 }
 
 METHODS: Final[dict[str, tuple[Operation, ProtocolVersion]]] = (
-    {name: (operation, "1.0") for name, operation in _V1.items()}
+    {operation.value: (operation, "1.0") for operation in Operation}
     | {name: (operation, "0.3") for name, operation in _V0_3.items()}
     # Guides of the 0.3 time print "message.send"; it can mean nothing else.
     | {name.replace("/", "."): (operation, "0.3") for name, operation in _V0_3.items()}
@@ -65,10 +64,10 @@ class RpcRequest(ProtoModel):
     params: Annotated[dict[str, Any], OR_EMPTY] = Field({})
 
 
-def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
+def parse(body: bytes) -> RpcRequest | RpcRefusal:
     """The request in a body; its method is in ``METHODS``."""
     try:
-        document = loads(body, limits)
+        document: Any = loads(body)
     except A2AError as error:
         return RpcRefusal(None, error)
     if not isinstance(document, dict):
@@ -76,7 +75,8 @@ def parse(body: bytes, limits: Limits = LIMITS) -> RpcRequest | RpcRefusal:
     try:
         call = RpcRequest.model_validate(document)
     except ValidationError as error:
-        return _refusal(document, str(error.errors(include_input=False)[0]["loc"][0]))
+        field = error.errors(include_input=False)[0]["loc"][0]
+        return RpcRefusal(None if field == "id" else document.get("id"), _REFUSED[str(field)]())
     return call if call.method in METHODS else RpcRefusal(call.id, MethodNotFound())
 
 
@@ -88,11 +88,6 @@ def name_of(operation: Operation, version: ProtocolVersion) -> str:
 def success(call_id: RpcId, result: bytes) -> bytes:
     """A response with a result. ``result`` is JSON; null is a result too."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(call_id), result)
-
-
-def _refusal(document: dict[str, Any], field: str) -> RpcRefusal:
-    """The refusal for the first wrong field."""
-    return RpcRefusal(None if field == "id" else document.get("id"), _REFUSED[field]())
 
 
 _REFUSED: Final[dict[str, Callable[[], A2AError]]] = {

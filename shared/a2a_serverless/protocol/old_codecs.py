@@ -16,7 +16,6 @@ from a2a_serverless.protocol import v0_3, v0_3_rest, v1
 from a2a_serverless.protocol.codecs import NOTHING
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import Ident, Metadata, read_model
-from a2a_serverless.protocol.strict_json import LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,18 +89,20 @@ class Task(v0_3.Task):
         return cls(**members, artifacts=tuple(artifacts), history=history, context_id=context)
 
 
-class TaskUpdate(v0_3.Model):
-    """One line of a stream: the whole task after a change of its status."""
-
-    task: Task
-
-
 class ArtifactUpdate(v0_3.Model):
     """One line of a stream: a chunk of an artifact."""
 
+    V1 = v1.TaskArtifactUpdateEvent
     task_id: str
     context_id: str
     artifact: Artifact
+
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """The chunk, whose artifact says how it continues."""
+        flags = {name: members[name] for name in ("append", "last_chunk")}
+        artifact = members["artifact"].model_copy(update=flags)
+        return cls(task_id=members["task_id"], context_id=members["context_id"], artifact=artifact)
 
 
 class TaskParams(v0_3.Model):
@@ -109,28 +110,6 @@ class TaskParams(v0_3.Model):
 
     V1 = v1.GetTaskRequest
     id: Ident
-
-
-_FAMILY: Final = v0_3.Family({v1.Part: Part.of}, Message, Artifact, TaskStatus, Task)
-
-
-def task_of(answer: v1.Task | v1.Message, at: int) -> Task:
-    """The answer to every request; ``at`` (ms) is the time of a task that is made from a message."""
-    task: Task = _FAMILY.of(answer if isinstance(answer, v1.Task) else _around(answer, at))
-    return task
-
-
-def update_of(item: v1.Task | v1.Message | v1.TaskArtifactUpdateEvent, at: int) -> TaskUpdate | ArtifactUpdate:
-    """One line of a stream: the whole task in place of a status event."""
-    if not isinstance(item, v1.TaskArtifactUpdateEvent):
-        return TaskUpdate(task=task_of(item, at))
-    chunk = _FAMILY.of(item.artifact).model_copy(update={"append": item.append, "last_chunk": item.last_chunk})
-    return ArtifactUpdate(task_id=item.task_id, context_id=item.context_id, artifact=chunk)
-
-
-def _around(message: v1.Message, at: int) -> v1.Task:
-    status = v1.TaskStatus(state=v1.TaskState.COMPLETED, timestamp=at, message=message)
-    return v1.Task(id=message.message_id, context_id=message.context_id, status=status)
 
 
 _RPC: Final[Mapping[Operation, Any]] = {
@@ -166,11 +145,11 @@ class RpcCodec:
     whole_tasks = False
     subscription_ends = v0_3.FINAL
 
-    def read(self, operation: Operation, params: object, limits: Limits = LIMITS) -> Any:  # noqa: ANN401
+    def read(self, operation: Operation, params: object) -> Any:  # noqa: ANN401
         """The request."""
         if operation not in self.requests:
             raise MethodNotFound
-        return read_model(self.requests[operation], params, limits).to_v1()
+        return read_model(self.requests[operation], params).to_v1()
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         """The JSON of the result of a call that does not stream."""
@@ -202,20 +181,20 @@ class LegacyCodec(RpcCodec):
     """The shapes from before 0.3, for one request that came in at ``at`` (ms)."""
 
     requests = _LEGACY
+    family = v0_3.Family({v1.Part: Part.of}, Message, Artifact, TaskStatus, Task, ArtifactUpdate)
     whole_tasks = True
 
     def __init__(self, at: int) -> None:
         self._at = at
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
-        """The task, or the message as a task."""
-        del operation
-        if not isinstance(answer, v1.Task | v1.Message):
-            raise TypeError("only tasks and messages are answered in the older shapes")
-        return task_of(answer, self._at).json_bytes()
+        """The task, or the message as a completed task."""
+        if isinstance(answer, v1.Message):
+            status = v1.TaskStatus(state=v1.TaskState.COMPLETED, timestamp=self._at, message=answer)
+            answer = v1.Task(id=answer.message_id, context_id=answer.context_id, status=status)
+        return super().answer(operation, answer)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:
-        """One ``data`` line; the whole task in place of a status event."""
-        if isinstance(item, v1.TaskStatusUpdateEvent):
-            raise TypeError("the older shapes tell the whole task after each change of its status")
-        return update_of(item, self._at).json_bytes()
+        """One ``data`` line: a chunk of an artifact, or the whole task (``whole_tasks``)."""
+        line = self.answer(Operation.STREAM, item)
+        return line if isinstance(item, v1.TaskArtifactUpdateEvent) else b'{"task":%b}' % line

@@ -27,7 +27,6 @@ from a2a_serverless.protocol.protojson import (
     items,
     read_peer,
 )
-from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, Limits
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import ProtocolVersion
@@ -129,11 +128,11 @@ def _interface(url: str, binding: str, version: str, tenant: str = "") -> v1_car
     return v1_card.AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=tenant)
 
 
-def read_card(value: object, limits: Limits = ANSWER_LIMITS) -> v1_card.AgentCard:
+def read_card(value: object) -> v1_card.AgentCard:
     """The card as one of 1.0. Raises InvalidAgentResponse."""
     names = ("supportedInterfaces", "supported_interfaces")
     is_new = isinstance(value, dict) and any(value.get(name) is not None for name in names)
-    card = read_peer(PeerCard, value, limits) if is_new else read_peer(PeerOldCard, value, limits)
+    card = read_peer(PeerCard, value) if is_new else read_peer(PeerOldCard, value)
     capabilities = card.capabilities or PeerCapabilities()
     return v1_card.AgentCard(
         name=card.name,

@@ -376,15 +376,15 @@ def read_model(model: type[M], value: object, limits: Limits = LIMITS) -> M:
         raise InvalidParams(violations=violations(error, limits)) from None
 
 
-def read_peer(model: type[M], value: object, limits: Limits = ANSWER_LIMITS) -> M:
+def read_peer(model: type[M], value: object) -> M:
     """Reads another agent's answer as the model. Raises InvalidAgentResponse: the fault is the agent's."""
     try:
-        return read_model(model, value, limits)
+        return read_model(model, value, ANSWER_LIMITS)
     except InvalidParams as error:
         raise InvalidAgentResponse(f"The other agent's answer is invalid: {error}") from error
 
 
-def violations(error: ValidationError, limits: Limits = LIMITS) -> tuple[FieldViolation, ...]:
+def violations(error: ValidationError, limits: Limits) -> tuple[FieldViolation, ...]:
     """The violations, each with its path as the client wrote it, as many as the limits allow."""
     errors = error.errors(include_url=False)[: limits.violations]
     return tuple(
