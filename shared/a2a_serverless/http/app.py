@@ -32,7 +32,7 @@ from a2a_serverless.http.messages import (
     log_error,
     read_request,
 )
-from a2a_serverless.http.operation_handler import Envelope, make_handler
+from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import is_current
@@ -65,15 +65,15 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     try:
         caller = api.sign_in(request)
     except (Unauthenticated, Overloaded) as error:
-        header_version = asked_version(request.headers.get(VERSION_HEADER.lower()))
-        return _call_refusal(None, error, "1.0" if header_version == "1.0" else "0.3", UNAVAILABLE)
+        is_new = asked_version(request.headers.get(VERSION_HEADER.lower())) == "1.0"
+        return error_answer(error, _rpc_failure(None, "1.0" if is_new else "0.3", UNAVAILABLE))
     try:
         request.check_content_type()
     except ContentTypeNotSupported as error:
-        return _call_refusal(None, error)
+        return error_answer(error, _rpc_failure(None, "1.0"))
     call = jsonrpc.parse(request.body)
     if isinstance(call, jsonrpc.RpcRefusal):
-        return _call_refusal(call.id, call.error)
+        return error_answer(call.error, _rpc_failure(call.id, "1.0"))
     operation, version = jsonrpc.METHODS[call.method]
     envelope = Envelope(
         content_type=JSON,
@@ -81,12 +81,8 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         failure=_rpc_failure(call.id, version),
         streams_errors=operation in STREAMING and (version == "0.3" or request.only_streams),
     )
-    return make_handler(api, agent, caller, request, "jsonrpc", version, envelope).handle(operation, call.params)
-
-
-def _call_refusal(call_id: RpcId, error: Exception, version: ProtocolVersion = "1.0", status: int = 200) -> Response:
-    """The answer to a call whose operation is not known. An error with its own HTTP status overrides ``status``."""
-    return error_answer(error, _rpc_failure(call_id, version, status))
+    handler = OperationHandler(api, agent, caller, request, "jsonrpc", version, envelope)
+    return handler.handle(operation, call.params)
 
 
 def _rpc_failure(call_id: RpcId, version: ProtocolVersion, status: int = 200) -> Failure:

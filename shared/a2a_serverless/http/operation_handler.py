@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
-    from a2a_serverless.protocol.codecs import Binding, Codec
+    from a2a_serverless.protocol.codecs import Binding
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.services.operation_runner import OpenStream
@@ -60,100 +60,82 @@ MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, a
 
 
 class Envelope(NamedTuple):
-    """The form of results and errors in a binding. With ``streams_errors`` a refused stream is a stream with the error.
-
-    With ``resumes`` a stream continues after ``Last-Event-ID``; streams of the legacy form always begin with the task.
-    """
+    """The form of results and errors in a binding; with ``streams_errors`` a refused stream streams the error."""
 
     content_type: str
     success: Callable[[bytes], bytes]
     failure: Failure
     streams_errors: bool = False
-    resumes: bool = True
 
 
-def make_handler(  # noqa: PLR0913 - the request, and how it came in
-    api: Api,
-    agent: Agent,
-    caller: Caller,
-    request: HttpRequest,
-    binding: Binding,
-    version: ProtocolVersion,
-    envelope: Envelope,
-) -> OperationHandler:
-    """The handler of a request, with the time that is left for it."""
-    time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
-    headers, service, seed = request.headers, api.service, api.service.ids.new()
-    # The caller's trace; else the trace that X-Ray began at API Gateway; else a new one.
-    theirs = trace.parse_traceparent(headers.get(trace.HEADER))
-    request_trace = theirs or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
-    if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
-        request_trace = trace.child_of(request_trace if theirs else service.tracer.sample(request_trace), seed)
-    extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
-    # An agent names the task whose question it answers: its other calls in a context must not answer it.
-    by_context = agent.answers_by_context and not caller.is_agent
-    context = RequestContext(
-        caller.principal, agent.id, version, caller, request_trace, extensions, time_ms, by_context
-    )
-    now = service.clock.now()
-    return OperationHandler(
-        api, agent, caller, request, context, codec(binding, version, now), envelope, (now, theirs or "")
-    )
+class OperationHandler:
+    """Handles one request to an agent in one version and one binding, in the time that is left for it."""
 
-
-class OperationHandler(NamedTuple):
-    """Handles one request to an agent in one version and one binding.
-
-    ``since`` is the time (ms) at which the request began; ``parent`` is the parent of its span.
-    """
-
-    api: Api
-    agent: Agent
-    caller: Caller
-    request: HttpRequest
-    context: RequestContext
-    codec: Codec
-    envelope: Envelope
-    since: tuple[int, str] = (0, "")
+    def __init__(  # noqa: PLR0913 - the request, and how it came in
+        self,
+        api: Api,
+        agent: Agent,
+        caller: Caller,
+        request: HttpRequest,
+        binding: Binding,
+        version: ProtocolVersion,
+        envelope: Envelope,
+    ) -> None:
+        self._api, self._agent, self._caller = api, agent, caller
+        self._request, self._envelope = request, envelope
+        headers, service, seed = request.headers, api.service, api.service.ids.new()
+        # The caller's trace; else the trace that X-Ray began at API Gateway; else a new one.
+        self._parent = trace.parse_traceparent(headers.get(trace.HEADER))
+        own = self._parent or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
+        if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
+            own = trace.child_of(own if self._parent else service.tracer.sample(own), seed)
+        extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
+        self._time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
+        # An agent names the task whose question it answers: its other calls in a context must not answer it.
+        by_context = agent.answers_by_context and not caller.is_agent
+        self._context = RequestContext(
+            caller.principal, agent.id, version, caller, own, extensions, self._time_ms, by_context
+        )
+        self._begin = service.clock.now()
+        self._codec = codec(binding, version, self._begin)
 
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
-            self.caller.check(self.agent.id, "read" if operation in READING else "operate")
+            self._caller.check(self._agent.id, "read" if operation in READING else "operate")
             headers = UNCACHED | self._negotiate()
-            a2a_request = self.codec.read(operation, params)
-            service, context = self.api.service, self.context
+            a2a_request = self._codec.read(operation, params)
+            service, context = self._api.service, self._context
             if a2a_request.tenant:
-                context = context._replace(principal=self.api.principal(self.caller, a2a_request.tenant))
-            if self.api.limiter and operation in SENDING:
-                self.api.limiter.admit_send(context.principal)
+                context = context._replace(principal=self._api.principal(self._caller, a2a_request.tenant))
+            if self._api.limiter and operation in SENDING:
+                self._api.limiter.admit_send(context.principal)
             if operation in STREAMING:
                 return self._stream(operation, context, a2a_request, headers)
             if operation is Operation.CARD:
                 task, result = None, dumps(self._extended_card())
             else:
-                answer = run_operation(service, context, self.agent, a2a_request)
+                answer = run_operation(service, context, self._agent, a2a_request)
                 content = resolve_contents(service.contents, context.principal, answer, INLINE)
-                task, result = answer.id if isinstance(answer, Task) else None, self.codec.answer(operation, content)
+                task, result = answer.id if isinstance(answer, Task) else None, self._codec.answer(operation, content)
             self._log(operation, task)
-            return json_answer(self.envelope.success(result), headers, self.envelope.content_type)
+            return json_answer(self._envelope.success(result), headers, self._envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
             self._log(operation, None, type(error).__name__)
-            exception, envelope = log_error(error, self.api.service.metrics, self.context.trace), self.envelope
+            exception, envelope = log_error(error, self._api.service.metrics, self._context.trace), self._envelope
             return error_answer(exception, envelope.failure, envelope.content_type, in_stream=envelope.streams_errors)
 
     def _stream(
         self, operation: Operation, context: RequestContext, a2a_request: ProtoModel, headers: dict[str, str]
     ) -> Response:
         """Opens the stream, and takes a slot of the owner's quota of streams."""
-        after = sse.last_event_id(self.request.headers.get("last-event-id")) if self.envelope.resumes else None
-        service, limiter, time_left_ms = self.api.service, self.api.limiter, context.time_left_ms
-        until = service.clock.now() + (
-            self.api.stream_ms if time_left_ms is None else min(self.api.stream_ms, time_left_ms)
-        )
+        service, limiter, codec = self._api.service, self._api.limiter, self._codec
+        # A stream of whole tasks begins with the task.
+        after = None if codec.whole_tasks else sse.last_event_id(self._request.headers.get("last-event-id"))
+        until = service.clock.now() + min(self._api.stream_ms, self._time_ms)
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
-            opened = open_stream(service, context, self.agent, a2a_request, after, until, self.codec.subscription_ends)
+            opened = open_stream(service, context, self._agent, a2a_request, after, until, codec.subscription_ends)
         except BaseException:
             if slot:
                 slot.release()
@@ -164,50 +146,52 @@ class OperationHandler(NamedTuple):
 
     def _extended_card(self) -> Json:
         """The card for authenticated callers, as the rotator published it for this version."""
-        if not self.agent.extended_skills:
+        if not self._agent.extended_skills:
             raise UnsupportedOperation("This agent has no extended card.")
-        document = self.api.public.get_document(extended_card_name(self.agent.id))
+        document = self._api.public.get_document(extended_card_name(self._agent.id))
         if not isinstance(document, dict):
             raise ExtendedCardNotConfigured
         forms: JsonObject = json.loads(str(document["body"]))
-        return forms[self.context.wire]
+        return forms[self._context.wire]
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        header = self.request.headers.get(VERSION_HEADER.lower())
-        version = self.context.wire
+        header = self._request.headers.get(VERSION_HEADER.lower())
+        version = self._context.wire
         if header != version:
-            check_version(version, asked_version(header, dict(self.request.query).get(VERSION_HEADER)))
-        offered = self.agent.offered_extensions
+            check_version(version, asked_version(header, dict(self._request.query).get(VERSION_HEADER)))
+        offered = self._agent.offered_extensions
         required = [extension.uri for extension in offered if extension.required]
-        active = activated_extensions(self.context.extensions, [extension.uri for extension in offered], required)
+        active = activated_extensions(self._context.extensions, [extension.uri for extension in offered], required)
         return {EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:
-            contents = _StreamContents(opened, whole_tasks=self.codec.whole_tasks)
+            contents = _StreamContents(opened, whole_tasks=self._codec.whole_tasks)
             async with aclosing(opened.items) as items:
                 async for item in items:
                     if slot and slot.is_renewal_due:
-                        await self.api.service.off_loop(slot.renew)
+                        await self._api.service.off_loop(slot.renew)
                     yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
         except Exception as error:  # noqa: BLE001 - the status was sent already
-            yield sse.failure(self.envelope.failure(log_error(error, self.api.service.metrics, self.context.trace))[1])
+            yield sse.failure(
+                self._envelope.failure(log_error(error, self._api.service.metrics, self._context.trace))[1]
+            )
 
     def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
-        contents = resolve_contents(self.api.service.contents, principal, content)
-        return sse.frame(self.envelope.success(self.codec.stream_item(contents)), n)
+        contents = resolve_contents(self._api.service.contents, principal, content)
+        return sse.frame(self._envelope.success(self._codec.stream_item(contents)), n)
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request, and records its span."""
-        fields = {"operation": operation.value, "agent": self.agent.id, "version": self.context.wire}
-        trace_id, service = trace.trace_id(self.context.trace), self.api.service
+        fields = {"operation": operation.value, "agent": self._agent.id, "version": self._context.wire}
+        trace_id, service = trace.trace_id(self._context.trace), self._api.service
         logger.info("request answered", extra={**fields, "task": task, "outcome": outcome, "trace": trace_id})
         if service.tracer.is_on:
             from a2a_serverless.domain.spans import request_span
 
-            (begin, parent), end = self.since, service.clock.now()  # a stream's span ends when the stream is open
-            span = request_span(self.context.trace, parent, begin, end, task=task, **fields)
+            end = service.clock.now()  # a stream's span ends when the stream is open
+            span = request_span(self._context.trace, self._parent or "", self._begin, end, task=task, **fields)
             service.tracer.record(span if outcome == "ok" else replace(span, error=outcome))
 
 

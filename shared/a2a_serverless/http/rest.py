@@ -24,7 +24,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
-from a2a_serverless.http.operation_handler import Envelope, make_handler
+from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description, describe
 from a2a_serverless.protocol.additions import (
     Deliveries,
@@ -175,9 +175,8 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
         content_type=request.answer_type,
         success=lambda result: b"{}" if result == NOTHING else result,
         failure=lambda error: http_failure(error, route.version),
-        resumes=binding != "legacy",
     )
-    handler = make_handler(api, agent, caller, request, binding, route.version, envelope)
+    handler = OperationHandler(api, agent, caller, request, binding, route.version, envelope)
     return handler.handle(route.operation, members | route.fields(request))
 
 
