@@ -50,7 +50,7 @@ def show_page(agents: Mapping[str, Agent]) -> Response:
 def serve_file(name: str) -> Response:
     """A stylesheet or a module of the page. Raises MethodNotFound."""
     media_type = TYPES.get(name[name.rfind(".") :])
-    if media_type is None or name not in _names():
+    if media_type is None or name not in {file.name for file in _FOLDER.iterdir()}:
         raise no_such_path()
     return Response(_read(name), headers=HEADERS, media_type=media_type)
 
@@ -59,10 +59,6 @@ def _entry(agent: Agent) -> str:
     name, text = (escape(UNSEEN.sub("", value)) for value in (agent.name, agent.description))
     link = f'<a href="?agent={quote(agent.id, safe="")}" data-agent="{escape(agent.id)}" title="{text}">'
     return f'<li>{link}<bdi class="name">{name}</bdi><bdi class="about">{text}</bdi></a></li>'
-
-
-def _names() -> frozenset[str]:
-    return frozenset(file.name for file in _FOLDER.iterdir())
 
 
 def _read(name: str) -> bytes:

@@ -18,16 +18,7 @@ from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedO
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
-from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.codecs import (
-    EXTENSION_HEADERS,
-    VERSION_HEADER,
-    activated_extensions,
-    asked_version,
-    check_version,
-    codec,
-    requested_extensions,
-)
+from a2a_serverless.protocol import codecs, sse
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
@@ -55,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EXTENSION_HEADERS: Final = [name.lower() for name in EXTENSION_HEADERS.values()]
+_EXTENSION_HEADERS: Final = [name.lower() for name in codecs.EXTENSION_HEADERS.values()]
 MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
 
 
@@ -89,7 +80,7 @@ class OperationHandler:
         own = self._parent or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
         if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
             own = trace.child_of(own if self._parent else service.tracer.sample(own), seed)
-        extensions = requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
+        extensions = codecs.requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
         self._time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         # An agent names the task whose question it answers: its other calls in a context must not answer it.
         by_context = agent.answers_by_context and not caller.is_agent
@@ -97,7 +88,7 @@ class OperationHandler:
             caller.principal, agent.id, version, caller, own, extensions, self._time_ms, by_context
         )
         self._begin = service.clock.now()
-        self._codec = codec(binding, version, self._begin)
+        self._codec = codecs.codec(binding, version, self._begin)
 
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
@@ -156,14 +147,15 @@ class OperationHandler:
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        header = self._request.headers.get(VERSION_HEADER.lower())
+        header = self._request.headers.get(codecs.VERSION_HEADER.lower())
         version = self._context.wire
         if header != version:
-            check_version(version, asked_version(header, dict(self._request.query).get(VERSION_HEADER)))
-        offered = self._agent.offered_extensions
-        required = [extension.uri for extension in offered if extension.required]
-        active = activated_extensions(self._context.extensions, [extension.uri for extension in offered], required)
-        return {EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
+            in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
+            codecs.check_version(version, codecs.asked_version(header, in_query))
+        offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
+        required = [uri for uri, is_required in offered.items() if is_required]
+        active = codecs.activated_extensions(self._context.extensions, offered, required)
+        return {codecs.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:
@@ -174,9 +166,8 @@ class OperationHandler:
                         await self._api.service.off_loop(slot.renew)
                     yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
         except Exception as error:  # noqa: BLE001 - the status was sent already
-            yield sse.failure(
-                self._envelope.failure(log_error(error, self._api.service.metrics, self._context.trace))[1]
-            )
+            _, body = self._envelope.failure(log_error(error, self._api.service.metrics, self._context.trace))
+            yield sse.failure(body)
 
     def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
         contents = resolve_contents(self._api.service.contents, principal, content)

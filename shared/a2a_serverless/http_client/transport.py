@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.http_client.sockets import Deadline
-
-if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
 
 
 class Unreachable(Exception):
@@ -103,18 +100,7 @@ def over_urllib(call: ClientRequest) -> Iterator[ClientResponse]:
 
 def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's responses have no common type
     from urllib.error import HTTPError
-    from urllib.request import Request
-
-    request = Request(call.url, call.body, dict(call.headers), method=call.verb)  # noqa: S310 - the scheme was checked
-    try:
-        left = (lambda: call.seconds) if call.waits else Deadline(call.seconds).left
-        return _opener(left, local=is_local(call.url)).open(request, timeout=call.seconds)
-    except HTTPError as error:
-        return error  # a response like any other
-
-
-def _opener(left: Callable[[], float], *, local: bool) -> OpenerDirector:
-    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
     from a2a_serverless.http_client.connections import BoundedHandler
 
@@ -122,4 +108,10 @@ def _opener(left: Callable[[], float], *, local: bool) -> OpenerDirector:
         def redirect_request(self, *_: object) -> None:
             return None
 
-    return build_opener(BoundedHandler(left), Stay, *([ProxyHandler({})] if local else []))
+    request = Request(call.url, call.body, dict(call.headers), method=call.verb)  # noqa: S310 - the scheme was checked
+    left = (lambda: call.seconds) if call.waits else Deadline(call.seconds).left
+    no_proxy = [ProxyHandler({})] if is_local(call.url) else []
+    try:
+        return build_opener(BoundedHandler(left), Stay, *no_proxy).open(request, timeout=call.seconds)
+    except HTTPError as error:
+        return error  # a response like any other

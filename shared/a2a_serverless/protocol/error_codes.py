@@ -90,13 +90,9 @@ CODES: Final[dict[type[A2AError], Code]] = {
     errors.ExtendedCardNotConfigured: Code(
         "ExtendedAgentCardNotConfiguredError", -32007, 400, "FAILED_PRECONDITION", 404
     ),
-    errors.ExtensionRequired: Code(
-        "ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, v0_3_rpc=-32603
-    ),
-    errors.VersionNotSupported: Code(
-        "VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, v0_3_rpc=-32603
-    ),
-    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, v0_3_rpc=-32603),
+    errors.ExtensionRequired: Code("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", 400, -32603),
+    errors.VersionNotSupported: Code("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", 400, -32603),
+    errors.Overloaded: Code("OverloadedError", -32000, 503, "UNAVAILABLE", 503, -32603),
     # JSON-RPC leaves the codes above -32000 to applications; A2A uses the rest.
     errors.Unauthenticated: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),
     errors.InvalidSignature: Code("UnauthenticatedError", -31401, 401, "UNAUTHENTICATED", 401, -32603, by_http=True),

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from a2a_serverless.protocol import v1, v1_card
 from a2a_serverless.protocol.codecs import asked_version
 from a2a_serverless.protocol.protojson import (
+    EmptyIdent,
     Flag,
     Ident,
     LongText,
     Names,
-    OptionalIdent,
     ProtoModel,
     RequiredText,
     RequiredUrl,
@@ -43,18 +43,18 @@ def _is_spoken(interface: object) -> bool:
 
 
 def _spoken(interfaces: object) -> object:
-    return (
-        [interface for interface in interfaces if _is_spoken(interface)] if isinstance(interfaces, list) else interfaces
-    )
+    if not isinstance(interfaces, list):
+        return interfaces
+    return [interface for interface in interfaces if _is_spoken(interface)]
 
 
 class PeerInterface(ProtoModel):
-    """An interface of 1.0."""
+    """An interface of 1.0, whose version is read as that of a request."""
 
     url: RequiredUrl
     protocol_binding: RequiredText
-    protocol_version: LongText = None
-    tenant: OptionalIdent = None
+    protocol_version: Annotated[LongText, AfterValidator(asked_version)] = "0.3"
+    tenant: EmptyIdent = ""
 
 
 class PeerOldInterface(ProtoModel):
@@ -97,15 +97,7 @@ class PeerCard(_PeerCard):
 
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """The interfaces of versions that we speak."""
-        return [
-            _interface(
-                interface.url,
-                interface.protocol_binding,
-                asked_version(interface.protocol_version),
-                interface.tenant or "",
-            )
-            for interface in self.supported_interfaces
-        ]
+        return [v1_card.AgentInterface(**interface.__dict__) for interface in self.supported_interfaces]
 
 
 class PeerOldCard(_PeerCard):
@@ -117,15 +109,11 @@ class PeerOldCard(_PeerCard):
 
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """All interfaces, the main one first."""
-        main = _interface(self.url, self.preferred_transport or "JSONRPC", "0.3")
+        main = PeerOldInterface(url=self.url, transport=self.preferred_transport or "JSONRPC")
         return [
-            main,
-            *(_interface(interface.url, interface.transport, "0.3") for interface in self.additional_interfaces),
+            v1_card.AgentInterface(url=interface.url, protocol_binding=interface.transport, protocol_version="0.3")
+            for interface in (main, *self.additional_interfaces)
         ]
-
-
-def _interface(url: str, binding: str, version: str, tenant: str = "") -> v1_card.AgentInterface:
-    return v1_card.AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=tenant)
 
 
 def read_card(value: object) -> v1_card.AgentCard:
@@ -133,7 +121,6 @@ def read_card(value: object) -> v1_card.AgentCard:
     names = ("supportedInterfaces", "supported_interfaces")
     is_new = isinstance(value, dict) and any(value.get(name) is not None for name in names)
     card = read_peer(PeerCard, value) if is_new else read_peer(PeerOldCard, value)
-    capabilities = card.capabilities or PeerCapabilities()
     return v1_card.AgentCard(
         name=card.name,
         description=card.description or "",
@@ -141,9 +128,7 @@ def read_card(value: object) -> v1_card.AgentCard:
         default_input_modes=card.default_input_modes,
         default_output_modes=card.default_output_modes,
         supported_interfaces=tuple(card.interfaces()),
-        capabilities=v1_card.AgentCapabilities(
-            streaming=capabilities.streaming, push_notifications=capabilities.push_notifications
-        ),
+        capabilities=v1_card.AgentCapabilities(**(card.capabilities or PeerCapabilities()).__dict__),
         skills=tuple(_skill(skill) for skill in card.skills),
     )
 

@@ -64,9 +64,8 @@ class AgentCard(ProtoModel):
         old = [interface for interface in card.supported_interfaces if interface.protocol_version == "0.3"]
         if not old:
             raise ValueError("the agent has no 0.3 interface")
-        same = {name: getattr(card, name) for name in cls.model_fields.keys() & v1_card.AgentCard.model_fields.keys()}
         return cls(
-            **same
+            **card.__dict__
             | {
                 "protocol_version": PROTOCOL_VERSION,
                 "url": old[0].url,
@@ -77,13 +76,12 @@ class AgentCard(ProtoModel):
                 "capabilities": card.capabilities.model_copy(update={"extended_agent_card": None}),
                 "supports_authenticated_extended_card": card.capabilities.extended_agent_card or False,
                 "security_schemes": {name: SecurityScheme.of(scheme) for name, scheme in card.security_schemes.items()},
-                "security": tuple(_scopes(requirement) for requirement in card.security_requirements),
+                "security": tuple(
+                    {name: scopes.list for name, scopes in requirement.schemes.items()}
+                    for requirement in card.security_requirements
+                ),
             }
         )
-
-
-def _scopes(requirement: v1_card.SecurityRequirement) -> dict[str, tuple[str, ...]]:
-    return {name: scopes.list for name, scopes in requirement.schemes.items()}
 
 
 def old_card(card: v1_card.AgentCard) -> dict[str, Any]:
@@ -126,6 +124,15 @@ class LegacySkill(ProtoModel):
     output_modes: tuple[str, ...]
     examples: tuple[str, ...]
 
+    @classmethod
+    def of(cls, skill: v1_card.AgentSkill, card: v1_card.AgentCard) -> Self:
+        """A skill of a card of 1.0 with the modes that it has."""
+        modes = {
+            "input_modes": skill.input_modes or card.default_input_modes,
+            "output_modes": skill.output_modes or card.default_output_modes,
+        }
+        return cls(**skill.__dict__ | modes)
+
 
 class LegacyAuthentication(ProtoModel):
     """The names of schemes."""
@@ -155,16 +162,5 @@ class LegacyCard(ProtoModel):
             version=card.version,
             capabilities=card.capabilities.model_copy(update={"extensions": (), "extended_agent_card": None}),
             authentication=LegacyAuthentication(schemes=tuple(schemes)),
-            skills=tuple(_legacy_skill(card, skill) for skill in card.skills),
+            skills=tuple(LegacySkill.of(skill, card) for skill in card.skills),
         )
-
-
-def _legacy_skill(card: v1_card.AgentCard, skill: v1_card.AgentSkill) -> LegacySkill:
-    return LegacySkill(
-        id=skill.id,
-        name=skill.name,
-        description=skill.description,
-        input_modes=skill.input_modes or card.default_input_modes,
-        output_modes=skill.output_modes or card.default_output_modes,
-        examples=skill.examples,
-    )
