@@ -70,7 +70,7 @@ def test_a_flood_of_extensions_is_cut_off() -> None:
 
 @pytest.mark.requirement(78)
 def test_what_is_activated_is_what_both_sides_know() -> None:
-    assert activated_extensions(["urn:b", "urn:x", "urn:a"], supported=["urn:a", "urn:b"], required=[]) == (
+    assert activated_extensions(("urn:b", "urn:x", "urn:a"), {"urn:a": False, "urn:b": False}) == (
         "urn:b",
         "urn:a",
     )
@@ -79,5 +79,5 @@ def test_what_is_activated_is_what_both_sides_know() -> None:
 @pytest.mark.requirement(46)
 def test_a_missing_required_extension_is_named() -> None:
     with pytest.raises(ExtensionRequired, match="urn:must"):
-        activated_extensions(["urn:a"], supported=["urn:a", "urn:must"], required=["urn:must"])
-    assert activated_extensions(["urn:must"], supported=["urn:must"], required=["urn:must"]) == ("urn:must",)
+        activated_extensions(("urn:a",), {"urn:a": False, "urn:must": True})
+    assert activated_extensions(("urn:must",), {"urn:must": True}) == ("urn:must",)

@@ -128,9 +128,6 @@ SECURE: Final = (b"strict-transport-security", b"max-age=31536000")  # API Gatew
 class NotHttp(ValueError):
     """The event is not a REST proxy event: a schedule, a queue message, another kind of HTTP event, a console test."""
 
-    def __init__(self) -> None:
-        super().__init__("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
-
 
 def make_gateway_handler(app: ASGIApp) -> Handler:
     """Returns a Lambda handler for proxy integrations. It collects a stream before it answers."""
@@ -156,7 +153,7 @@ def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) 
 def proxy_event(event: object) -> Event:
     """Returns the event; raises NotHttp if it is no event of API Gateway."""
     if not (isinstance(event, Mapping) and APIGateway.infer(cast("Any", event), cast("Any", None), CONFIG)):
-        raise NotHttp
+        raise NotHttp("This function answers proxy events of API Gateway's REST APIs, and this event is none.")
     return event
 
 

@@ -153,8 +153,7 @@ class OperationHandler:
             in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
             codecs.check_version(version, codecs.asked_version(header, in_query))
         offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
-        required = [uri for uri, is_required in offered.items() if is_required]
-        active = codecs.activated_extensions(self._context.extensions, offered, required)
+        active = codecs.activated_extensions(self._context.extensions, offered)
         return {codecs.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:

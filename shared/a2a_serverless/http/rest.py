@@ -135,18 +135,15 @@ def make_rest() -> ASGIApp:
 
         app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
 
-    for route in (*ROUTES, *TENANT_ROUTES):
-        path = "/{agent:agent}" + route.template
-        add(path, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
-    for route in LEGACY_ROUTES:
-        path = "/legacy/{agent}" + route.template
-        add(path, route.verb, route.name, partial(_answer, route), shown=False)
-    for path, verb, name, endpoint, _ in ADDED:
-        add(path, verb, name, endpoint)
+    for route in (*ROUTES, *TENANT_ROUTES, *LEGACY_ROUTES):
+        base = "/legacy/{agent}" if route in LEGACY_ROUTES else "/{agent:agent}"
+        add(base + route.template, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
+    for template, verb, name, endpoint, _ in ADDED:
+        add(template, verb, name, endpoint)
     add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
     routes = tuple(app.routes)
-    for path in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
-        app.router.routes.append(Route(path, Responder(partial(_refuse, routes))))
+    for template in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
+        app.router.routes.append(Route(template, Responder(partial(_refuse, routes))))
     return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
 
 

@@ -80,7 +80,6 @@ class Description:
     query: type[ProtoModel] | None = None
     version: ProtocolVersion | None = None
     streams: bool = False
-    example: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +169,16 @@ _OLD_ANSWERS: Final[Mapping[Operation, Model]] = {
     Operation.PUSH_LIST: v0_3_rest.ListTaskPushNotificationConfigResponse,
     Operation.CARD: v0_3_card.AgentCard,
 }
-_WITH_BODY: Final = frozenset({Operation.SEND, Operation.STREAM, Operation.PUSH_CREATE})
 _WITH_QUERY: Final = frozenset({Operation.GET, Operation.LIST})
 _HOOK: Final = {"url": "https://hooks.example.com/a2a", "token": "a-secret-of-yours"}
 _SENT: Final = {"message": {"messageId": "b9a0b0c4", "role": "ROLE_USER", "parts": [{"text": "Write about tides."}]}}
 _OLD_SENT: Final = {"message": {**_SENT["message"], "role": "user", "parts": [{"kind": "text", "text": "Write."}]}}
-_EXAMPLES: Final[Mapping[tuple[Operation, ProtocolVersion], object]] = {
-    (Operation.SEND, "1.0"): _SENT,
-    (Operation.STREAM, "1.0"): _SENT,
-    (Operation.PUSH_CREATE, "1.0"): _HOOK,
-    (Operation.SEND, "0.3"): _OLD_SENT,
-    (Operation.STREAM, "0.3"): _OLD_SENT,
-    (Operation.PUSH_CREATE, "0.3"): {"pushNotificationConfig": _HOOK},
+# The requests that are a body, each with an example.
+_BODIES: Final[Mapping[Model, object]] = {
+    v1.SendMessageRequest: _SENT,
+    v1.CreateTaskPushNotificationConfigRequest: _HOOK,
+    v0_3_rest.SendMessageRequest: _OLD_SENT,
+    v0_3_rest.CreatePushNotificationConfigRequest: {"pushNotificationConfig": _HOOK},
 }
 
 
@@ -215,12 +212,11 @@ def _description(route: OperationRoute) -> Description:
     old = route.version == "0.3"
     reads = (RestCodec.requests if old else REQUESTS)[route.operation]
     return Description(
-        body=reads if route.operation in _WITH_BODY else None,
+        body=reads if reads in _BODIES else None,
         query=reads if route.operation in _WITH_QUERY and not old else None,
         answer=(_OLD_ANSWERS if old else _ANSWERS).get(route.operation),
         version=route.version,
         streams=route.operation in STREAMING,
-        example=_EXAMPLES.get((route.operation, route.version)),
     )
 
 
@@ -242,10 +238,8 @@ def _operation(path: str, description: Description, schemas: Any, definitions: S
     answers = {"200": _answer(description, schemas), "default": {"description": "An error", **error_content}}
     spec: Schema = {"parameters": parameters, "responses": answers}
     if description.body:
-        spec["requestBody"] = {
-            "required": True,
-            **_content(schemas[description.body, "validation"], description.example),
-        }
+        content = _content(schemas[description.body, "validation"], _BODIES.get(description.body))
+        spec["requestBody"] = {"required": True, **content}
     return spec
 
 

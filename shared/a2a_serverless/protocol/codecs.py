@@ -20,7 +20,7 @@ from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.protocol import old_codecs
@@ -59,17 +59,16 @@ def requested_extensions(*headers: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))[:EXTENSIONS_READ]
 
 
-def activated_extensions(names: Iterable[str], supported: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
-    """The requested extensions that we support, to be echoed. Raises ExtensionRequired when a required one is missing.
+def activated_extensions(names: tuple[str, ...], offered: Mapping[str, bool]) -> tuple[str, ...]:
+    """The requested extensions that an agent offers, to be echoed. Raises ExtensionRequired.
 
-    An extension that we do not know is ignored; no other version of it is taken in its place (4.6.3).
+    ``offered`` tells of each URI whether requests must name it. An extension that we do not know is ignored; no other
+    version of it is taken in its place (4.6.3).
     """
-    names = tuple(names)
-    missing = [name for name in required if name not in names]
+    missing = [uri for uri, is_required in offered.items() if is_required and uri not in names]
     if missing:
         raise ExtensionRequired(f"Name these extensions in the request: {', '.join(missing)}.")
-    known = frozenset(supported)
-    return tuple(name for name in names if name in known)
+    return tuple(name for name in names if name in offered)
 
 
 Binding: TypeAlias = Literal["jsonrpc", "rest", "legacy"]

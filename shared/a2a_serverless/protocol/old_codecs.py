@@ -112,35 +112,21 @@ class TaskParams(v0_3.Model):
     id: Ident
 
 
-_RPC: Final[Mapping[Operation, Any]] = {
-    Operation.SEND: v0_3.MessageSendParams,
-    Operation.STREAM: v0_3.MessageSendParams,
-    Operation.GET: v0_3.TaskQueryParams,
-    Operation.CANCEL: v0_3.TaskIdParams,
-    Operation.SUBSCRIBE: v0_3.ResubscribeParams,
-    Operation.PUSH_CREATE: v0_3.TaskPushNotificationConfig,
-    Operation.PUSH_GET: v0_3.GetTaskPushNotificationConfigParams,
-    Operation.PUSH_LIST: v0_3.ListTaskPushNotificationConfigParams,
-    Operation.PUSH_DELETE: v0_3.DeleteTaskPushNotificationConfigParams,
-    Operation.CARD: v0_3.AuthenticatedExtendedCardParams,
-}
-_REST: Final[Mapping[Operation, Any]] = {
-    **_RPC,
-    Operation.SEND: v0_3_rest.SendMessageRequest,
-    Operation.STREAM: v0_3_rest.SendMessageRequest,
-    Operation.PUSH_CREATE: v0_3_rest.CreatePushNotificationConfigRequest,
-}
-_LEGACY: Final[Mapping[Operation, Any]] = {
-    Operation.SEND: v0_3.MessageSendParams,
-    Operation.STREAM: v0_3.MessageSendParams,
-    Operation.GET: TaskParams,
-}
-
-
 class RpcCodec:
     """0.3 over JSON-RPC: bare objects with a ``kind``. There is no ListTasks in 0.3."""
 
-    requests: Mapping[Operation, Any] = _RPC
+    requests: Mapping[Operation, Any] = {
+        Operation.SEND: v0_3.MessageSendParams,
+        Operation.STREAM: v0_3.MessageSendParams,
+        Operation.GET: v0_3.TaskQueryParams,
+        Operation.CANCEL: v0_3.TaskIdParams,
+        Operation.SUBSCRIBE: v0_3.ResubscribeParams,
+        Operation.PUSH_CREATE: v0_3.TaskPushNotificationConfig,
+        Operation.PUSH_GET: v0_3.GetTaskPushNotificationConfigParams,
+        Operation.PUSH_LIST: v0_3.ListTaskPushNotificationConfigParams,
+        Operation.PUSH_DELETE: v0_3.DeleteTaskPushNotificationConfigParams,
+        Operation.CARD: v0_3.AuthenticatedExtendedCardParams,
+    }
     family = v0_3.FAMILY
     whole_tasks = False
     subscription_ends = v0_3.FINAL
@@ -164,7 +150,12 @@ class RpcCodec:
 class RestCodec(RpcCodec):
     """0.3 over HTTP+JSON: the proto's objects."""
 
-    requests = _REST
+    requests: Mapping[Operation, Any] = {
+        **RpcCodec.requests,
+        Operation.SEND: v0_3_rest.SendMessageRequest,
+        Operation.STREAM: v0_3_rest.SendMessageRequest,
+        Operation.PUSH_CREATE: v0_3_rest.CreatePushNotificationConfigRequest,
+    }
     family = v0_3_rest.FAMILY
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
@@ -180,7 +171,11 @@ class RestCodec(RpcCodec):
 class LegacyCodec(RpcCodec):
     """The shapes from before 0.3, for one request that came in at ``at`` (ms)."""
 
-    requests = _LEGACY
+    requests: Mapping[Operation, Any] = {
+        Operation.SEND: v0_3.MessageSendParams,
+        Operation.STREAM: v0_3.MessageSendParams,
+        Operation.GET: TaskParams,
+    }
     family = v0_3.Family({v1.Part: Part.of}, Message, Artifact, TaskStatus, Task, ArtifactUpdate)
     whole_tasks = True
 
