@@ -89,69 +89,35 @@ class DynamoTable:
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
-        query = {
-            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
-            "ExpressionAttributeValues": values,
-            "ConsistentRead": True,
-            "ScanIndexForward": not newest_first,
-        }
-        return islice(self._pages({**query, "Limit": limit}), limit) if limit else self._pages(query)
+        query = _query("pk = :pk AND sk BETWEEN :first AND :last", pk=pk, first=first, last=last)
+        return self._live_items(query | {"ConsistentRead": True, "ScanIndexForward": not newest_first}, limit)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
         names = {f"#{name}": name for name in only}
         part = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
-        return self._pages(
-            {
-                "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
-                "ExpressionAttributeValues": {":pk": {"S": pk}, ":prefix": {"S": prefix}},
-                "ConsistentRead": True,
-                **part,
-            }
-        )
+        query = _query("pk = :pk AND begins_with(sk, :prefix)", pk=pk, prefix=prefix)
+        return self._live_items(query | {"ConsistentRead": True} | part)
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
-        query = {
-            "IndexName": "due",
-            "KeyConditionExpression": "due_shard = :shard AND due_at BETWEEN :since AND :until",
-            "ExpressionAttributeValues": {":shard": {"S": shard}, ":since": {"S": since}, ":until": {"S": until}},
-            "Limit": limit or PAGE,
-        }
-        return islice(self._pages(query), limit or None)
+        condition = "due_shard = :shard AND due_at BETWEEN :since AND :until"
+        query = _query(condition, shard=shard, since=since, until=until)
+        return self._live_items(query | {"IndexName": "due", "Limit": PAGE}, limit)
 
     def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
-        query = {
-            "IndexName": index,
-            "KeyConditionExpression": f"{partition[0]} = :partition AND st BETWEEN :first AND :last",
-            "ExpressionAttributeValues": {
-                ":partition": {"S": partition[1]},
-                ":first": {"S": first},
-                ":last": {"S": last},
-            },
-            "ScanIndexForward": False,
-            "Limit": limit,
-        }
-        return list(islice(self._pages(query), limit))
+        name, value = partition
+        query = _query(f"{name} = :partition AND st BETWEEN :first AND :last", partition=value, first=first, last=last)
+        return list(self._live_items(query | {"IndexName": index, "ScanIndexForward": False}, limit))
 
     def list_keys(self, pk: str, prefix: str = "") -> Iterator[Item]:
-        return self._raw_pages(
-            {
-                "KeyConditionExpression": "pk = :pk" + (" AND begins_with(sk, :prefix)" if prefix else ""),
-                "ExpressionAttributeValues": {":pk": {"S": pk}} | ({":prefix": {"S": prefix}} if prefix else {}),
-                "ProjectionExpression": "pk, sk",
-                "ConsistentRead": True,
-            }
-        )
+        beginning = {"prefix": prefix} if prefix else {}
+        query = _query("pk = :pk" + (" AND begins_with(sk, :prefix)" if beginning else ""), pk=pk, **beginning)
+        return self._items(query | {"ProjectionExpression": "pk, sk", "ConsistentRead": True})
 
     def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
-        values = {":partition": {"S": partition[1]}, ":after": {"S": after or ""}}
-        query = {
-            "IndexName": index,
-            "KeyConditionExpression": f"{partition[0]} = :partition" + (" AND st > :after" if after else ""),
-            "ExpressionAttributeValues": values if after else {":partition": values[":partition"]},
-            "Limit": limit,
-        }
-        return list(islice(self._raw_pages(query), limit))
+        name, value = partition
+        later = {"after": after} if after else {}
+        query = _query(f"{name} = :partition" + (" AND st > :after" if later else ""), partition=value, **later)
+        return list(islice(self._items(query | {"IndexName": index}, limit), limit))
 
     def erase(self, places: Iterable[Item]) -> int:
         count = 0
@@ -192,17 +158,26 @@ class DynamoTable:
         for kind, parameters in request.items():
             calls[kind](TableName=self._name, **parameters)
 
-    def _pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
-        return (item for item in self._raw_pages(query) if is_live(item, self.now()))
+    def _live_items(self, query: dict[str, Any], limit: int = 0) -> Iterator[Item]:
+        """The items that have not expired, at most ``limit``; 0 is all."""
+        live = (item for item in self._items(query, limit) if is_live(item, self.now()))
+        return islice(live, limit or None)
 
-    def _raw_pages(self, query: Mapping[str, Any]) -> Iterator[Item]:
-        start: Mapping[str, Any] | None = {}
-        while start is not None:
-            params = {"TableName": self._name, **query, **start}
-            page = self._retry_policy.call(partial(self._client.query, **params))
-            yield from page["Items"]
-            last = page.get("LastEvaluatedKey")
-            start = {"ExclusiveStartKey": last} if last else None
+    def _items(self, query: dict[str, Any], page: int = 0) -> Iterator[Item]:
+        """All items; reads ``page`` of them at a time, or as many as the query says."""
+        parameters = {"TableName": self._name, **query} | ({"Limit": page} if page else {})
+        while True:
+            answer = self._retry_policy.call(partial(self._client.query, **parameters))
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _query(condition: str, **texts: str) -> dict[str, Any]:
+    """A query by a condition on the keys, with the texts for its placeholders."""
+    values = {f":{name}": {"S": text} for name, text in texts.items()}
+    return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
 
 
 @dataclass(eq=False, repr=False)
