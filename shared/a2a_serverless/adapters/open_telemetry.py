@@ -19,8 +19,8 @@ from opentelemetry import trace as traces
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
@@ -84,7 +84,7 @@ class OpenTelemetryTracer:
         self._sending = threading.Lock()
         self._paused_until = 0.0
         self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
-        self.provider.add_span_processor(SimpleSpanProcessor(_Exporter(self._ended, content=content)))  # type: ignore[arg-type, unused-ignore]
+        self.provider.add_span_processor(_LibrarySpans(self._ended, content=content))
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # its lines may quote the collector
 
     def sample(self, trace: str) -> str:
@@ -174,23 +174,15 @@ class OpenTelemetryTracer:
         )
 
 
-class _Exporter:
-    """A ``SpanExporter`` that stores the spans of libraries until the next flush."""
+class _LibrarySpans(SpanProcessor):
+    """Stores the sampled spans of libraries until the next flush."""
 
     def __init__(self, ended: deque[Any], *, content: bool) -> None:
         self._ended, self._content = ended, content
 
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:
-        self._ended.extend(spans if self._content else map(_without_content, spans))
-        return SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        """Does nothing."""
-
-    def force_flush(self, timeout_millis: int = 0) -> bool:
-        """Does nothing: the end of the invocation flushes."""
-        del timeout_millis
-        return True
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context and span.context.trace_flags.sampled:
+            self._ended.append(span if self._content else _without_content(span))
 
 
 def _without_content(span: ReadableSpan) -> ReadableSpan:
