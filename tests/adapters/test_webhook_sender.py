@@ -815,7 +815,7 @@ def test_the_number_of_kept_connections_is_bounded_and_the_oldest_goes_first() -
     pairs = [socket.socketpair() for _ in range(MAX_IDLE_CONNECTIONS + 1)]
     kept = ConnectionPool()
     for number, (ours, _) in enumerate(pairs):
-        kept.put_back(("https", f"{number}.example.com", 443), Connection(ours, PUBLIC, 0.0), 0.0)
+        kept.put_back(Connection(ours, ("https", f"{number}.example.com", 443), PUBLIC, 0.0), 0.0)
     assert [ours.fileno() == -1 for ours, _ in pairs] == [True] + [False] * MAX_IDLE_CONNECTIONS
     kept.close()
     for ours, theirs in pairs:

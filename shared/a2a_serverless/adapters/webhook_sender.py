@@ -9,22 +9,16 @@ which it signs again and records as an attempt.
 from __future__ import annotations
 
 import re
-import socket
+import select
 import ssl
 import time
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import h11
 
-from a2a_serverless.adapters.egress import (
-    LOOKUP_SECONDS,
-    MAX_DIALS,
-    addresses_of,
-    secure,
-    strict_ssl_context,
-)
+from a2a_serverless.adapters.egress import LOOKUP_SECONDS, MAX_DIALS, addresses_of, secure, strict_ssl_context
 from a2a_serverless.domain.outbound import (
     MAX_LINK,
     MAX_URL,
@@ -39,6 +33,7 @@ from a2a_serverless.domain.outbound import (
 from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Mapping
 
 CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
@@ -68,11 +63,12 @@ class TooLarge(Exception):
 
 
 class Connection:
-    """An open connection to ``address``; ``opened_at`` in seconds of the wall clock."""
+    """An open connection to ``address``. ``opened_at`` and ``idle_since`` are in seconds of the wall clock."""
 
-    def __init__(self, sock: socket.socket, address: str, opened_at: float) -> None:
+    def __init__(self, sock: socket.socket, origin: Origin, address: str, opened_at: float) -> None:
+        self.origin = origin
         self.address = address
-        self.opened_at = opened_at
+        self.opened_at = self.idle_since = opened_at
         self._sock = sock
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
 
@@ -108,16 +104,15 @@ class Connection:
             self._http.start_next_cycle()
         return is_whole
 
+    def is_fresh(self, now: float) -> bool:
+        """Whether the connection is young, and was idle only briefly."""
+        return now - self.idle_since <= MAX_IDLE_SECONDS and 0 <= now - self.opened_at <= MAX_AGE_SECONDS
+
     def is_silent(self) -> bool:
-        """Whether the peer has neither closed nor sent anything unasked. Peeks below TLS and consumes nothing."""
-        self._sock.settimeout(0)
-        try:
-            socket.socket.recv(self._sock, 1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        """Whether the peer has neither closed nor sent anything unasked. Looks below TLS and consumes nothing."""
+        arrivals = select.poll()
+        arrivals.register(self._sock, select.POLLIN)
+        return not arrivals.poll(0)
 
     def close(self) -> None:
         self._sock.close()
@@ -139,15 +134,6 @@ class Connection:
         return len(data)
 
 
-class _Idle(NamedTuple):
-    origin: Origin
-    since: float
-    connection: Connection
-
-    def is_fresh(self, now: float) -> bool:
-        return now - self.since <= MAX_IDLE_SECONDS and 0 <= now - self.connection.opened_at <= MAX_AGE_SECONDS
-
-
 class ConnectionPool:
     """Up to MAX_IDLE_CONNECTIONS idle connections; the newest is reused first. Thread-safe.
 
@@ -159,39 +145,37 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._idle: list[_Idle] = []
+        self._idle: list[Connection] = []
 
     def take(self, origin: Origin, now: float) -> Connection | None:
         """An idle connection to ``origin`` that can still be used, or None."""
-        while (idle := self._pop(origin)) is not None:
-            if idle.is_fresh(now) and idle.connection.is_silent():
-                return idle.connection
-            idle.connection.close()
+        while (connection := self._pop(origin)) is not None:
+            if connection.is_fresh(now) and connection.is_silent():
+                return connection
+            connection.close()
         return None
 
-    def put_back(self, origin: Origin, connection: Connection, now: float) -> None:
+    def put_back(self, connection: Connection, now: float) -> None:
+        connection.idle_since = now
         with self._lock:
-            self._idle.append(_Idle(origin, now, connection))
+            self._idle.append(connection)
             surplus = self._idle[:-MAX_IDLE_CONNECTIONS]
             self._idle = self._idle[-MAX_IDLE_CONNECTIONS:]
-        _close(surplus)
+        for oldest in surplus:
+            oldest.close()
 
     def close(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        _close(idle)
+        for connection in idle:
+            connection.close()
 
-    def _pop(self, origin: Origin) -> _Idle | None:
+    def _pop(self, origin: Origin) -> Connection | None:
         with self._lock:
-            for index in range(len(self._idle) - 1, -1, -1):
-                if self._idle[index].origin == origin:
-                    return self._idle.pop(index)
-        return None
-
-
-def _close(entries: list[_Idle]) -> None:
-    for entry in entries:
-        entry.connection.close()
+            newest = next((connection for connection in reversed(self._idle) if connection.origin == origin), None)
+            if newest:
+                self._idle.remove(newest)
+            return newest
 
 
 class HeaderRefused(Exception):
@@ -301,7 +285,7 @@ class WebhookSender:
         finally:
             outcome.body = bytes(body[: request.limit])
             if reusable:
-                self._pool.put_back(target.origin, connection, self._wall_clock())
+                self._pool.put_back(connection, self._wall_clock())
             else:
                 connection.close()
 
@@ -322,7 +306,7 @@ class WebhookSender:
         outcome.connected = True
         if target.scheme == "https":
             sock = secure(sock, target, self._ssl_context, deadline)
-        return Connection(sock, outcome.address or "", self._wall_clock())
+        return Connection(sock, target.origin, outcome.address or "", self._wall_clock())
 
 
 def _text_of(value: bytes | None) -> str | None:
