@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outbound import Outcome
@@ -27,6 +26,7 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext, cancel, get, send
+from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import Adapters
 from a2a_serverless.testing.harness import START, Counter, OwnAgents
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
@@ -217,7 +217,7 @@ class World(Instances):
         self._sweep_at = START + MINUTE_MS
         self.remote_agents = Siblings(self)
         self.blobs = MemoryBlobStore()
-        self.contents = BlobContentStore(self.blobs)
+        self.contents = ContentStore(self.blobs)
         clock = InstanceClock(self.scheduler)
         self.receiver = Receiver(clock, calls_back=self.called_back)
         met = Mortal(faults or NoFaults(), self.scheduler)

@@ -15,7 +15,6 @@ from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
@@ -29,6 +28,7 @@ from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
 from a2a_serverless.testing.harness import START, Counter, OwnAgents
 from a2a_serverless.testing.memory import MemoryBlobStore
@@ -141,7 +141,7 @@ class RacingDeployment(InProcessDeployment):
             sender=RecordingReceiver(self.recorder, random, self.time),
             remote_agents=OwnAgents(self),
             table=table,
-            contents=BlobContentStore(MemoryBlobStore()),
+            contents=ContentStore(MemoryBlobStore()),
             chance=random.random,
             wrap=lambda port, name: Frail(wrap(port, name), name, self.faults),
         )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.s3 import BlobContentStore
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.domain.model import Principal
@@ -46,6 +45,7 @@ from a2a_serverless.services.content_links import (
     resolve_contents,
 )
 from a2a_serverless.services.tasks import RequestContext, get
+from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
 from tests.world import ME, World
@@ -63,7 +63,7 @@ class Scene:
 
     def __init__(self, content: bytes = b"a picture") -> None:
         self.blobs = MemoryBlobStore()
-        self.contents = BlobContentStore(self.blobs)
+        self.contents = ContentStore(self.blobs)
         self.kept = self.contents.store(KEY, content)
         self.part = Part(url=self.kept.address, media_type="image/png", filename="boat.png")
         self.artifact = Artifact(artifact_id="a", parts=(Part(text="see"), self.part))
@@ -441,7 +441,7 @@ def addresses(size: int) -> list[Part]:
 @pytest.mark.parametrize("tasks", [1, 100])
 def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size: int) -> None:
     blobs, page = Counted(), page_of(*addresses(size), tasks=tasks)
-    answer = resolve_contents(BlobContentStore(blobs), ME, page, INLINE)
+    answer = resolve_contents(ContentStore(blobs), ME, page, INLINE)
     assert blobs.calls["get"] == (READS if size else 0)
     assert 0 < blobs.calls["link"] <= LINKS
     assert len(answer.json_bytes()) < PLATFORM
@@ -460,14 +460,14 @@ def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -
 
 def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
     blobs = Counted()
-    resolve_contents(BlobContentStore(blobs), ME, Message(message_id="m", role=Role.USER, parts=tuple(addresses(0))))
+    resolve_contents(ContentStore(blobs), ME, Message(message_id="m", role=Role.USER, parts=tuple(addresses(0))))
     assert blobs.calls["get"] == 0
 
 
 def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_left_out() -> None:
     blobs, long = Counted(), Part(text="x" * 3_000, media_type="text/markdown", filename="a.md", metadata={"k": 1})
     page = page_of(*(long.model_copy(update={"metadata": {"k": n}}) for n in range(50)), tasks=10)
-    answer = resolve_contents(BlobContentStore(blobs), ME, page, 1)
+    answer = resolve_contents(ContentStore(blobs), ME, page, 1)
     assert blobs.calls == {"put": KEPT, "link": KEPT}
     (left_out,) = answer.tasks[-1].history[-1].parts
     assert left_out == Part(text=f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", media_type=PLAIN)

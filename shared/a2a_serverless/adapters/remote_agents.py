@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.ports.system import ContentStore
     from a2a_serverless.protocol.v1_card import AgentCard
+    from a2a_serverless.store.stores import ContentStore
 
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import base64
-from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
-from a2a_serverless.domain.contents import ContentNotFound, StoredFile, UploadSlot
-from a2a_serverless.domain.model import path
+from a2a_serverless.domain.contents import UploadSlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mypy_boto3_s3 import S3Client
-
-    from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.ports.system import BlobStore
-    from a2a_serverless.protocol.v1 import Part
 
 
 class S3BlobStore:
@@ -83,41 +77,3 @@ class S3BlobStore:
         return UploadSlot(
             self._client().generate_presigned_url("put_object", Params=params, ExpiresIn=seconds), headers
         )
-
-
-LINK_S: Final = 3600
-SLOT_S: Final = 900
-
-
-class BlobContentStore:
-    """``ports.ContentStore`` over blobs. Each name begins with tenant and owner and ends with the content's SHA-256."""
-
-    def __init__(self, blobs: BlobStore) -> None:
-        self._blobs = blobs
-
-    def store(self, key: TaskKey, content: bytes) -> StoredFile:
-        file = StoredFile(key.task, sha256(content).hexdigest(), len(content))
-        self._blobs.put(_name(key, file), content)
-        return file
-
-    def read(self, principal: Principal, content: StoredFile) -> bytes:
-        try:
-            body = self._blobs.get(_name(principal, content), content.size)
-        except KeyError:
-            raise ContentNotFound(f"{content.address} is not there") from None
-        if len(body) != content.size or sha256(body).hexdigest() != content.sha256:
-            raise ContentNotFound(f"{content.address} is not what was stored")
-        return body
-
-    def exists(self, principal: Principal, content: StoredFile) -> bool:
-        return content.size > 0 and self._blobs.size(_name(principal, content)) == content.size
-
-    def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
-        return self._blobs.presign_get(_name(principal, content), LINK_S, part.filename)
-
-    def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
-        return self._blobs.presign_put(_name(principal, content), content.sha256, content.size, SLOT_S)
-
-
-def _name(owner: Principal | TaskKey, content: StoredFile) -> str:
-    return path(owner.tenant, owner.owner, content.place) + f"/{content.sha256}"

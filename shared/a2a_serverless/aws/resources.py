@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import EgressPolicy
-    from a2a_serverless.ports.system import ContentStore
+    from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.store.value_store import ValueStore
@@ -62,17 +63,22 @@ def value_store(table: Table, settings: Settings, aws: Aws) -> ValueStore:
 
 
 def _payloads(settings: Settings, aws: Aws) -> PayloadStore:
-    from a2a_serverless.adapters.s3 import S3BlobStore
     from a2a_serverless.store.payloads import PayloadStore
 
-    return PayloadStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
+    return PayloadStore(_blobs(settings, aws))
 
 
 def contents(settings: Settings, aws: Aws) -> ContentStore:
     """The store of files that are not in the log."""
-    from a2a_serverless.adapters.s3 import BlobContentStore, S3BlobStore
+    from a2a_serverless.store.stores import ContentStore
 
-    return BlobContentStore(S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET")))
+    return ContentStore(_blobs(settings, aws))
+
+
+def _blobs(settings: Settings, aws: Aws) -> BlobStore:
+    from a2a_serverless.adapters.s3 import S3BlobStore
+
+    return S3BlobStore(lambda: aws.s3, settings.get("BLOBS_BUCKET"))
 
 
 def egress_policy(settings: Settings) -> EgressPolicy:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
-    from a2a_serverless.ports.system import ContentStore, UrlFetcher
+    from a2a_serverless.ports.system import UrlFetcher
     from a2a_serverless.protocol.v1 import Part, Task
+    from a2a_serverless.store.stores import ContentStore
 
 H = TypeVar("H", Artifact, Message)
 

@@ -97,7 +97,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     caller.check(agent.id, "operate")
     principal = api.principal(caller, dict(request.query).get("tenant"))
     request.check_content_type()
-    retry_request = read_model(RetryRequest, loads(request.body, api.limits))
+    retry_request = read_model(RetryRequest, loads(request.body))
     if api.limiter:
         api.limiter.admit_send(principal)
     context = RequestContext(principal, agent.id, "1.0", caller)

@@ -1,4 +1,4 @@
-"""Ports of the system: time, ids, queue messages, metrics, content outside the log, secrets, keys, the sender."""
+"""Ports of the system: time, ids, queue messages, metrics, blobs, secrets, keys, the sender."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from a2a_serverless.domain.contents import StoredFile, UploadSlot
+    from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.outbound import Outcome, WebhookTarget
     from a2a_serverless.domain.queue_messages import QueueMessage
-    from a2a_serverless.protocol.v1 import Part
 
 
 class Clock(Protocol):
@@ -79,25 +77,6 @@ class BlobStore(Protocol):
 
     def size(self, name: str) -> int | None:
         """The size of the content in bytes; None when it is absent."""
-
-
-class ContentStore(Protocol):
-    """Content outside the log (``domain.contents``). Owners can access only their own content."""
-
-    def store(self, key: TaskKey, content: bytes) -> StoredFile:
-        """Stores content that a task produced. Idempotent."""
-
-    def read(self, principal: Principal, content: StoredFile) -> bytes:
-        """The content, after a check of its SHA-256; raises ContentNotFound."""
-
-    def exists(self, principal: Principal, content: StoredFile) -> bool:
-        """Whether the content is stored with its full size."""
-
-    def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
-        """A URL that returns the content of ``part`` for an hour, without credentials."""
-
-    def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
-        """A request that uploads the content, valid for a quarter of an hour."""
 
 
 UrlFetcher: TypeAlias = "Callable[[str], Outcome]"

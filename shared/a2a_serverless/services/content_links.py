@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from a2a_serverless.domain.model import Json, Principal
-    from a2a_serverless.ports.system import ContentStore
+    from a2a_serverless.store.stores import ContentStore
 
 T = TypeVar("T")
 

@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import PushConfig
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Metrics, Queues, Sealer, Sender, Signer
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer, Sender, Signer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 logger = logging.getLogger(__name__)

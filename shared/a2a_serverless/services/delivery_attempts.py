@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Cursor, NextNotification, PushConfig
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.system import ContentStore, Signed
+    from a2a_serverless.ports.system import Signed
     from a2a_serverless.protocol.notification_bodies import NotificationBody
     from a2a_serverless.protocol.v1 import StreamContent, Task
     from a2a_serverless.services.deliver import DeliveryContext
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 PAGE: Final = 200

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Metrics, Queues, Sealer
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 POLL_FIRST_S: Final = 0.05

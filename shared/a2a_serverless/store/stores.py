@@ -1,4 +1,4 @@
-"""The stores beside the logs: public documents, lists of tasks, owners' counters, pauses, open circuit breakers.
+"""The stores beside the logs: public documents, lists of tasks, owners' counters, pauses, open breakers, files.
 
 Public documents (the key set, the cards, the base URL) never expire.
 """
@@ -6,8 +6,10 @@ Public documents (the key set, the cards, the base URL) never expire.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import dump_json
@@ -15,9 +17,15 @@ from a2a_serverless.store.table import Count, Put, PutNew
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
+    from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.model import Json, Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.ports.system import BlobStore
+    from a2a_serverless.protocol.v1 import Part
     from a2a_serverless.store.table import Table
+
+LINK_S: Final = 3600
+SLOT_S: Final = 900
 
 
 class Publications:
@@ -153,3 +161,45 @@ class BreakerStore:
             return True
         found = self._table.get(keys.host(host), keys.TRY)  # the answer to the write may have been lost
         return found is not None and found["holder"] == claim["holder"]
+
+
+class ContentStore:
+    """Content outside the log (``domain.contents``), in blobs. Owners can access only their own content.
+
+    Each name begins with tenant and owner and ends with the content's SHA-256.
+    """
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    def store(self, key: TaskKey, content: bytes) -> StoredFile:
+        """Stores content that a task produced. Idempotent."""
+        file = StoredFile(key.task, sha256(content).hexdigest(), len(content))
+        self._blobs.put(_name(key, file), content)
+        return file
+
+    def read(self, principal: Principal, content: StoredFile) -> bytes:
+        """The content, after a check of its SHA-256; raises ContentNotFound."""
+        try:
+            body = self._blobs.get(_name(principal, content), content.size)
+        except KeyError:
+            raise ContentNotFound(f"{content.address} is not there") from None
+        if len(body) != content.size or sha256(body).hexdigest() != content.sha256:
+            raise ContentNotFound(f"{content.address} is not what was stored")
+        return body
+
+    def exists(self, principal: Principal, content: StoredFile) -> bool:
+        """Whether the content is stored with its full size."""
+        return content.size > 0 and self._blobs.size(_name(principal, content)) == content.size
+
+    def presign_get(self, principal: Principal, content: StoredFile, part: Part) -> str:
+        """A URL that returns the content of ``part`` for ``LINK_S`` seconds, without credentials."""
+        return self._blobs.presign_get(_name(principal, content), LINK_S, part.filename)
+
+    def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
+        """A request that uploads the content, valid for ``SLOT_S`` seconds."""
+        return self._blobs.presign_put(_name(principal, content), content.sha256, content.size, SLOT_S)
+
+
+def _name(owner: Principal | TaskKey, content: StoredFile) -> str:
+    return path(owner.tenant, owner.owner, content.place) + f"/{content.sha256}"

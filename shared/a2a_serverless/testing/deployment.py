@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.system import Clock, ContentStore, Ids, Sender
+    from a2a_serverless.ports.system import Clock, Ids, Sender
+    from a2a_serverless.store.stores import ContentStore
 
 T = TypeVar("T")
 
