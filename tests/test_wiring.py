@@ -16,6 +16,7 @@ from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.spans import TraceSpan
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
+from tests.adapters.clouds import cloud
 from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
 from tests.functions.start import start_function
@@ -168,20 +169,14 @@ def test_headers_that_are_no_headers_are_in_the_log_without_their_text(caplog: p
 
 
 @needs_exporter
-def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function() -> None:
-    refused: list[str] = []
-
-    class Refusing:
-        @property
-        def secrets(self) -> Any:
-            refused.append("secrets")
-            raise PermissionError
-
-    aws: Any = Refusing()
-    tracer = make_tracer(COLLECTOR | {"OTEL_HEADERS_SECRET": "otel"}, aws)
-    trace = f"00-{'a' * 32}-{'b' * 16}-01"
-    tracer.record(TraceSpan("a", trace, "", 1, 2))
-    assert (tracer.is_on, refused) == (True, [])
-    tracer.flush()
-    wait_for_exports()
-    assert refused == ["secrets"]
+def test_headers_that_aws_refuses_cost_spans_and_not_the_start_of_a_function(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with cloud("secretsmanager"):
+        tracer = make_tracer(COLLECTOR | {"OTEL_HEADERS_SECRET": "nowhere"})
+        tracer.record(TraceSpan("a", f"00-{'a' * 32}-{'b' * 16}-01", "", 1, 2))
+        assert (tracer.is_on, caplog.records) == (True, [])
+        tracer.flush()
+        wait_for_exports()
+    assert vars(caplog.records[0])["error"].startswith("GetParameterError")

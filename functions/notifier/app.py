@@ -31,7 +31,7 @@ with uncollected():
     from a2a_serverless.store.stores import BreakerStore
 
     settings, aws, clock = read(os.environ), Aws(), SystemClock()
-    metrics, tracer, table = make_metrics(os.environ), make_tracer(os.environ, aws), task_table(settings, aws)
+    metrics, tracer, table = make_metrics(os.environ), make_tracer(os.environ), task_table(settings, aws)
     secret = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
     context = DeliveryContext(
         log=task_log(table, settings, aws),

@@ -20,7 +20,7 @@ with uncollected():
     from a2a_serverless.settings import read
 
     settings, aws = read(os.environ), Aws()
-    metrics, tracer = make_metrics(os.environ), make_tracer(os.environ, aws)
+    metrics, tracer = make_metrics(os.environ), make_tracer(os.environ)
     queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), "")
     dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
     engine = replace(

@@ -12,15 +12,16 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aws_lambda_powertools.utilities.parameters import clear_caches
 
-from a2a_serverless.adapters.agent_credentials import MAX_AGE_MS, AgentCredentials, credentials_of
-from a2a_serverless.adapters.key_ring_secret import text_of
+from a2a_serverless.adapters.agent_credentials import AgentCredentials, credentials_of, secret_at
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
-from tests.adapters.clouds import cloud, error
+from a2a_serverless.ports.agents import AgentUnavailable
+from tests.adapters.clouds import cloud
 from tests.echo import agent_of
 from tests.world import World
 
@@ -62,7 +63,7 @@ class Wire:
 
 
 def credentials(origin: str = FAR, *, local: bool = False) -> AgentCredentials:
-    return AgentCredentials(lambda: json.dumps({origin: {"Authorization": SECRET}}), lambda: 0, local=local)
+    return AgentCredentials(lambda: json.dumps({origin: {"Authorization": SECRET}}), local=local)
 
 
 def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call() -> None:
@@ -179,25 +180,32 @@ def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureF
 # ---- The secret
 
 
-def test_they_are_read_from_the_secret_and_again_after_five_minutes() -> None:
-    times, wire = [0, MAX_AGE_MS - 1, MAX_AGE_MS], Wire({}, {}, {})
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with cloud("secretsmanager") as client:
-        client.create_secret(Name="far", SecretString=json.dumps({FAR: {"Authorization": "Bearer one-two"}}))
-        sending = AgentCredentials(lambda: text_of(client, "far"), lambda: times.pop(0)).wrap(wire)
-        while times:
-            with sending(ClientRequest(FAR)):
-                client.put_secret_value(SecretId="far", SecretString=json.dumps({FAR: {"Authorization": SECRET}}))
-    assert wire.carried == ["Bearer one-two", "Bearer one-two", SECRET]
+        clear_caches()  # type: ignore[no-untyped-call]
+        yield client
+        clear_caches()  # type: ignore[no-untyped-call]
 
 
-def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent() -> None:
-    def read() -> str:
-        raise error("AccessDeniedException")
+def test_they_are_read_from_the_secret_and_again_when_powertools_keeps_it_no_longer(secrets: Any) -> None:
+    wire = Wire({}, {}, {})
+    sending = AgentCredentials(lambda: secret_at("far")).wrap(wire)
+    secrets.create_secret(Name="far", SecretString=json.dumps({FAR: {"Authorization": "Bearer one-two"}}))
+    with sending(ClientRequest(FAR)):
+        secrets.put_secret_value(SecretId="far", SecretString=json.dumps({FAR: {"Authorization": SECRET}}))
+    with sending(ClientRequest(FAR)):
+        clear_caches()  # type: ignore[no-untyped-call]
+    with sending(ClientRequest(FAR)):
+        assert wire.carried == ["Bearer one-two", "Bearer one-two", SECRET]
 
+
+def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent(secrets: Any) -> None:  # noqa: ARG001
     wire = Wire()
-    remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=AgentCredentials(read, lambda: 0))
-    with pytest.raises(AgentCallFailed, match="could not be read"):
-        remote_agents.card("far")
+    credentials = AgentCredentials(lambda: secret_at("nowhere"))
+    with pytest.raises(AgentUnavailable, match="could not be read"):
+        A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials).card("far")
     assert wire.calls == []
 
 
@@ -220,7 +228,7 @@ def test_a_secret_that_cannot_be_read_fails_the_call_and_nothing_is_sent() -> No
     ],
 )
 def test_a_secret_of_another_form_is_refused_without_a_word_of_it(text: str, why: str) -> None:
-    known = AgentCredentials(lambda: text, lambda: 0)
+    known = AgentCredentials(lambda: text)
     with pytest.raises(AgentCallFailed, match=why) as refused, known.wrap(Wire({}))(ClientRequest(FAR)):
         pass
     assert "s3cret" not in str(refused.value)

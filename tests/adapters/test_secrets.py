@@ -21,7 +21,6 @@ from a2a_serverless.adapters.key_ring_secret import (
     is_valid_signature,
     load_key_ring,
     rotation_times,
-    text_of,
 )
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey, create_ring
 from a2a_serverless.testing.memory import MemoryKeyRingStore
@@ -206,12 +205,6 @@ def test_that_there_is_no_ring_is_not_remembered() -> None:
     assert cached.cache() is None
     cached.store.ring = RING
     assert cached.cache() == RING
-
-
-def test_the_text_of_a_secret_of_bytes_is_empty(client: Any) -> None:
-    client.create_secret(Name="text", SecretString="of the secret")
-    client.create_secret(Name="bytes", SecretBinary=b"of the secret")
-    assert (text_of(client, "text"), text_of(client, "bytes")) == ("of the secret", "")
 
 
 # ---- Keys and tokens

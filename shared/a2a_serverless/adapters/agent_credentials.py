@@ -1,8 +1,7 @@
 """Credentials for remote agents, and the secrets of agents by name.
 
 The credentials are headers by origin, in one secret that the operator writes. They are added to a request by the origin
-of its URL, so no card, redirect or agent name can send them to another origin. The secret is read with the first call,
-and again after ``MAX_AGE_MS``.
+of its URL, so no card, redirect or agent name can send them to another origin.
 
 The secrets of agents come from AWS in a function, and from the environment on a developer's machine.
 """
@@ -16,9 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from a2a_serverless.adapters.clock import Cached
 from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.client import Transport
 
 PARAMETER: Final = "ssm:"
@@ -35,31 +30,30 @@ KEPT_S: Final = 300
 
 
 def secrets_in_aws(places_json: str) -> Callable[[str], str]:
-    """Reads secrets at their places: ``places_json`` is a JSON object of Secrets Manager's ids, or ``ssm:/parameter``.
+    """Reads secrets by name: ``places_json`` is a JSON object of the places of ``secret_at``.
 
-    Powertools keeps each for five minutes. Raises SecretNotRead for a name that is not listed, and Powertools' error
-    when AWS refuses.
+    Raises SecretNotRead for a name that is not listed, else as ``secret_at`` does.
     """
     places: dict[str, str] = json.loads(places_json or "{}")
 
     def read(name: str) -> str:
-        from aws_lambda_powertools.utilities import parameters
-
-        if (place := places.get(name)) is None:
+        if name not in places:
             raise SecretNotRead(f"The secret {name!r} is not in [tool.a2a-serverless] secrets of pyproject.toml.")
-        if place.startswith(PARAMETER):
-            return str(parameters.get_parameter(place.removeprefix(PARAMETER), decrypt=True, max_age=KEPT_S))
-        return str(parameters.get_secret(place, max_age=KEPT_S))
+        return secret_at(places[name])
 
     return read
 
 
-def secret_at(place: str, aws: Aws) -> str:
-    """The secret at a place, read from AWS each time. Raises the SDK's error when AWS refuses."""
+def secret_at(place: str) -> str:
+    """The secret with an id of Secrets Manager, or in a parameter (``ssm:/parameter``).
+
+    Powertools keeps it for ``KEPT_S`` seconds. Raises Powertools' GetParameterError when AWS refuses.
+    """
+    from aws_lambda_powertools.utilities import parameters
+
     if place.startswith(PARAMETER):
-        name = place.removeprefix(PARAMETER)
-        return str(aws.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
-    return str(aws.secrets.get_secret_value(SecretId=place)["SecretString"])
+        return str(parameters.get_parameter(place.removeprefix(PARAMETER), decrypt=True, max_age=KEPT_S))
+    return str(parameters.get_secret(place, max_age=KEPT_S))
 
 
 def secrets_in_environment(environment: Mapping[str, str]) -> Callable[[str], str]:
@@ -80,7 +74,6 @@ def variable_of(name: str) -> str:
 
 Headers: TypeAlias = Mapping[str, str]
 
-MAX_AGE_MS: Final = 300_000
 SHORTEST: Final = 6  # characters; a shorter word is not redacted
 _PORTS: Final = {"https": 443, "http": 80}
 _ORIGIN: Final = re.compile(r"https?://[^/?#@\\\s]+/?")
@@ -91,30 +84,31 @@ _VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 class AgentCredentials:
     """``read`` returns the secret's text. With ``local`` (runs on a laptop), agents on this machine need no TLS."""
 
-    def __init__(self, read: Callable[[], str], now: Callable[[], int], *, local: bool = False) -> None:
+    def __init__(self, read: Callable[[], str], *, local: bool = False) -> None:
         self._read, self._local = read, local
-        self._known = Cached(self._loaded, now, MAX_AGE_MS)
 
     def wrap(self, transport: Transport) -> Transport:
         """A transport that adds the credentials of the request's origin to its headers."""
 
         def send(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
-            return transport(replace(call, headers={**self._known().get(_origin(call.url), {}), **call.headers}))
+            return transport(replace(call, headers={**self._load().get(_origin(call.url), {}), **call.headers}))
 
         return send
 
     def redact(self, text: str) -> str:
         """The text without the secrets that it may repeat; for texts of another party."""
-        values = (value for headers in self._known().values() for value in headers.values())
+        values = (value for headers in self._load().values() for value in headers.values())
         secrets = {word for value in values for word in (value, *value.split()) if len(word) >= SHORTEST}
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
-    def _loaded(self) -> Mapping[str, Headers]:
+    def _load(self) -> Mapping[str, Headers]:
+        from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
+
         try:
             text = self._read()
-        except (BotoCoreError, ClientError) as error:
+        except GetParameterError as error:
             raise AgentUnavailable("The credentials for remote agents could not be read.") from error
         try:
             return credentials_of(text, local=self._local)

@@ -148,11 +148,6 @@ class SecretKeyRingStore:
         return load_key_ring(answer["SecretString"]), answer["VersionId"]
 
 
-def text_of(client: SecretsManagerClient, secret_id: str) -> str:
-    """The text of a secret; empty if the secret is bytes."""
-    return client.get_secret_value(SecretId=secret_id).get("SecretString", "")
-
-
 def dump_key_ring(ring: KeyRing) -> str:
     """A ring as the JSON text that the secret holds."""
     return json.dumps({"v": 1, **asdict(ring)})

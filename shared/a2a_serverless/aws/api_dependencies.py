@@ -41,7 +41,7 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
     settings = read(environment)
     table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
     public = Publications(resources.public_table(settings, aws))
-    service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment, aws))
+    service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment))
     now = service.clock.now
     return Api(
         service,

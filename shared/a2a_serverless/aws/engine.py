@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_aws
+from a2a_serverless.adapters.agent_credentials import AgentCredentials, secret_at, secrets_in_aws
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
@@ -30,7 +30,6 @@ from a2a_serverless.store.stores import PauseStore, TaskIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
@@ -74,7 +73,7 @@ def _agent_registry(
     siblings = {name: f"{base_url}/{name}" for name in agents}
     sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
     service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker
-    credentials = _credentials(settings, aws, now)
+    credentials = _credentials(settings)
     files = contents(settings, aws)
     remote_agents = A2ARemoteAgents(
         siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files, agents=agents
@@ -83,14 +82,11 @@ def _agent_registry(
     return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
 
 
-def _credentials(settings: Settings, aws: Aws, now: Callable[[], int]) -> AgentCredentials | None:
+def _credentials(settings: Settings) -> AgentCredentials | None:
     """The credentials for external agents; only the worker knows the secret's id and may read it."""
     if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
         return None
-    from a2a_serverless.adapters.agent_credentials import AgentCredentials
-    from a2a_serverless.adapters.key_ring_secret import text_of
-
-    return AgentCredentials(lambda: text_of(aws.secrets, secret_id), now, local=settings.local)
+    return AgentCredentials(lambda: secret_at(secret_id), local=settings.local)
 
 
 def _fetch(settings: Settings) -> UrlFetcher:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.invocations import Handler
     from a2a_serverless.ports.system import Metrics
     from a2a_serverless.ports.tracing import Tracer
@@ -62,7 +61,7 @@ def make_metrics(environment: Mapping[str, str]) -> Metrics:
     )
 
 
-def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Tracer:
+def make_tracer(environment: Mapping[str, str]) -> Tracer:
     """The tracer, if ``OPEN_TELEMETRY`` is on. Wrong values of its variables are logged and cost the spans only.
 
     The headers for the collector are in ``OTEL_EXPORTER_OTLP_HEADERS``, or in the secret that ``OTEL_HEADERS_SECRET``
@@ -84,8 +83,7 @@ def make_tracer(environment: Mapping[str, str], aws: Aws | None = None) -> Trace
             return NULL_TRACER
 
         def headers() -> Mapping[str, str]:
-            text = header_text or (secret_at(place, aws) if place and aws else "")
-            return _headers_in(text.strip())
+            return _headers_in(header_text or (secret_at(place).strip() if place else ""))
 
         service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
         content, service = environment.get(OTEL_CONTENT, "") == "true", service or "a2a-serverless"

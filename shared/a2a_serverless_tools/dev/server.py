@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch
@@ -113,7 +114,7 @@ class Dev:
             agents,
             self.url,
             others=others,
-            tracer=make_tracer(otel_variables(project) | local_otel(project)),
+            tracer=make_tracer(otel_variables(project) | {OTEL_HEADERS_SECRET: ""} | local_otel(project)),
         )
         self._receivers = ReceiverWatch(self.deployment)
         self.deployment.deploy(*agents, prices=project.prices)
