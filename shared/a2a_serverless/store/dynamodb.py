@@ -5,7 +5,6 @@ A call is retried after throttling and after a conflict with another transaction
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
     from a2a_serverless.store.table import Action
 
 T = TypeVar("T")
-Request: TypeAlias = "dict[str, dict[str, Any]]"
+Request: TypeAlias = "tuple[str, dict[str, Any]]"
 
 TRIES: Final = 12
 PAGE: Final = 1000
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
 FAILED: Final = "ConditionalCheckFailed"
+# The request itself is invalid, for example by an item that is too large: a retry would fail too.
+INVALID: Final = frozenset({"ValidationException", "ValidationError"})
 PASSING: Final = frozenset(
     {
         "InternalServerError",
@@ -62,7 +63,7 @@ class RetryPolicy(NamedTuple):
                 return call()
             except ClientError as error:
                 tries -= 1
-                if not _is_transient(error):
+                if not _codes(error) & PASSING:
                     raise
                 if tries == 0:
                     raise Overloaded from error
@@ -132,31 +133,26 @@ class DynamoTable:
         return self._retry_policy.call(partial(self._write, requests))
 
     def _write(self, requests: Sequence[Request]) -> WriteConflict | None:
+        client = self._client
+        calls: dict[str, Callable[..., object]] = {
+            "Put": client.put_item,
+            "Update": client.update_item,
+            "Delete": client.delete_item,
+        }
+        named_requests = [(kind, {"TableName": self._name, **parameters}) for kind, parameters in requests]
         try:
             if len(requests) == 1:
-                self._write_one(requests[0])
+                kind, parameters = named_requests[0]
+                calls[kind](**parameters)
             else:
-                table_requests = [
-                    {kind: {"TableName": self._name, **request[kind]} for kind in request} for request in requests
-                ]
-                self._client.transact_write_items(TransactItems=table_requests)  # type: ignore[arg-type]
+                client.transact_write_items(TransactItems=[{kind: words} for kind, words in named_requests])  # type: ignore[misc]
         except ClientError as error:
-            refusal = _refusal(error, len(requests))
-            if refusal is None and _is_invalid(error):
+            if refusal := _refusal(error, len(requests)):
+                return refusal
+            if _codes(error) & INVALID:
                 raise ValueError("the table cannot store this") from error
-            if refusal is None:
-                raise
-            return refusal
+            raise
         return None
-
-    def _write_one(self, request: Request) -> None:
-        calls: dict[str, Callable[..., object]] = {
-            "Put": self._client.put_item,
-            "Update": self._client.update_item,
-            "Delete": self._client.delete_item,
-        }
-        for kind, parameters in request.items():
-            calls[kind](TableName=self._name, **parameters)
 
     def _live_items(self, query: dict[str, Any], limit: int = 0) -> Iterator[Item]:
         """The items that have not expired, at most ``limit``; 0 is all."""
@@ -180,46 +176,71 @@ def _query(condition: str, **texts: str) -> dict[str, Any]:
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
 
 
-@dataclass(eq=False, repr=False)
-class _Placeholders:
-    """Placeholders of an expression, needed because many attribute names are reserved words."""
-
-    resolver: dict[str, str] = field(default_factory=dict)
-    values: Item = field(default_factory=dict)
-
-    def name(self, attribute: str) -> str:
-        placeholder = f"#{attribute}"
-        self.resolver[placeholder] = attribute
-        return placeholder
-
-    def value(self, value: Mapping[str, Any]) -> str:
-        placeholder = f":{len(self.values)}"
-        self.values[placeholder] = value
-        return placeholder
-
-
 _RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
+class _Words:
+    """The placeholders of a request's expressions, needed because many attribute names are reserved words."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: Item = {}
+
+    def name(self, attribute: str) -> str:
+        self._names[f"#{attribute}"] = attribute
+        return f"#{attribute}"
+
+    def value(self, value: Mapping[str, Any]) -> str:
+        placeholder = f":{len(self._values)}"
+        self._values[placeholder] = value
+        return placeholder
+
+    def conditions(self, expected: Mapping[str, Any]) -> list[str]:
+        return [
+            f"attribute_not_exists({self.name(name)})" if value is None else f"{self.name(name)} = {self.value(value)}"
+            for name, value in expected.items()
+        ]
+
+    def change(self, before: Item, after: Item) -> str:
+        """The expression of an update; empty if nothing changes."""
+        changes = {name: value for name, value in after.items() if before.get(name) != value}
+        settings = [f"{self.name(name)} = {self.value(value)}" for name, value in changes.items()]
+        removals = [self.name(name) for name in before if name not in after]
+        clauses = [("SET", settings), ("REMOVE", removals)]
+        return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)
+
+    def request(self, where: Item, **expressions: str) -> dict[str, Any]:
+        """The parameters of a request for an item, with all placeholders so far."""
+        return {
+            "Key": {"pk": where["pk"], "sk": where["sk"]},
+            **expressions,
+            "ExpressionAttributeNames": self._names,
+            "ExpressionAttributeValues": self._values,
+        }
+
+
 def _request(action: Action, now_s: int) -> Request:
-    """An action in DynamoDB's form, without the table's name."""
+    """The kind and the parameters of an action in DynamoDB's form, without the table's name."""
+    words = _Words()
     match action:
         case Put(item):
-            return {"Put": {"Item": item}}
+            return "Put", {"Item": item}
         case PutNew():
-            return {"Put": _put_new(action, now_s)}
-        case Update():
-            return {"Update": _update(action, now_s)}
+            return "Put", _put_new(action, now_s)
+        case Update(where, before, after, expected):
+            expires = words.name("expires")
+            condition = " AND ".join([*words.conditions(expected), f"{expires} > {words.value({'N': str(now_s)})}"])
+            change = words.change(before, after) or f"SET {expires} = {expires}"
+            parameters = words.request(where, UpdateExpression=change, ConditionExpression=condition)
+            return "Update", parameters | _RETURN_OLD
         case Count():
-            return {"Update": _count(action)}
+            return "Update", _count(action)
         case Check(where, expected):
-            return {"ConditionCheck": _conditional(where, expected)}
+            condition = " AND ".join(words.conditions(expected))
+            return "ConditionCheck", words.request(where, ConditionExpression=condition)
         case Delete(where, expected):
-            words = _conditional(where, expected)
-            return {
-                "Delete": words
-                | {"ConditionExpression": f"attribute_not_exists(pk) OR ({words['ConditionExpression']})"}
-            }
+            condition = f"attribute_not_exists(pk) OR ({' AND '.join(words.conditions(expected))})"
+            return "Delete", words.request(where, ConditionExpression=condition)
 
 
 def _put_new(action: PutNew, now_s: int) -> dict[str, Any]:
@@ -229,20 +250,6 @@ def _put_new(action: PutNew, now_s: int) -> dict[str, Any]:
         condition += f" OR {action.unlike} <> :1"
     words = {"ConditionExpression": condition, "ExpressionAttributeValues": values}
     return {"Item": action.item, **words, **_RETURN_OLD}
-
-
-def _update(action: Update, now_s: int) -> dict[str, Any]:
-    words = _Placeholders()
-    expires = words.name("expires")
-    condition = [*_conditions(words, action.expected), f"{expires} > {words.value({'N': str(now_s)})}"]
-    return {
-        "Key": _key(action.where),
-        "UpdateExpression": _change(words, action.before, action.after) or f"SET {expires} = {expires}",
-        "ConditionExpression": " AND ".join(condition),
-        "ExpressionAttributeNames": words.resolver,
-        "ExpressionAttributeValues": words.values,
-        **_RETURN_OLD,
-    }
 
 
 def _count(action: Count) -> dict[str, Any]:
@@ -256,55 +263,19 @@ def _count(action: Count) -> dict[str, Any]:
     }
 
 
-def _conditional(where: Item, expected: Mapping[str, Any]) -> dict[str, Any]:
-    words = _Placeholders()
-    return {
-        "Key": _key(where),
-        "ConditionExpression": " AND ".join(_conditions(words, expected)),
-        "ExpressionAttributeNames": words.resolver,
-        "ExpressionAttributeValues": words.values,
-    }
-
-
-def _key(where: Item) -> Item:
-    return {"pk": where["pk"], "sk": where["sk"]}
-
-
-def _change(words: _Placeholders, before: Item, after: Item) -> str:
-    changes = {name: value for name, value in after.items() if before.get(name) != value}
-    settings = [f"{words.name(name)} = {words.value(value)}" for name, value in changes.items()]
-    removals = [words.name(name) for name in before if name not in after]
-    clauses = [("SET", settings), ("REMOVE", removals)]
-    return " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses if terms)
-
-
-def _conditions(words: _Placeholders, expected: Mapping[str, Any]) -> list[str]:
-    return [
-        f"attribute_not_exists({words.name(name)})" if value is None else f"{words.name(name)} = {words.value(value)}"
-        for name, value in expected.items()
-    ]
-
-
 def _refusal(error: ClientError, actions: int) -> WriteConflict | None:
     """The conflict that an error reports; None for any other error."""
     if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
         return WriteConflict((error.response.get("Item"),))  # type: ignore[arg-type]
-    reasons = _reasons(error)
-    if not any(reason.get("Code") == FAILED for reason in reasons):
+    if FAILED not in _codes(error):
         return None
-    stored_items = tuple(reason.get("Item") for reason in reasons)
+    stored_items = tuple(reason.get("Item") for reason in _reasons(error))
     return WriteConflict(stored_items if len(stored_items) == actions else (None,) * actions)
 
 
-def _is_transient(error: ClientError) -> bool:
-    codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
-    return bool(codes & PASSING)
-
-
-def _is_invalid(error: ClientError) -> bool:
-    """Whether the request itself is invalid, for example by an item that is too large: a retry would fail too."""
-    codes = {error.response["Error"]["Code"], *(reason.get("Code") for reason in _reasons(error))}
-    return bool(codes & {"ValidationException", "ValidationError"})
+def _codes(error: ClientError) -> set[str]:
+    """The code of an error, and those of the actions of its transaction."""
+    return {error.response["Error"]["Code"], *(reason.get("Code", "") for reason in _reasons(error))}
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:
