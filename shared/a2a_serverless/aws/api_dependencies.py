@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
@@ -25,137 +25,122 @@ if TYPE_CHECKING:
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.ports.agents import InlineRunner
-    from a2a_serverless.ports.system import Metrics, Queues, Sealer
+    from a2a_serverless.ports.system import Metrics, Sealer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.table import Table
-    from a2a_serverless.store.task_log import TaskLog
 
 
 def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics = NULL_METRICS) -> Api:
     """The dependencies of the application, with the real adapters."""
     settings = read(environment)
-    table, agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
-    public = Publications(resources.public_table(settings, aws))
-    service = _task_service(settings, aws, table, agents, metrics, make_tracer(environment))
-    now = service.clock.now
+    parts = _Parts(settings, aws, metrics, make_tracer(environment))
     return Api(
-        service,
-        public,
-        agents,
-        _authenticator(settings, aws, now),
-        SignedCallbackVerifier(public, now),
+        parts.make_service(),
+        parts.public,
+        parts.agents,
+        _authenticator(settings, aws, parts.clock.now),
+        SignedCallbackVerifier(parts.public, parts.clock.now),
         settings.jwks_max_age_seconds,
-        limiter=_rate_limiter(settings, table, service),
+        limiter=RateLimiter(OwnerStore(parts.table), parts.clock, parts.ids, settings.quota),
         origins=settings.cors_origins,
         console=settings.console,
     )
 
 
-def _task_service(
-    settings: Settings, aws: Aws, table: Table, agents: Mapping[str, Agent], metrics: Metrics, tracer: Tracer
-) -> TaskService:
-    """The service for the operations of clients."""
-    clock, log = SystemClock(), resources.task_log(table, settings, aws)
-    queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
-    sealer = cache(partial(_sealer, aws, settings.need("SEALING_KEY_ID")))
-    return TaskService(
-        log=log,
-        queues=queues,
-        clock=clock,
-        ids=UuidIds(),
-        webhooks=cache(partial(_webhooks, settings, aws, table, log, queues, sealer)),
-        lister=cache(partial(_lister, table, log, sealer)),
-        callback_sealer=cache(partial(_callback_sealer, aws, settings.need("SEALING_KEY_ID"))),
-        life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
-        blocking_ms=settings.blocking_seconds * 1000,
-        idempotent=settings.idempotency,
-        inline_runner=_inline_runner(settings, aws, queues, metrics, tracer, agents),
-        metrics=metrics,
-        tracer=tracer,
-        contents=resources.contents(settings, aws),
-    )
+class _Parts:
+    """The parts of the service. The properties are made on first use, because most requests need none of them."""
 
+    def __init__(self, settings: Settings, aws: Aws, metrics: Metrics, tracer: Tracer) -> None:
+        self.settings, self.aws, self.metrics, self.tracer = settings, aws, metrics, tracer
+        self.clock, self.ids = SystemClock(), UuidIds()
+        self.table, self.agents = resources.task_table(settings, aws), resources.deployed_agents(settings)
+        self.public = Publications(resources.public_table(settings, aws))
+        self.log = resources.task_log(self.table, settings, aws)
+        self.queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), settings.need("DELIVERY_QUEUE_URL"))
+        self.key_id = settings.need("SEALING_KEY_ID")
+        self._own_urls = resources.own_urls(settings)
 
-def _sealer(aws: Aws, key_id: str) -> Sealer:
-    """The sealer of clients' secrets and page tokens."""
-    from a2a_serverless.adapters.kms import KmsSealer
+    def make_service(self) -> TaskService:
+        """The service for the operations of clients."""
+        settings = self.settings
+        return TaskService(
+            log=self.log,
+            queues=self.queues,
+            clock=self.clock,
+            ids=self.ids,
+            webhooks=lambda: self.webhooks,
+            lister=lambda: self.lister,
+            callback_sealer=lambda: self.callback_sealer,
+            life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
+            blocking_ms=settings.blocking_seconds * 1000,
+            idempotent=settings.idempotency,
+            inline_runner=lambda agent_id: self.inline_runner if self.agents[agent_id].runs == "inline" else None,
+            metrics=self.metrics,
+            tracer=self.tracer,
+            contents=resources.contents(settings, self.aws),
+        )
 
-    return KmsSealer(lambda: aws.kms, key_id, SystemClock().now)
+    @cached_property
+    def sealer(self) -> Sealer:
+        """The sealer of clients' secrets and page tokens."""
+        from a2a_serverless.adapters.kms import KmsSealer
 
+        return KmsSealer(lambda: self.aws.kms, self.key_id, self.clock.now)
 
-def _callback_sealer(aws: Aws, key_id: str) -> Sealer:
-    """The sealer that opens the secrets of signed callbacks."""
-    from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
+    @cached_property
+    def callback_sealer(self) -> Sealer:
+        """The sealer that opens the secrets of signed callbacks."""
+        from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 
-    return CallbackSealer(KmsServiceTokenSealer(lambda: aws.kms, key_id))
+        return CallbackSealer(KmsServiceTokenSealer(lambda: self.aws.kms, self.key_id))
 
+    @cached_property
+    def lister(self) -> TaskLister:
+        """The service that lists tasks."""
+        from a2a_serverless.services.listing import TaskLister
 
-def _lister(table: Table, log: TaskLog, sealer: Callable[[], Sealer]) -> TaskLister:
-    """The service that lists tasks."""
-    from a2a_serverless.services.listing import TaskLister
+        return TaskLister(self.log, TaskIndex(self.table), self.sealer)
 
-    return TaskLister(log, TaskIndex(table), sealer())
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """The service that registers webhooks."""
+        from a2a_serverless.adapters.egress import SystemResolver
+        from a2a_serverless.services.webhooks import Webhooks
+        from a2a_serverless.store.push_store import PushStore
 
+        settings = self.settings
+        return Webhooks(
+            log=self.log,
+            store=PushStore(self.table),
+            queues=self.queues,
+            sealer=self.sealer,
+            clock=self.clock,
+            ids=self.ids,
+            policy=resources.egress_policy(settings),
+            resolver=SystemResolver(),
+            ownership=settings.webhook_ownership != "off",
+            per_day=settings.webhooks_per_owner_per_day,
+            own_urls=self.own_urls,
+            enforce_ownership=settings.webhook_ownership == "enforce",
+        )
 
-def _webhooks(
-    settings: Settings, aws: Aws, table: Table, log: TaskLog, queues: Queues, sealer: Callable[[], Sealer]
-) -> Webhooks:
-    """The service that registers webhooks."""
-    from a2a_serverless.adapters.egress import SystemResolver
-    from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.push_store import PushStore
-
-    return Webhooks(
-        log=log,
-        store=PushStore(table),
-        queues=queues,
-        sealer=sealer(),
-        clock=SystemClock(),
-        ids=UuidIds(),
-        policy=resources.egress_policy(settings),
-        resolver=SystemResolver(),
-        ownership=settings.webhook_ownership != "off",
-        per_day=settings.webhooks_per_owner_per_day,
-        own_urls=_own_or_published(settings, aws),
-        enforce_ownership=settings.webhook_ownership == "enforce",
-    )
-
-
-def _rate_limiter(settings: Settings, table: Table, service: TaskService) -> RateLimiter:
-    """The rate limiter, which gives each owner its quota."""
-    return RateLimiter(OwnerStore(table), service.clock, service.ids, settings.quota)
-
-
-def _inline_runner(
-    settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, tracer: Tracer, agents: Mapping[str, Agent]
-) -> Callable[[str], InlineRunner | None]:
-    """Returns the runner of an agent, by its id; makes the engine at the first request to an inline agent."""
-
-    @cache
-    def runner() -> InlineRunner:
+    @cached_property
+    def inline_runner(self) -> InlineRunner:
+        """The runner of inline agents."""
         from a2a_serverless.aws.engine import make_engine
         from a2a_serverless.engine.inline import EngineInlineRunner
 
-        return EngineInlineRunner(replace(make_engine(settings, aws, queues, metrics, calls=False), tracer=tracer))
+        engine = make_engine(self.settings, self.aws, self.queues, self.metrics, calls=False)
+        return EngineInlineRunner(replace(engine, tracer=self.tracer))
 
-    return lambda agent_id: runner() if agents[agent_id].runs == "inline" else None
-
-
-def _own_or_published(settings: Settings, aws: Aws) -> Callable[[], tuple[str, ...]]:
-    """The deployment's base URLs for the api, which reads its own from the public table, once it is there."""
-    urls: list[str] = [*resources.own_urls(settings)]
-
-    def own() -> tuple[str, ...]:
-        if not urls:
-            urls.extend(filter(None, [resources.published_base_url(resources.public_table(settings, aws))]))
-        return tuple(urls)
-
-    return own
+    def own_urls(self) -> tuple[str, ...]:
+        """The deployment's base URLs. The api reads its own from the public table, once it is there."""
+        if not self._own_urls:
+            self._own_urls = tuple(filter(None, [resources.published_base_url(self.settings, self.aws)]))
+        return self._own_urls
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:

@@ -15,7 +15,6 @@ from a2a_serverless.aws.resources import (
     contents,
     deployed_agents,
     egress_policy,
-    public_table,
     published_base_url,
     task_log,
     task_table,
@@ -69,7 +68,7 @@ def _agent_registry(
 
     Only the worker calls them: it alone may make service tokens, and read the credentials for external agents.
     """
-    base_url = settings.get("PUBLIC_BASE_URL") or published_base_url(public_table(settings, aws))
+    base_url = settings.get("PUBLIC_BASE_URL") or published_base_url(settings, aws)
     siblings = {name: f"{base_url}/{name}" for name in agents}
     sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
     service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker

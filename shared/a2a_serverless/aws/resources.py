@@ -108,9 +108,9 @@ def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
         raise SettingsError(str(error)) from None
 
 
-def published_base_url(table: Table) -> str:
+def published_base_url(settings: Settings, aws: Aws) -> str:
     """The deployment's published base URL, which the template cannot give to the api; "" before the rotator has run."""
     from a2a_serverless.services.publish import base_url_in
     from a2a_serverless.store.stores import Publications
 
-    return base_url_in(Publications(table))
+    return base_url_in(Publications(public_table(settings, aws)))
