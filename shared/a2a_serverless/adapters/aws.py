@@ -36,28 +36,27 @@ class Aws:
     def __init__(self, session: Session | None = None, endpoint: str | None = None) -> None:
         self._own_session = session
         self._endpoint = endpoint
-        self._clients: dict[str, object] = {}
         self._lock = Lock()
 
-    @property
+    @cached_property
     def dynamodb(self) -> DynamoDBClient:
-        return cast("DynamoDBClient", self._client("dynamodb"))
+        return cast("DynamoDBClient", self.client("dynamodb"))
 
-    @property
+    @cached_property
     def sqs(self) -> SQSClient:
-        return cast("SQSClient", self._client("sqs"))
+        return cast("SQSClient", self.client("sqs"))
 
-    @property
+    @cached_property
     def s3(self) -> S3Client:
-        return cast("S3Client", self._client("s3"))
+        return cast("S3Client", self.client("s3"))
 
-    @property
+    @cached_property
     def secrets(self) -> SecretsManagerClient:
-        return cast("SecretsManagerClient", self._client("secretsmanager"))
+        return cast("SecretsManagerClient", self.client("secretsmanager"))
 
-    @property
+    @cached_property
     def kms(self) -> KMSClient:
-        return cast("KMSClient", self._client("kms"))
+        return cast("KMSClient", self.client("kms"))
 
     @cached_property
     def session(self) -> Session:
@@ -68,13 +67,8 @@ class Aws:
         config = _CONFIG.merge(_LINKS) if service == "s3" else _CONFIG
         config = config.merge(Config(read_timeout=read_s, retries={"mode": "standard", "total_max_attempts": tries}))
         session: Any = self.session  # its types name each service
-        return session.client(service, endpoint_url=self._endpoint, config=config)
-
-    def _client(self, service: str) -> object:
-        with self._lock:
-            if service not in self._clients:
-                self._clients[service] = self.client(service)
-            return self._clients[service]
+        with self._lock:  # a session makes one client at a time
+            return session.client(service, endpoint_url=self._endpoint, config=config)
 
 
 def emulated(endpoint: str) -> Aws:

@@ -9,6 +9,7 @@ Either way a callback only triggers a resume: the task's state is then read from
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import Overloaded
@@ -37,7 +38,7 @@ class SignedCallbackVerifier:
         self._public = public
         self._now = now
         self._transport = transport
-        self._caches: dict[str, JwksCache] = {}
+        self._cache = lru_cache(ISSUERS)(self._make_cache)
 
     def verify(self, incoming: IncomingNotification, call: ExpectedCallback) -> str | None:
         """See ``ports.CallbackVerifier``. An agent's issuer is its address without the name: ``{issuer}/{agent}``."""
@@ -53,7 +54,7 @@ class SignedCallbackVerifier:
             envelope = _envelope(incoming)
             if envelope is None and not ours:
                 return None
-            keys = self._cache(issuer, ours=ours).keys_for(envelope.kid if envelope else "", now)
+            keys = self._cache(issuer, ours).keys_for(envelope.kid if envelope else "", now)
             expected = Expectation("call", now + 1, call.task, digest(call.token))
             proven = verify(
                 incoming.headers.items(),
@@ -70,14 +71,10 @@ class SignedCallbackVerifier:
             raise InvalidCallback(error.code) from error
         return proven.challenge if isinstance(proven, VerifiedChallenge) else None
 
-    def _cache(self, issuer: str, *, ours: bool) -> JwksCache:
+    def _make_cache(self, issuer: str, ours: bool) -> JwksCache:  # noqa: FBT001 - a part of the cache's key
         from a2a_webhook_receiver.jwks import JwksCache
 
-        if issuer not in self._caches:
-            if len(self._caches) >= ISSUERS:
-                self._caches.clear()
-            self._caches[issuer] = JwksCache(self._own if ours else lambda: self._fetched(issuer))
-        return self._caches[issuer]
+        return JwksCache(self._own if ours else lambda: self._fetched(issuer))
 
     def _own(self) -> bytes:
         """The key set that we publish; empty before the first key rotation."""

@@ -8,8 +8,8 @@ minute are lost. Open streams are counted by their leases.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -104,7 +104,7 @@ class RateLimiter:
         self._ids = ids
         self._quota = quota
         self._lock = Lock()
-        self._reservations: OrderedDict[Principal, _Reservation] = OrderedDict()
+        self._reservation = lru_cache(OWNERS_KEPT)(lambda _principal: _Reservation())
 
     def admit_send(self, principal: Principal) -> None:
         """Counts one sent message; raises TooManyRequests."""
@@ -112,7 +112,8 @@ class RateLimiter:
         if not most:
             return
         minute, since = divmod(self._clock.now(), MINUTE_MS)
-        reservation = self._reservation(principal)
+        with self._lock:  # or two threads would get two reservations of a new owner
+            reservation = self._reservation(principal)
         with reservation.lock:
             if reservation.minute != minute:
                 reservation.minute, reservation.left, reservation.is_over = minute, 0, False
@@ -158,11 +159,3 @@ class RateLimiter:
         if in_all and self._owners.count_streams(None, in_all + own) >= in_all + own:
             text = f"At most {in_all} streams are open in this deployment at a time. Try again, or read the task."
             raise Overloaded(text, STREAM_WAIT_S)
-
-    def _reservation(self, principal: Principal) -> _Reservation:
-        with self._lock:
-            reservation = self._reservations.setdefault(principal, _Reservation())
-            self._reservations.move_to_end(principal)
-            if len(self._reservations) > OWNERS_KEPT:
-                self._reservations.popitem(last=False)
-            return reservation
