@@ -120,8 +120,8 @@ class _Claim:
     def __init__(
         self, context: DeliveryContext, message: DeliveryMessage, remaining_ms: Callable[[], int], memory: MemoryShare
     ) -> None:
-        self._context, self._message = context, message
-        self._remaining_ms, self._memory = remaining_ms, memory
+        self.context, self.memory, self.remaining_ms = context, memory, remaining_ms
+        self._message = message
 
     def deliver(self) -> DeliveryOutcome:
         """Takes the lease and delivers, if an event is pending and its time has come."""
@@ -141,7 +141,7 @@ class _Claim:
 
     def _begin(self) -> _Delivery | DeliveryOutcome:
         """The delivery, which has the lease, or the reason why there is no delivery. Raises Conflict, Unreadable."""
-        context, message = self._context, self._message
+        context, message = self.context, self._message
         cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return DeliveryOutcome.NOTHING
@@ -154,7 +154,7 @@ class _Claim:
 
     def _open(self, cursor: Cursor) -> _Delivery | DeliveryOutcome:
         """Reads the data of a delivery, if an event is pending: a second message for the same event takes no lease."""
-        context, key = self._context, self._message.key
+        context, key = self.context, self._message.key
         with reading():
             snapshot = context.log.read_head(key)
             if snapshot is None:
@@ -165,13 +165,13 @@ class _Claim:
             return self._settle(cursor)
         if config is None:
             return DeliveryOutcome.NOTHING
-        return _Delivery(context, snapshot, config, cursor, self._remaining_ms, self._memory)
+        return _Delivery(self, snapshot, config, cursor)
 
     def _settle(self, cursor: Cursor) -> DeliveryOutcome:
         """Ends the due time of a cursor without a pending event (a failed read or a redrive set it)."""
         if cursor.due_at is None:
             return DeliveryOutcome.CAUGHT_UP
-        context = self._context
+        context = self.context
         after = delivery.release_lease(delivery.record_success(cursor, cursor.position, now=context.clock.now()))
         check_written(context.store.move_cursor(self._message.key, cursor, after))
         return DeliveryOutcome.MORE_CAME  # an event may have come whose message met the due time: reads again
@@ -184,12 +184,12 @@ class _Claim:
         """
         wait_until = max(cursor.lease_until, cursor.next_at)
         if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
-            _enqueue_at(self._context, self._message, wait_until)
+            _enqueue_at(self.context, self._message, wait_until)
         return DeliveryOutcome.NOT_YET
 
     def _fail_unreadable(self) -> DeliveryOutcome:
         """Counts a head or configuration that cannot be read as a failed attempt; no other notifier may have it."""
-        context, message = self._context, self._message
+        context, message = self.context, self._message
         cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
             return DeliveryOutcome.NOTHING
@@ -207,20 +207,12 @@ class _Delivery:
     A method that returns an outcome ends the delivery; a method that returns None lets it go on.
     """
 
-    def __init__(
-        self,
-        context: DeliveryContext,
-        snapshot: HeadSnapshot,
-        config: PushConfig,
-        cursor: Cursor,
-        remaining_ms: Callable[[], int],
-        memory: MemoryShare,
-    ) -> None:
-        self._context, self._config, self._remaining_ms = context, config, remaining_ms
-        self._key = snapshot.head.key
-        self._lease = CursorLease(context, self._key, cursor, remaining_ms)
+    def __init__(self, claim: _Claim, snapshot: HeadSnapshot, config: PushConfig, cursor: Cursor) -> None:
+        self._context, self._config, self._remaining_ms = claim.context, config, claim.remaining_ms
+        self._key, context = snapshot.head.key, claim.context
+        self._lease = CursorLease(context, self._key, cursor, claim.remaining_ms)
         self._attempts = Attempts(context, snapshot.head, config, self._lease)
-        self._notifications = Notifications(context.log, context.contents, snapshot, config, memory, context.page_bytes)
+        self._notifications = Notifications(context, snapshot, config, claim.memory)
         self._try_id = context.ids.new() if delivery.passes_breaker(cursor, context.clock.now()) else ""
         self._was_challenged = False
 

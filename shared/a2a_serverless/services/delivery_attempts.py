@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.notification_bodies import NotificationBody
     from a2a_serverless.protocol.v1 import StreamContent, Task
     from a2a_serverless.services.deliver import DeliveryContext
-    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 PAGE: Final = 200
@@ -60,25 +59,16 @@ def reading() -> Iterator[None]:
 class Notifications:
     """The notifications of the webhook ``config``; ``snapshot`` is the task's head at the beginning of the delivery.
 
-    They share one reading of the log: each page of at most ``page_bytes`` bytes is read once. ``memory`` is the
-    delivery's share.
+    They share one reading of the log: each page is read once. ``memory`` is the delivery's share.
     """
 
     def __init__(
-        self,
-        log: TaskLog,
-        contents: ContentStore | None,
-        snapshot: HeadSnapshot,
-        config: PushConfig,
-        memory: MemoryShare,
-        page_bytes: int = PAGE_BYTES,
+        self, context: DeliveryContext, snapshot: HeadSnapshot, config: PushConfig, memory: MemoryShare
     ) -> None:
-        self._log, self._contents = log, contents
+        self._context, self._memory, self._wire = context, memory, config.wire
         self._head, self._last = snapshot
-        self._wire = config.wire
-        self._memory, self._page_bytes = memory, page_bytes
         self._events: list[Event] = []
-        self._replayer = TaskReplayer(log, self._head, memory.take)
+        self._replayer = TaskReplayer(context.log, self._head, memory.take)
         self._is_large = False
 
     def next(self, cursor: Cursor) -> NextNotification | None:
@@ -108,22 +98,22 @@ class Notifications:
                 item = self._replayer.at(upcoming.n, self._events)
             else:
                 item = update_of(upcoming.event, key.task, self._head.context_id)
-            item = resolve_contents(self._contents, Principal(key.tenant, key.owner), item)
+            item = resolve_contents(self._context.contents, Principal(key.tenant, key.owner), item)
             return notification(self._wire, item)
 
     def _read_page(self, position: int) -> list[Event]:
         """The next events: at most ``PAGE`` and ``page_bytes``, but at least one if the log has more."""
-        memory = self._memory
+        context, memory = self._context, self._memory
         if not tells_whole_task(self._wire):  # the events of the page before are not needed any more
             memory.release()
         before = memory.size
 
         def admit(size: int) -> bool:
             page = memory.size - before
-            return (not page or page + size <= self._page_bytes) and memory.take(size)
+            return (not page or page + size <= context.page_bytes) and memory.take(size)
 
         with reading():
-            return self._log.read(self._head.key, position, PAGE, admit)
+            return context.log.read(self._head.key, position, PAGE, admit)
 
 
 class TaskReplayer:
