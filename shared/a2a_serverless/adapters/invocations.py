@@ -25,8 +25,13 @@ class InvocationFailed(Exception):
         super().__init__(f"{type(error).__name__}; see the log")
 
 
-def hide_texts(handler: Handler, but: tuple[type[Exception], ...] = ()) -> Handler:
-    """Wraps a handler: logs its errors and raises InvocationFailed instead; ``but`` errors pass, with our own texts."""
+def hide_texts(
+    handler: Handler, but: tuple[type[Exception], ...] = (), at_end: Callable[[], None] = lambda: None
+) -> Handler:
+    """Wraps a handler: logs its errors and raises InvocationFailed instead; ``but`` errors pass, with our own texts.
+
+    Each invocation ends with ``at_end``.
+    """
 
     @wraps(handler)
     def hiding(event: Event, context: LambdaContext) -> dict[str, Any]:
@@ -37,5 +42,7 @@ def hide_texts(handler: Handler, but: tuple[type[Exception], ...] = ()) -> Handl
         except Exception as error:  # noqa: BLE001 - any text may quote a client
             logger.error("invocation failed", extra=safe_error_fields(error))
             raise InvocationFailed(error) from None
+        finally:
+            at_end()
 
     return hiding

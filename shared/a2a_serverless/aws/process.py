@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 from contextlib import contextmanager
-from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.errors import safe_error_fields
@@ -113,38 +112,22 @@ def start_handler(
     errors: tuple[type[Exception], ...] = (),
     tracer: Tracer = NULL_TRACER,
 ) -> Handler:
-    """The handler of a function. It raises these ``errors`` with their text; of others it shows only the class."""
-    from a2a_serverless.adapters.invocations import hide_texts
-
-    return start_logged(hide_texts(handler, errors), environment, metrics, function, tracer)
-
-
-def start_logged(
-    handler: Callable[[Any, LambdaContext], T],
-    environment: Mapping[str, str],
-    metrics: Metrics,
-    function: str,
-    tracer: Tracer = NULL_TRACER,
-) -> Callable[[Any, LambdaContext], T]:
-    """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start.
+    """The handler of a function. It raises these ``errors`` with their text; of others it shows only the class.
 
     Each invocation ends with a flush of the ``tracer``.
     """
+    from a2a_serverless.adapters.invocations import hide_texts
+
+    return start_logged(hide_texts(handler, errors, tracer.flush), environment, metrics, function)
+
+
+def start_logged(
+    handler: Callable[[Any, LambdaContext], T], environment: Mapping[str, str], metrics: Metrics, function: str
+) -> Callable[[Any, LambdaContext], T]:
+    """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start."""
     from a2a_serverless.adapters.logs import start_logging
 
     log = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     metrics.count("ColdStart", function=function)
-    handler = _flushed(handler, tracer) if tracer.is_on else handler
     logged_handler: Callable[[Any, LambdaContext], T] = log.inject_lambda_context(handler, log_event=False)
     return logged_handler
-
-
-def _flushed(handler: Callable[[Any, LambdaContext], T], tracer: Tracer) -> Callable[[Any, LambdaContext], T]:
-    @wraps(handler)
-    def flushed(event: Any, context: LambdaContext) -> T:  # noqa: ANN401 - the handler's
-        try:
-            return handler(event, context)
-        finally:
-            tracer.flush()
-
-    return flushed
