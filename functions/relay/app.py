@@ -15,11 +15,10 @@ with uncollected():
     from a2a_serverless.aws.resources import task_table
     from a2a_serverless.services.relay import relay
     from a2a_serverless.settings import read
-    from a2a_serverless.store.keys import task_key
     from a2a_serverless.store.push_store import PushStore
 
     settings, aws, clock = read(os.environ), Aws(), SystemClock()
     store = PushStore(task_table(settings, aws))
     queues = SqsQueues(aws.sqs, "", settings.need("DELIVERY_QUEUE_URL"))
-    relays = make_stream_handler(lambda tasks: relay(store, queues, tasks, clock.now()), task_key)
+    relays = make_stream_handler(lambda tasks: relay(store, queues, tasks, clock.now()))
     handler = start_handler(relays, os.environ, make_metrics(os.environ), "relay")

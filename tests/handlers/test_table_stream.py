@@ -9,7 +9,6 @@ import pytest
 
 from a2a_serverless.aws.batches import make_stream_handler
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.store.keys import task_key
 from tests.handlers.test_queues import Clock
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Relay:
 
 
 def handled(relay: Relay, *records: Any) -> dict[str, Any]:
-    return make_stream_handler(relay, task_key)({"Records": list(records)}, Clock())
+    return make_stream_handler(relay)({"Records": list(records)}, Clock())
 
 
 def test_the_tasks_of_a_batch_are_enqueued_together() -> None:
@@ -100,7 +99,7 @@ def test_a_batch_that_begins_with_a_stray_record_can_still_come_again(stray: obj
 def test_an_empty_batch_enqueues_nothing() -> None:
     relay = Relay()
     assert handled(relay) == {"batchItemFailures": []}
-    assert make_stream_handler(relay, task_key)({}, Clock()) == {"batchItemFailures": []}
+    assert make_stream_handler(relay)({}, Clock()) == {"batchItemFailures": []}
     assert relay.asked == [[], []]
 
 

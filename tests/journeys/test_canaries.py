@@ -22,7 +22,6 @@ from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.store.keys import task_key
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import agent_of
@@ -198,7 +197,7 @@ def _call_the_functions(here: Everywhere) -> None:
         {"dynamodb": {"Keys": {"pk": {"S": WORD}}, "NewImage": {"body": {"S": WORD}}, "SequenceNumber": "1"}},
         WORD,
     ]
-    make_stream_handler(fails, task_key)({"Records": images}, context)
+    make_stream_handler(fails)({"Records": images}, context)
     request = dict.fromkeys(("StackId", "RequestId", "LogicalResourceId"), "x")
     rotator = make_rotator_handler(
         {"ensure": fails, "schedule": fails}, lambda _, body: here.errors.append(body.decode())

@@ -33,6 +33,7 @@ from a2a_serverless.domain.queue_messages import (
     WorkMessage,
     from_json,
 )
+from a2a_serverless.store.keys import task_key
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -112,8 +113,8 @@ def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) 
         logger.info("queue message handled", extra=ids | {"outcome": ending.value})
 
 
-def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Callable[[str], TaskKey]) -> Handler:
-    """Returns a Lambda handler that relays the tasks of a batch; ``task_key`` parses a partition key.
+def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int]) -> Handler:
+    """Returns a Lambda handler that relays the tasks of a batch.
 
     If relaying fails, the first event is reported as failed, so the batch comes again from there, and some messages are
     enqueued twice.
@@ -122,7 +123,7 @@ def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Cal
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         del context
         records = event.get("Records", [])
-        events = [(record, key) for record in records if (key := _key(record, task_key))]
+        events = [(record, key) for record in records if (key := _key(record))]
         try:
             enqueued = relay([key for _, key in events])
         except Exception as error:  # noqa: BLE001 - the batch comes again
@@ -135,7 +136,7 @@ def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int], task_key: Cal
     return handler
 
 
-def _key(record: Any, task_key: Callable[[str], TaskKey]) -> TaskKey | None:  # noqa: ANN401 - any record of the service
+def _key(record: Any) -> TaskKey | None:  # noqa: ANN401 - any record of the service
     try:
         return task_key(record["dynamodb"]["Keys"]["pk"]["S"])
     except (AttributeError, KeyError, TypeError, ValueError):
