@@ -23,7 +23,7 @@ with uncollected():
     from a2a_serverless.aws.resources import deployed_agents, public_table
     from a2a_serverless.domain.model import DAY_MS
     from a2a_serverless.services import key_rotation
-    from a2a_serverless.services.publish import CardPublisher, without_scopes
+    from a2a_serverless.services.publish import CardPublisher
     from a2a_serverless.settings import SettingsError, read
     from a2a_serverless.store.stores import Publications
 
@@ -33,7 +33,6 @@ with uncollected():
     def rotation() -> "KeyRotation":
         """Return the rotation of the key ring. Raises SettingsError."""
         settings, aws = read(environment), Aws()
-        scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
         publisher = CardPublisher(
             Publications(public_table(settings, aws)),
             SystemClock(),
@@ -41,7 +40,7 @@ with uncollected():
             settings.need("PUBLIC_BASE_URL"),
             settings.card_shape,
             settings.schemes,
-            scopes,
+            settings.trusted_issuer,
         )
         store = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
         times = rotation_times(settings.jwks_max_age_seconds)

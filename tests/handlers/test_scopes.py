@@ -12,7 +12,7 @@ from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import READING, Operation
-from a2a_serverless.services.publish import CardPublisher, publish_cards, without_scopes
+from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
@@ -135,9 +135,9 @@ SCOPED = ISSUER | {"OIDC_CLAIMS": "scopes=scope,scope-prefix=agents/"}
 def card(environment: Mapping[str, str]) -> dict[str, Any]:
     """The card that is published under these settings."""
     world, settings = World([Writer().agent]), read(environment)
-    scopes = settings.trusted_issuer.scopes_for if settings.trusted_issuer else without_scopes
+    schemes, issuer = settings.schemes, settings.trusted_issuer
     publisher = CardPublisher(
-        world.table, world.clock, world.engine.agents, "https://a.example.com", schemes=settings.schemes, scopes=scopes
+        world.table, world.clock, world.engine.agents, "https://a.example.com", schemes=schemes, issuer=issuer
     )
     publish_cards(publisher, "kid-1", lambda _: bytes(64))
     document = world.table.get_document(card_name("echo"))

@@ -22,6 +22,7 @@ from a2a_serverless.protocol.strict_json import dumps
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from a2a_serverless.domain.access import TrustedIssuer
     from a2a_serverless.domain.agent import Agent, Skill
     from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
@@ -33,17 +34,11 @@ VERSIONS: Final[tuple[ProtocolVersion, ...]] = ("1.0", "0.3")
 _SHAPES: Final = {"both": v0_3_card.union_card, "v1": as_json, "v0_3": v0_3_card.old_card}
 
 
-def without_scopes(agent: str) -> tuple[str, ...]:
-    """Returns the scopes that an issuer's tokens need for an agent: none, the default."""
-    del agent
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class CardPublisher:
     """The dependencies of publishing. ``base_url`` is the address for clients, without a slash at the end.
 
-    ``scopes`` returns, for an agent's id, the scopes that tokens of an issuer among ``schemes`` must have.
+    The tokens of the ``issuer`` among ``schemes`` must have its scopes for an agent.
     """
 
     public: Publications
@@ -52,7 +47,7 @@ class CardPublisher:
     base_url: str
     shape: Literal["both", "v1", "v0_3"] = "both"
     schemes: Mapping[str, v1_card.SecurityScheme] = field(default_factory=dict)
-    scopes: Callable[[str], tuple[str, ...]] = without_scopes
+    issuer: TrustedIssuer | None = None
 
 
 def publish(
@@ -105,7 +100,8 @@ def _documents(publisher: CardPublisher) -> Iterator[tuple[str, JsonObject, v1_c
     agents: list[Json] = []
     cards: dict[str, v1_card.AgentCard] = {}
     for agent in publisher.agents.values():
-        card = card_of(agent, publisher.base_url, publisher.schemes, publisher.scopes(agent.id))
+        scopes = publisher.issuer.scopes_for(agent.id) if publisher.issuer else ()
+        card = card_of(agent, publisher.base_url, publisher.schemes, scopes)
         cards[agent.id] = card
         yield card_name(agent.id), _SHAPES[publisher.shape](card), card
         if agent.extended_skills:  # one form for each version, because requests name their version (3.1.11)
