@@ -217,7 +217,7 @@ GUARDS = (
         "services.deliver",
         "if snapshot and snapshot.last > after.position else",
         "if False else",
-        ("            _enqueue_at(self._context, self._message, wait_until)\n", "            pass\n"),
+        ("            _enqueue_at(self.context, self._message, wait_until)\n", "            pass\n"),
     ),
     Guard(
         "a request begins only under a lease that outlasts it",
