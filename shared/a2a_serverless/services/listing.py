@@ -55,35 +55,23 @@ class TaskLister:
     sealer: Sealer
 
 
-@dataclass(frozen=True, slots=True)
-class _PagePosition:
-    """The beginning of a page: after position ``after`` of the index. ``total`` was counted on the first page."""
-
-    after: str | None = None
-    total: int | None = None
-
-
 def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: ListTasksRequest) -> ListTasksResponse:
     """Returns one page. Raises InvalidParams for a page token of another caller or other filters."""
     context = _token_context(principal, agent, query)
-    place = _place(lister, query.page_token, context)
-    limit = COUNTED if place.total is None else READ
+    begin, total = _open_token(lister, query.page_token, context)
+    limit = COUNTED if total is None else READ
     entries, after_last = lister.index.list_page(
-        principal, query.context_id, place.after, query.status_timestamp_after or 0, limit
+        principal, query.context_id, begin, query.status_timestamp_after or 0, limit
     )
-    matching = [entry for entry in entries if _matches(entry, agent, query)]
-    total = len(matching) if place.total is None else place.total
+    matching = [entry for entry in entries if entry.agent == agent and query.status in {None, entry.state}]
+    total = len(matching) if total is None else total
     read, count = _read(lister, principal, matching[: query.page_size], query)
     after = matching[count - 1].position if len(matching) > count else after_last
-    tasks = tuple(sorted(read, key=_newness, reverse=True))
-    token = "" if after is None else _token(lister, _PagePosition(after, total), context)
+    tasks = tuple(sorted(read, key=lambda task: (task.status.timestamp, task.id), reverse=True))
+    token = "" if after is None else lister.sealer.seal(json.dumps([after, total]), context)
     if query.include_artifacts:
         tasks = tuple(ListedTask(**task.__dict__) for task in tasks)
     return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=query.page_size, total_size=total)
-
-
-def _matches(entry: TaskEntry, agent: str, query: ListTasksRequest) -> bool:
-    return entry.agent == agent and query.status in {None, entry.state}
 
 
 def _read(
@@ -114,10 +102,6 @@ def _read_one(lister: TaskLister, key: TaskKey, query: ListTasksRequest) -> Task
         return None
 
 
-def _newness(task: Task) -> tuple[int, str]:
-    return task.status.timestamp, task.id
-
-
 def _token_context(principal: Principal, agent: str, query: ListTasksRequest) -> str:
     filters = {
         "context_id": query.context_id,
@@ -127,19 +111,16 @@ def _token_context(principal: Principal, agent: str, query: ListTasksRequest) ->
     return digest(["page", principal.tenant, principal.owner, agent, filters])
 
 
-def _token(lister: TaskLister, place: _PagePosition, context: str) -> str:
-    return lister.sealer.seal(json.dumps([place.after, place.total]), context)
-
-
-def _place(lister: TaskLister, token: str | None, context: str) -> _PagePosition:
+def _open_token(lister: TaskLister, token: str | None, context: str) -> tuple[str | None, int | None]:
+    """The position in the index after which a page begins, and the total, which was counted on the first page."""
     if not token:
-        return _PagePosition()
+        return None, None
     try:
         after, total = json.loads(lister.sealer.open(token, context))
     except ValueError:
         bad = FieldViolation("pageToken", "is not a token of an earlier page of this list")
         raise InvalidParams(violations=(bad,)) from None
-    return _PagePosition(after, total)
+    return after, total
 
 
 PAGE: Final = 100
