@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -45,12 +46,9 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
 
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
-NOT_ADMITTED: Final = (UNAUTHORIZED, FORBIDDEN)
+NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 LATER: Final = frozenset({408, 409, 425, 429})
 """The refusals (4xx) after which the same request may succeed. So may it after every 5xx."""
-SERVER_ERROR: Final = 500
 
 
 class A2ARemoteAgents:
@@ -181,7 +179,7 @@ class A2ARemoteAgents:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
-            gone = isinstance(error, HttpError) and error.status == UNAUTHORIZED and agent in self._siblings
+            gone = isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else redact(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
 
@@ -193,7 +191,7 @@ def _is_temporary(error: A2AError | HttpError, *, repeats: bool) -> bool:
     the message.
     """
     if isinstance(error, HttpError):
-        return error.status in LATER or error.status >= SERVER_ERROR
+        return error.status in LATER or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return repeats and isinstance(error, InternalError | Overloaded)
 
 

@@ -316,17 +316,16 @@ class Attempts:
         """Reserves one of the host's request slots; waits at most ``SLOT_WAIT_MS``, then raises HostBusy."""
         clock = self._context.clock
         until = clock.now() + SLOT_WAIT_MS
-        while True:
-            with ExitStack() as slots:
+        with ExitStack() as slots:
+            while True:
                 try:
                     slots.enter_context(self._context.hosts.request_slot(self.host, clock.now()))
+                    break
                 except HostBusy:
                     if clock.now() >= until:
                         raise
-                else:
-                    yield
-                    return
-            clock.sleep(SLOT_POLL_S)
+                clock.sleep(SLOT_POLL_S)
+            yield
 
     def _log(self, attempt: Attempt, *, accepted: bool) -> None:
         """Writes the log line and the metrics of a POST: ids, numbers, the kind of error. A URL may hold secrets."""

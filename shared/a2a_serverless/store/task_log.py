@@ -15,7 +15,7 @@ removes the head, so no run writes after it.
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
@@ -47,7 +47,8 @@ class Fence:
     def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
         self._table, self._head = table, head
         self._has_ended = of_run and head.is_terminal
-        self._expected = _run_attributes(head) if of_run else _task_attributes(head)
+        of_this_run = {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
+        self._expected = of_this_run if of_run else {"created_at": {"N": str(head.created_at)}}
         self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
 
     @property
@@ -67,14 +68,6 @@ class Fence:
             return False
         item = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
         return item is None or any(item.get(name) != value for name, value in self._expected.items())
-
-
-def _run_attributes(head: Head) -> Mapping[str, Any]:
-    return {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
-
-
-def _task_attributes(head: Head) -> Mapping[str, Any]:
-    return {"created_at": {"N": str(head.created_at)}}
 
 
 REREADS: Final = 5
