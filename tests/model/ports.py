@@ -9,9 +9,9 @@ from a2a_serverless.store import keys
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import Publications
-from a2a_serverless.store.table import Check, Put, place_of
+from a2a_serverless.store.table import Check, Put
 from a2a_serverless.store.task_log import TaskLog
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable, place_of
 from tests.model.explorer import BLOCKED, Call, Channel, Model, Violation, World
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
-from a2a_serverless.store.table import Check, place_of
-from a2a_serverless.testing.memory import MemoryBlobStore, MemoryKeyRingStore, MemoryStores, MemoryTable
+from a2a_serverless.store.table import Check
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryKeyRingStore, MemoryStores, MemoryTable, place_of
 from tests.simulated import Killed, SharedQueues, next_due
 
 if TYPE_CHECKING:

@@ -71,12 +71,6 @@ class Delete(NamedTuple):
 Action: TypeAlias = Put | PutNew | Update | Count | Check | Delete
 
 
-def place_of(action: Action) -> tuple[str, str]:
-    """Partition and sort key of the item of an action."""
-    where = action.item if isinstance(action, Put | PutNew) else action.where
-    return where["pk"]["S"], where["sk"]["S"]
-
-
 class Table(Protocol):
     """One table: items of at most 400 KB by partition and sort key, with three indexes that lag behind it.
 

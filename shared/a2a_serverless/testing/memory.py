@@ -22,7 +22,7 @@ from a2a_serverless.store.items import Item, WriteConflict, is_live, make_place
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, PauseStore, Publications, TaskIndex
-from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update, place_of
+from a2a_serverless.store.table import Check, Count, Delete, Put, PutNew, Update
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from a2a_serverless.store.table import Action
 
 PUBLIC_ADDRESS: Final = "93.184.215.14"
+
+
+def place_of(action: Action) -> tuple[str, str]:
+    """Partition and sort key of the item of an action."""
+    where = action.item if isinstance(action, Put | PutNew) else action.where
+    return where["pk"]["S"], where["sk"]["S"]
 
 
 class MemoryTable:
