@@ -207,17 +207,12 @@ def _unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and claims of a token, unverified; raises ValueError for a duplicate name, which PyJWT would accept."""
     from jwt.utils import base64url_decode
 
-    header, claims = (json.loads(base64url_decode(part), object_pairs_hook=_unique) for part in token.split(".")[:2])
+    from a2a_serverless.protocol.strict_json import unique
+
+    header, claims = (json.loads(base64url_decode(part), object_pairs_hook=unique) for part in token.split(".")[:2])
     if not (isinstance(header, dict) and isinstance(claims, dict)):
         raise ValueError("not two objects")  # noqa: TRY004 - of a wrong value
     return header, claims
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a name is there twice")
-    return members
 
 
 def _check_kind(header: dict[str, Any], claims: dict[str, Any]) -> None:

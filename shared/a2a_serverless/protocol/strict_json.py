@@ -121,7 +121,8 @@ class _BadJson(ValueError):
     """Valid grammar, but refused here."""
 
 
-def _unique(pairs: list[tuple[str, Json]]) -> JsonObject:
+def unique(pairs: list[tuple[str, Json]]) -> JsonObject:
+    """An object of these members; raises ValueError for a name that is there twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         raise _BadJson("an object has the same name twice")
@@ -139,5 +140,5 @@ def _finite(text: str) -> float:
     return number
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from a2a_serverless.domain import challenges, circuit_breaker
 from a2a_serverless.domain.circuit_breaker import BreakerState, OpenBreaker
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Metrics
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore
+
+    Step: TypeAlias = Callable[[ChallengeState], ChallengeState | None]
 
 IN_FLIGHT: Final = 5
 REFRESH_MS: Final = 30_000
@@ -81,14 +83,7 @@ class ChallengeLimiter:
         """Stores that the host has answered, which ends the limits; raises Conflict."""
         self._advance(store, key, host, now, lambda _: challenges.ANSWERED)
 
-    def _advance(
-        self,
-        store: PushStore,
-        key: TaskKey,
-        host: str,
-        now: int,
-        step: Callable[[ChallengeState], ChallengeState | None],
-    ) -> ChallengeState | None:
+    def _advance(self, store: PushStore, key: TaskKey, host: str, now: int, step: Step) -> ChallengeState | None:
         """Stores the next state of a host that has not answered; returns the present one if ``step`` allows none."""
         cache_key = (key.tenant, key.owner, host)
         if self._until.get(cache_key, 0) > now:
