@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.store.stores import Publications
     from a2a_webhook_receiver.jwks import JwksCache
-    from a2a_webhook_receiver.verifier import Envelope
 
 JWKS: Final = "jwks"
 JWKS_PATH: Final = "/.well-known/jwks.json"
@@ -46,24 +45,22 @@ class SignedCallbackVerifier:
         from a2a_webhook_receiver.errors import KeysUnavailable
         from a2a_webhook_receiver.errors import Refused as Unbelieved
         from a2a_webhook_receiver.expectations import Expectation, digest
-        from a2a_webhook_receiver.verifier import VerifiedChallenge, verify
+        from a2a_webhook_receiver.verifier import VerifiedChallenge, read_envelope, verify
 
         issuer, now = call.address.rpartition("/")[0], self._now()
         ours = call.url.startswith(issuer + CALLBACKS)
+        headers = incoming.headers.items()
         try:
-            envelope = _envelope(incoming)
-            if envelope is None and not ours:
-                return None
-            keys = self._cache(issuer, ours).keys_for(envelope.kid if envelope else "", now)
-            expected = Expectation("call", now + 1, call.task, digest(call.token))
+            kid = read_envelope(headers).kid
+        except Unbelieved as error:
+            if ours:
+                raise InvalidCallback(error.code) from error
+            return None  # no signature in our form
+        expected = Expectation("call", now + 1, call.task, digest(call.token))
+        try:
+            keys = self._cache(issuer, ours).keys_for(kid, now)
             proven = verify(
-                incoming.headers.items(),
-                incoming.body,
-                keys,
-                now,
-                issuer=issuer,
-                audience=call.url,
-                expectations=[expected],
+                headers, incoming.body, keys, now, issuer=issuer, audience=call.url, expectations=[expected]
             )
         except KeysUnavailable as error:
             raise Overloaded("The keys of the called agent cannot be fetched. Try again.") from error
@@ -96,14 +93,3 @@ class SignedCallbackVerifier:
         if status != HTTP_OK:
             raise NoKeys(f"HTTP {status}")
         return body
-
-
-def _envelope(incoming: IncomingNotification) -> Envelope | None:
-    """The signature in the headers; None when there is no signature in our form."""
-    from a2a_webhook_receiver.errors import Refused as Unbelieved
-    from a2a_webhook_receiver.verifier import read_envelope
-
-    try:
-        return read_envelope(incoming.headers.items())
-    except Unbelieved:
-        return None
