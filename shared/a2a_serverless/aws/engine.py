@@ -72,20 +72,14 @@ def _agent_registry(
     siblings = {name: f"{base_url}/{name}" for name in agents}
     sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
     service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker
-    credentials = _credentials(settings)
+    secret_id = settings.get("AGENT_CREDENTIALS_SECRET_ID")  # only the worker knows it and may read the secret
+    credentials = AgentCredentials(lambda: secret_at(secret_id), local=settings.local) if secret_id else None
     files = contents(settings, aws)
     remote_agents = A2ARemoteAgents(
         siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files, agents=agents
     )
     apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
     return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
-
-
-def _credentials(settings: Settings) -> AgentCredentials | None:
-    """The credentials for external agents; only the worker knows the secret's id and may read it."""
-    if not (secret_id := settings.get("AGENT_CREDENTIALS_SECRET_ID")):
-        return None
-    return AgentCredentials(lambda: secret_at(secret_id), local=settings.local)
 
 
 def _fetch(settings: Settings) -> UrlFetcher:
