@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from a2a_serverless.domain.errors import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mypy_boto3_kms import KMSClient
 
@@ -90,34 +90,22 @@ class KmsSealer:
         with self._lock:
             key = self._sealing
             if key is None or key.uses >= self._uses or self._is_old(key):
-                key = self._sealing = self._new_key()
+                new = self._client().generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
+                key = self._sealing = _DataKey(new["Plaintext"], new["CiphertextBlob"], self._now())
             key.uses += 1
             return key
-
-    def _new_key(self) -> _DataKey:
-        answer = self._client().generate_data_key(KeyId=self._key_id, KeySpec="AES_256", EncryptionContext=PURPOSE)
-        return _DataKey(answer["Plaintext"], answer["CiphertextBlob"], self._now())
 
     def _key_for_opening(self, wrapped: bytes) -> bytes:
         with self._lock:
             key = self._opened.get(wrapped)
         if key is None or self._is_old(key):
-            key = _DataKey(self._unwrap(wrapped), wrapped, self._now())
+            key = _DataKey(_decrypt(self._client(), self._key_id, wrapped, PURPOSE), wrapped, self._now())
         with self._lock:
             self._opened[wrapped] = key
             self._opened.move_to_end(wrapped)
             while len(self._opened) > KEYS_KEPT:
                 self._opened.popitem(last=False)
         return key.plain
-
-    def _unwrap(self, wrapped: bytes) -> bytes:
-        try:
-            answer = self._client().decrypt(CiphertextBlob=wrapped, KeyId=self._key_id, EncryptionContext=PURPOSE)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in _FOREIGN:
-                raise ValueError("not sealed by this deployment") from None
-            raise
-        return answer["Plaintext"]
 
     def _is_old(self, key: _DataKey) -> bool:
         return self._now() - key.since >= KEY_LIFE_MS
@@ -141,12 +129,9 @@ class KmsServiceTokenSealer:
 
     def open(self, sealed: bytes) -> str:
         try:
-            answer = self._client().decrypt(CiphertextBlob=sealed, KeyId=self._key_id, EncryptionContext=SERVICE_TOKENS)
+            return _decrypt(self._client(), self._key_id, sealed, SERVICE_TOKENS).decode()
         except (BotoCoreError, ClientError) as error:
-            if isinstance(error, ClientError) and error.response["Error"]["Code"] in _FOREIGN:
-                raise ValueError("not sealed by this deployment") from None
             raise Overloaded(UNOPENED) from error
-        return answer["Plaintext"].decode()
 
 
 class CallbackSealer:
@@ -167,6 +152,16 @@ class CallbackSealer:
         if not content.startswith(beginning):
             raise ValueError("not sealed for this context")
         return content.removeprefix(beginning)
+
+
+def _decrypt(client: KMSClient, key_id: str, content: bytes, context: Mapping[str, str]) -> bytes:
+    """Decrypts with KMS; raises ValueError for content that this deployment did not encrypt in that context."""
+    try:
+        return client.decrypt(CiphertextBlob=content, KeyId=key_id, EncryptionContext=context)["Plaintext"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _FOREIGN:
+            raise ValueError("not sealed by this deployment") from None
+        raise
 
 
 def _encoded(content: bytes) -> str:
