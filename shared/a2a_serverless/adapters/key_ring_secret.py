@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from hashlib import sha256
@@ -158,9 +159,7 @@ def load_key_ring(text: str) -> KeyRing | None:
     body = json.loads(text) if text.strip() else {}
     if not body:
         return None
-    if body.get("v") != 1:
-        raise ValueError("the secret holds no key ring of this release's form")
-    try:
-        return TypeAdapter(KeyRing).validate_python(body)  # members that a newer release added are ignored
-    except ValidationError:
-        raise ValueError("the secret holds no key ring of this release's form") from None  # pydantic's would quote it
+    with suppress(ValidationError):  # its text would quote the secret
+        if body.get("v") == 1:
+            return TypeAdapter(KeyRing).validate_python(body)  # members that a newer release added are ignored
+    raise ValueError("the secret holds no key ring of this release's form")
