@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.store import items
-from a2a_serverless.store.table import Delete, Put
+from a2a_serverless.store.table import Delete, Put, TableStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.table import Table
 
 PARTITION: Final = "ACCESS"
 KEPT_MS: Final = 60_000
@@ -23,11 +22,8 @@ ABSENT_MS: Final = 5_000
 FRESH: Final = 20
 
 
-class ApiKeyStore:
+class ApiKeyStore(TableStore):
     """The API keys of a deployment, stored by their digests."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def find(self, digest: str, *, fresh: bool = True) -> ApiKey | None:
         """The key; None if it is absent or revoked. Without ``fresh`` the answer may be slightly out of date."""

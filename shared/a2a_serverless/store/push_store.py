@@ -8,22 +8,19 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, close_cursor
 from a2a_serverless.domain.model import check_readable
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.table import Count, Delete, Put, PutNew, Update
+from a2a_serverless.store.table import Count, Delete, Put, PutNew, TableStore, Update
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.table import Action, Table
+    from a2a_serverless.store.table import Action
 
 DAY_S: Final = 86_400
 
 
-class PushStore:
+class PushStore(TableStore):
     """Webhook configurations, their cursors and the attempts."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def add_config(
         self, before: Head, after: Head, config: PushConfig, cursor: Cursor, replaced: Cursor | None = None

@@ -13,7 +13,7 @@ from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import dump_json
-from a2a_serverless.store.table import Count, Put, PutNew
+from a2a_serverless.store.table import Count, Put, PutNew, TableStore
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
@@ -22,20 +22,16 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Part
-    from a2a_serverless.store.table import Table
 
 LINK_S: Final = 3600
 SLOT_S: Final = 900
 
 
-class Publications:
+class Publications(TableStore):
     """Public documents that the rotator function writes and the API serves: the key set, cards, the base URL.
 
     They never expire.
     """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def publish(self, name: str, document: Json) -> None:
         """Stores a document."""
@@ -49,14 +45,11 @@ class Publications:
         return found
 
 
-class TaskIndex:
+class TaskIndex(TableStore):
     """A caller's tasks, newest status first; tasks of the same millisecond by id, descending.
 
     Read from the two list indexes, which are eventually consistent.
     """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def list_page(
         self, principal: Principal, context_id: str | None, after: str | None, since: int, limit: int
@@ -72,11 +65,8 @@ class TaskIndex:
         return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
 
 
-class OwnerStore:
+class OwnerStore(TableStore):
     """How much of its quota each owner has used. It may be lost without harm."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def count(self, principal: Principal, kind: str, window: int, window_ms: int, amount: int, limit: int) -> bool:
         """Adds to the owner's count in a window (its number since the epoch), unless that would exceed ``limit``.
@@ -103,11 +93,8 @@ class OwnerStore:
         return sum(1 for _, _ in zip(range(limit), found, strict=False))
 
 
-class PauseStore:
+class PauseStore(TableStore):
     """The agents and owners whose work an operator has paused. They never expire."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def list_pauses(self) -> dict[str, int]:
         """When each pause began (ms), by its name (``agent_pause``, ``owner_pause``)."""
@@ -133,11 +120,8 @@ def owner_pause(owner: TaskKey | Principal) -> str:
     return f"OWNER#{path(owner.tenant, owner.owner)}"
 
 
-class BreakerStore:
+class BreakerStore(TableStore):
     """Open circuit breakers, shared between instances. They may be lost without harm."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
 
     def get_open_breaker(self, host: str) -> OpenBreaker | None:
         """The host's open breaker that was stored last, until an hour after its time; None without one."""

@@ -130,3 +130,10 @@ class Table(Protocol):
         table cannot hold. After a lost answer the write is sent again, so a conflict may be with its own first try.
         """
         ...
+
+
+class TableStore:
+    """A store in one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
