@@ -8,16 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.ports.tracing import (
-    NULL_TRACER,
-    OTEL_CONTENT,
-    OTEL_ENDPOINT,
-    OTEL_HEADERS,
-    OTEL_HEADERS_SECRET,
-    OTEL_SERVICE,
-    OTEL_SHARE,
-    OTEL_SWITCH,
-)
+from a2a_serverless.ports import tracing
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import Settings
 
 if TYPE_CHECKING:
@@ -66,10 +58,11 @@ def make_tracer(environment: Mapping[str, str]) -> Tracer:
     The headers for the collector are in ``OTEL_EXPORTER_OTLP_HEADERS``, or in the secret that ``OTEL_HEADERS_SECRET``
     names, in the same format. They are sent by https or to this machine only.
     """
-    endpoint = environment.get(OTEL_ENDPOINT, "").strip()
-    if environment.get(OTEL_SWITCH) != "on" or not endpoint:
+    endpoint = environment.get(tracing.OTEL_ENDPOINT, "").strip()
+    if environment.get(tracing.OTEL_SWITCH) != "on" or not endpoint:
         return NULL_TRACER
-    header_text, place = environment.get(OTEL_HEADERS, "").strip(), environment.get(OTEL_HEADERS_SECRET, "")
+    header_text = environment.get(tracing.OTEL_HEADERS, "").strip()
+    place = environment.get(tracing.OTEL_HEADERS_SECRET, "")
     try:
         from opentelemetry.trace import set_tracer_provider
 
@@ -84,8 +77,8 @@ def make_tracer(environment: Mapping[str, str]) -> Tracer:
         def headers() -> Mapping[str, str]:
             return _headers_in(header_text or (secret_at(place).strip() if place else ""))
 
-        service, share = environment.get(OTEL_SERVICE, ""), environment.get(OTEL_SHARE, "")
-        content, service = environment.get(OTEL_CONTENT, "") == "true", service or "a2a-serverless"
+        service, share = environment.get(tracing.OTEL_SERVICE, ""), environment.get(tracing.OTEL_SHARE, "")
+        content, service = environment.get(tracing.OTEL_CONTENT, "") == "true", service or "a2a-serverless"
         tracer = OpenTelemetryTracer(endpoint, service, headers=headers, share=float(share or 1), content=content)
         set_tracer_provider(tracer.provider)
     except Exception as error:  # noqa: BLE001 - a function without spans is better than none
