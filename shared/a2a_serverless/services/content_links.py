@@ -133,10 +133,11 @@ class _Resolution:
         return artifact.model_copy(update={"parts": self._parts(_runs(artifact.parts))})
 
     def _parts(self, runs: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
+        """Returns the parts for runs: each is one text, or one part of another kind."""
         parts: list[Part] = []
         left_out: list[Part] = []
         for run in runs:
-            parts_shown = self._run(run)
+            parts_shown = self._named(run[0]) if run[0].kind == "url" else self._own(run)
             if not parts_shown:
                 left_out.extend(run)
                 continue
@@ -144,11 +145,6 @@ class _Resolution:
             parts.extend(parts_shown)
             left_out = []
         return (*parts, *_omission_note(left_out))
-
-    def _run(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Returns the parts for a run (one text, or one part of another kind); none if it is omitted."""
-        part, *_ = run
-        return self._named(part) if part.kind == "url" else self._own(run)
 
     def _own(self, run: tuple[Part, ...]) -> tuple[Part, ...]:
         """Content of the log: inline, or stored as a file and linked."""
