@@ -105,7 +105,10 @@ class Operator:
 
     def status(self) -> WebhookStatus:
         """What the program shows, read here: to wait for it, which would start the program again and again."""
-        (only,) = list_statuses(self.operations.admin.log, self.operations.admin.store, key_of_path(self.task))
+        admin = self.operations.admin
+        snapshot = admin.log.read_head(key_of_path(self.task))
+        assert snapshot is not None
+        (only,) = list_statuses(admin.store, snapshot)
         return only
 
     def is_delivered(self) -> bool:

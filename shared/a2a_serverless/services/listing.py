@@ -142,7 +142,7 @@ def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> T
     spans.sort(key=lambda span: span.began_at)
     usage = next((event.usage for event in reversed(statuses) if event.usage), None)
     budget = next((event.budget for event in reversed(statuses) if event.budget), None)
-    return TaskTimeline(snapshot, events, spans, list_statuses(log, store, key), usage, budget)
+    return TaskTimeline(snapshot, events, spans, list_statuses(store, snapshot), usage, budget)
 
 
 def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:

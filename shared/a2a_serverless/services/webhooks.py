@@ -34,6 +34,7 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Queues, Resolver, Sealer
     from a2a_serverless.store.push_store import PushStore
@@ -44,15 +45,12 @@ ATTEMPTS_SHOWN: Final = 100
 
 def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
     """Returns the status of every configuration of the owner's task; raises TaskNotFound."""
-    read_existing_head(log, key, agent)
-    return list_statuses(log, store, key)
+    return list_statuses(store, read_existing_head(log, key, agent))
 
 
-def list_statuses(log: TaskLog, store: PushStore, key: TaskKey) -> list[WebhookStatus]:
-    """Returns the status of every configuration of the task, by id; raises TaskNotFound."""
-    snapshot = log.read_head(key)
-    if snapshot is None:
-        raise TaskNotFound
+def list_statuses(store: PushStore, snapshot: HeadSnapshot) -> list[WebhookStatus]:
+    """Returns the status of every configuration of the task, by id."""
+    key = snapshot.head.key
     configs = {config.config_id: config for config in store.list_configs(key)}
     attempts = store.list_attempts(key)
     return [

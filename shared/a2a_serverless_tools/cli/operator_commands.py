@@ -217,8 +217,10 @@ def _key(task: str) -> TaskKey:
 
 def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookStatus]:
     """Returns the webhooks of a task, or the one with this configuration's id."""
-    key = _key(task)
-    found = list_statuses(stack.admin.log, stack.admin.store, key)
+    snapshot = stack.admin.log.read_head(_key(task))
+    if snapshot is None:
+        raise TaskNotFound
+    found = list_statuses(stack.admin.store, snapshot)
     return [one for one in found if config in {"", one.config.config_id}]
 
 

@@ -61,9 +61,10 @@ class DeliverySelection(NamedTuple):
 def list_exhausted(admin: DeliveryAdmin, limit: int, selection: DeliverySelection) -> list[WebhookStatus]:
     """Returns the selected webhooks of the whole deployment, at most ``limit``: see ``_selected``."""
     rows = list(islice(_selected(admin, selection), limit))
-    tasks = {key: list_statuses(admin.log, admin.store, key) for key in dict(rows) if admin.log.read_head(key)}
+    snapshots = filter(None, map(admin.log.read_head, dict(rows)))
+    tasks = [list_statuses(admin.store, snapshot) for snapshot in snapshots]
     wanted = set(rows)
-    return [one for found in tasks.values() for one in found if (one.key, one.config.config_id) in wanted]
+    return [one for found in tasks for one in found if (one.key, one.config.config_id) in wanted]
 
 
 def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
