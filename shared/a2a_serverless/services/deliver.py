@@ -140,32 +140,26 @@ class _Claim:
             return session.fail_unreadable() if session else self._fail_unreadable()
 
     def _begin(self) -> _Delivery | DeliveryOutcome:
-        """The delivery, which has the lease, or the reason why there is no delivery. Raises Conflict, Unreadable."""
-        context, message = self.context, self._message
-        cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
+        """The delivery, which has the lease, or the reason why there is no delivery. Raises Conflict, Unreadable.
+
+        It takes no lease if no event is pending: a second message for the same event changes nothing.
+        """
+        context, key = self.context, self._message.key
+        cursor, now = context.store.get_cursor(key, self._message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return DeliveryOutcome.NOTHING
         if max(cursor.lease_until, cursor.next_at) > now:
             return self._retry_after_lease(cursor, now)
-        session = self._open(cursor)
-        if isinstance(session, DeliveryOutcome):
-            return session
-        return session.begin(now) or session
-
-    def _open(self, cursor: Cursor) -> _Delivery | DeliveryOutcome:
-        """Reads the data of a delivery, if an event is pending: a second message for the same event takes no lease."""
-        context, key = self.context, self._message.key
         with reading():
             snapshot = context.log.read_head(key)
-            if snapshot is None:
-                return DeliveryOutcome.NOTHING
-            is_pending = snapshot.last > cursor.position
+            is_pending = snapshot is not None and snapshot.last > cursor.position
             config = context.store.get_config(key, cursor.config_id) if is_pending else None
-        if not is_pending:
+        if snapshot and not is_pending:
             return self._settle(cursor)
-        if config is None:
+        if snapshot is None or config is None:
             return DeliveryOutcome.NOTHING
-        return _Delivery(self, snapshot, config, cursor)
+        session = _Delivery(self, snapshot, config, cursor)
+        return session.begin(now) or session
 
     def _settle(self, cursor: Cursor) -> DeliveryOutcome:
         """Ends the due time of a cursor without a pending event (a failed read or a redrive set it)."""
