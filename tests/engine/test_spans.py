@@ -14,7 +14,7 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.engine.framework_task import framework_task
-from a2a_serverless.ports.tracing import NullTracer
+from a2a_serverless.ports.tracing import Tracer
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer, agent_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TRACE = new_trace("a request")
 
 
-class KeptSpans(NullTracer):
+class KeptSpans(Tracer):
     """A tracer that keeps its spans."""
 
     is_on: ClassVar[bool] = True

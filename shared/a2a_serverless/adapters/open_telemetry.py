@@ -27,6 +27,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.spans import CHAT, OPERATION
 from a2a_serverless.domain.trace import is_sampled, with_sampling
+from a2a_serverless.ports.tracing import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ KINDS: Final = {
 logger = logging.getLogger(__name__)
 
 
-class OpenTelemetryTracer:
+class OpenTelemetryTracer(Tracer):
     """``ports.Tracer``. ``endpoint`` is a collector's base URL; ``share`` (0 to 1) of new traces are sampled.
 
     ``headers`` returns the collector's headers; it is called at the first export, and again after it raised.
