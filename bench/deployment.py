@@ -72,7 +72,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
         values=store,
         callback_sealer=sealer,
     )
-    webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver())
+    webhooks = Webhooks(log, store, queues, sealer, clock, ids, EgressPolicy(), MemoryResolver().check)
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(
         log,

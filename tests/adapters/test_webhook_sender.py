@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.egress import MAX_DIALS, SystemResolver, strict_ssl_context
+from a2a_serverless.adapters.egress import MAX_DIALS, addresses_of, strict_ssl_context
 from a2a_serverless.adapters.webhook_sender import (
     MAX_AGE_SECONDS,
     MAX_ANSWER,
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.enable_socket
 def vet(url: str, policy: EgressPolicy, resolver: ResolveHost = resolve) -> WebhookTarget:
     """The check at registration."""
     target = check_url(url, policy)
-    SystemResolver(resolver).check(target)
+    addresses_of(target, resolver)
     return target
 
 

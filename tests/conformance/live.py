@@ -58,7 +58,7 @@ class Live(LocalDeployment):
         issuer = ServiceTokenIssuer(tokens, SystemClock().now)
         policy = EgressPolicy(local_allow=("127.0.0.1:*", "localhost:*"))
         super().__init__(agents, base_url, policy=policy, ownership=False, others=others, service_tokens=issuer.headers)
-        webhooks = replace(self.service.webhooks(), resolver=self.resolver)
+        webhooks = replace(self.service.webhooks(), resolver=self.resolver.check)
         self.service = self.service._replace(blocking_ms=blocking_ms, idempotent=idempotent, webhooks=lambda: webhooks)
         self.edge = self.make_api()
 

@@ -108,7 +108,7 @@ def look_name_of_send_up(place: Place, gate: Gate, binding: str) -> HttpRequest:
 
 def resolve_by(gate: Gate, place: Place) -> None:
     service = place.edge.service
-    webhooks = replace(service.webhooks(), resolver=gate)
+    webhooks = replace(service.webhooks(), resolver=gate.check)
     place.edge = replace(place.edge, service=service._replace(webhooks=lambda: webhooks))
 
 

@@ -111,7 +111,7 @@ def _webhooks(ports: Ports) -> Webhooks:
         clock=ports.clock,
         ids=ports.ids,
         policy=EgressPolicy(),
-        resolver=MemoryResolver(),
+        resolver=MemoryResolver().check,
         ownership=False,
     )
 

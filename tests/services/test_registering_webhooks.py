@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.egress import SystemResolver
+from a2a_serverless.adapters.egress import addresses_of
 from a2a_serverless.domain.delivery import Verification
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
@@ -94,8 +94,8 @@ TARGET = check_url(HOOK, EgressPolicy())
 
 def test_the_resolver_of_the_system_is_asked_for_every_address() -> None:
     with pytest.raises(UrlNotAllowed):
-        SystemResolver(lambda _host, _port: ["93.184.215.14", "10.0.0.1"]).check(TARGET)
-    SystemResolver(lambda _host, _port: ["93.184.215.14"]).check(TARGET)
+        addresses_of(TARGET, lambda _host, _port: ["93.184.215.14", "10.0.0.1"])
+    addresses_of(TARGET, lambda _host, _port: ["93.184.215.14"])
 
 
 def test_a_name_that_the_resolver_does_not_know_is_unresolved() -> None:
@@ -103,7 +103,7 @@ def test_a_name_that_the_resolver_does_not_know_is_unresolved() -> None:
         raise socket.gaierror(socket.EAI_NONAME, f"{host}:{port}")
 
     with pytest.raises(NameUnresolved):
-        SystemResolver(unknown).check(TARGET)
+        addresses_of(TARGET, unknown)
 
 
 def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
@@ -114,5 +114,5 @@ def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
         return [host, str(port)]
 
     with pytest.raises(NameUnresolved):
-        SystemResolver(hanging).check(TARGET)
+        addresses_of(TARGET, hanging)
     hangs.set()

@@ -33,17 +33,9 @@ def strict_ssl_context() -> ssl.SSLContext:
     return context
 
 
-class SystemResolver:
-    """``ports.Resolver`` over the system's resolver."""
-
-    def __init__(self, resolver: ResolveHost = resolve) -> None:
-        self._resolver = resolver
-
-    def check(self, target: WebhookTarget) -> None:
-        addresses_of(target, self._resolver, LOOKUP_SECONDS)
-
-
-def addresses_of(target: WebhookTarget, resolver: ResolveHost, seconds: float) -> tuple[str, ...]:
+def addresses_of(
+    target: WebhookTarget, resolver: ResolveHost = resolve, seconds: float = LOOKUP_SECONDS
+) -> tuple[str, ...]:
     """The checked addresses of a target, by one lookup of at most ``seconds``. Raises UrlNotAllowed, NameUnresolved."""
     literal = target.host.strip("[]")
     if is_loopback(literal):  # only the local allow list permits a literal address

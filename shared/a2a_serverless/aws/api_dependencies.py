@@ -107,7 +107,7 @@ class _Parts:
     @cached_property
     def webhooks(self) -> Webhooks:
         """The service that registers webhooks."""
-        from a2a_serverless.adapters.egress import SystemResolver
+        from a2a_serverless.adapters.egress import addresses_of
         from a2a_serverless.services.webhooks import Webhooks
         from a2a_serverless.store.push_store import PushStore
 
@@ -120,7 +120,7 @@ class _Parts:
             clock=self.clock,
             ids=self.ids,
             policy=resources.egress_policy(settings),
-            resolver=SystemResolver(),
+            resolver=addresses_of,
             ownership=settings.webhook_ownership != "off",
             per_day=settings.webhooks_per_owner_per_day,
             own_urls=self.own_urls,

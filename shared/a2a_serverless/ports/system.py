@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.outbound import Outcome, WebhookTarget
+    from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 
@@ -84,13 +84,6 @@ UrlFetcher: TypeAlias = "Callable[[str], Outcome]"
 
 The file has at most ``domain.contents.LARGEST`` bytes.
 """
-
-
-class Resolver(Protocol):
-    """Resolves host names when a webhook is registered."""
-
-    def check(self, target: WebhookTarget) -> None:
-        """Raises UrlNotAllowed for a forbidden address, NameUnresolved if the name has no address now."""
 
 
 class Sender(Protocol):

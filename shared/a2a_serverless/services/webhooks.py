@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.system import Clock, Ids, Queues, Resolver, Sealer
+    from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 
@@ -81,7 +81,7 @@ class Webhooks:
 
     ``per_day`` is the number of configurations that an owner may register on one day (UTC). Existing ones are not
     counted: tasks expire by the table's TTL, which would not lower the count. ``own_urls`` gives this deployment's base
-    URLs.
+    URLs. ``resolver`` looks a host up; it raises UrlNotAllowed for a forbidden address, NameUnresolved without one.
     """
 
     log: TaskLog
@@ -91,7 +91,7 @@ class Webhooks:
     clock: Clock
     ids: Ids
     policy: EgressPolicy
-    resolver: Resolver
+    resolver: Callable[[WebhookTarget], object]
     ownership: bool = True
     per_day: int = PER_DAY
     own_urls: Callable[[], tuple[str, ...]] = tuple
@@ -235,7 +235,7 @@ def _vet(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTarg
     target = check(webhooks, request)
     try:
         with suppress(NameUnresolved):
-            webhooks.resolver.check(target)
+            webhooks.resolver(target)
     except UrlNotAllowed as refused:
         field = f"{request.path}.url" if request.path else "url"
         raise InvalidParams(violations=(_refused(field, refused),)) from None

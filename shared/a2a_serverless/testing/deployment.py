@@ -105,7 +105,7 @@ class InProcessDeployment:
         self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
         log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
         policy = policy or EgressPolicy()
-        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver, ownership=ownership)
+        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver.check, ownership=ownership)
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,

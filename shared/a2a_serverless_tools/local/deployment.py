@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
-from a2a_serverless.adapters.egress import SystemResolver
+from a2a_serverless.adapters.egress import addresses_of
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.webhook_sender import WebhookSender
@@ -109,7 +109,7 @@ class LocalDeployment(InProcessDeployment):
         self.post = replace(self.post, metrics=NULL_METRICS, tracer=tracer)
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
         self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
-        webhooks = replace(self.service.webhooks(), resolver=SystemResolver())
+        webhooks = replace(self.service.webhooks(), resolver=addresses_of)
         self.service = self.service._replace(blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer)
         self.deploy(*agents)
 
