@@ -131,19 +131,19 @@ def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
 
 
 def _write(swept: _SweepResult) -> _SweepResult:
-    try:
-        if swept.write:
-            swept.write()
-    except Exception as error:  # noqa: BLE001 - the other items go on
-        return replace(swept, error=error)
-    return swept
+    return replace(swept, error=_error_of(swept.write)) if swept.write else swept
 
 
 def _postpone(sweeper: Sweeper, due: DueItem) -> Exception | None:
-    """Postpones an item that could not be read; returns what the store raised."""
+    """Postpones an item that could not be read; returns the store's error."""
+    return _error_of(lambda: sweeper.log.postpone(due, sweeper.clock.now()))
+
+
+def _error_of(call: Callable[[], object]) -> Exception | None:
+    """Calls the store for one item, and returns its error, so that the other items go on."""
     try:
-        sweeper.log.postpone(due, sweeper.clock.now())
-    except Exception as error:  # noqa: BLE001 - raised at the end of the sweep
+        call()
+    except Exception as error:  # noqa: BLE001 - of any kind
         return error
     return None
 
