@@ -181,7 +181,9 @@ def found_after(number: int) -> tuple[int, int]:
 
 
 def test_rule_06_a_run_that_dies_at_any_call_is_found_within_45_seconds() -> None:
-    """By its message: after its lease and the clocks. In its first second it has sent none: then by the sweeper."""
+    """By its message: after its lease and the clocks. Until its first message is sent: by the sweeper."""
     found = [found_after(number) for number in range(1, 100, 3)]
-    assert max(ms for worked, ms in found if worked > FIRST_LOOK_MS) <= RUN_LEASE_MS + CLOCK_SKEW_MS + 2_000 < 45_000
+    assert (
+        max(ms for worked, ms in found if worked > FIRST_LOOK_MS + 1) <= RUN_LEASE_MS + CLOCK_SKEW_MS + 2_000 < 45_000
+    )
     assert max(ms for _, ms in found) <= RUN_LEASE_MS + MINUTE_MS + 2_000

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.task_copies import Act
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.ports.system import ContentStore
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.store.value_store import ValueStore
 
