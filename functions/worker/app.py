@@ -1,6 +1,8 @@
 """The worker runs the tasks whose work messages arrive."""
 
 import os
+from collections.abc import Callable
+from enum import Enum
 
 import aws_lambda_powertools.utilities.batch  # noqa: F401 - first: after pydantic it imports models for 0.3 s
 
@@ -14,9 +16,10 @@ with uncollected():
     from a2a_serverless.aws.batches import make_queue_handler
     from a2a_serverless.aws.engine import make_engine
     from a2a_serverless.aws.process import make_metrics, make_tracer, start_handler
-    from a2a_serverless.domain.queue_messages import WorkMessage
+    from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, WorkMessage
     from a2a_serverless.engine.endings import play
     from a2a_serverless.engine.run import run
+    from a2a_serverless.services.ticks import TickStarter, handle_tick
     from a2a_serverless.settings import read
 
     settings, aws = read(os.environ), Aws()
@@ -26,5 +29,15 @@ with uncollected():
     engine = replace(
         make_engine(settings, aws, queues, metrics), send_to_dead_letters=dead_letters.enqueue, tracer=tracer
     )
-    runs = make_queue_handler(WorkMessage, lambda message, remaining_ms: play(run(engine, message.key, remaining_ms)))
+    ticks = TickStarter(
+        engine.log, queues, engine.ids, engine.now, engine.agents, settings.life, dead_letters.enqueue, metrics
+    )
+
+    def answer(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
+        """Starts the task of a schedule, or runs a task."""
+        if isinstance(message, TickMessage):
+            return handle_tick(ticks, message)
+        return play(run(engine, message.key, remaining_ms))
+
+    runs = make_queue_handler((WorkMessage, TickMessage), answer)
     handler = start_handler(runs, os.environ, metrics, "worker", tracer=tracer)

@@ -36,12 +36,14 @@ if TYPE_CHECKING:
         current_task,
     )
     from a2a_serverless.domain.budgets import Budget
+    from a2a_serverless.domain.schedules import Schedule
     from a2a_serverless.engine.steps import TypeCodec
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
 _ELSEWHERE: Final = {
     "Budget": "domain.budgets",
+    "Schedule": "domain.schedules",
     "TypeCodec": "engine.steps",
     **dict.fromkeys(_PROTOCOL, "protocol.v1"),
 }
@@ -61,6 +63,7 @@ __all__ = [
     "Message",
     "Part",
     "Retry",
+    "Schedule",
     "SecretNotRead",
     "Skill",
     "Step",

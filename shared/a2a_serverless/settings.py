@@ -14,9 +14,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
+from a2a_serverless.domain.model import DAY_MS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
+    from a2a_serverless.domain.head import TaskLifetime
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
 # The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
@@ -142,6 +144,13 @@ class Settings(BaseModel):
             uploads=1024 * 1024 * self.uploaded_mib_per_owner_per_day,
             streams_in_all=self.streams_per_deployment,
         )
+
+    @property
+    def life(self) -> "TaskLifetime":
+        """How long tasks may work, and how long they are kept."""
+        from a2a_serverless.domain.head import TaskLifetime
+
+        return TaskLifetime(self.task_max_life_days * DAY_MS, self.task_retention_days * DAY_MS)
 
     @property
     def trusted_issuer(self) -> "TrustedIssuer | None":

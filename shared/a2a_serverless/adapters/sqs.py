@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.model import path
-from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage, QueueMessage, WorkMessage, to_json
+from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage, QueueMessage, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,19 +29,22 @@ class SqsQueues:
 
     def __init__(self, client: SQSClient, work_url: str, delivery_url: str) -> None:
         self._client = client
-        self._urls: dict[type[QueueMessage], str] = {WorkMessage: work_url, DeliveryMessage: delivery_url}
+        self._work_url, self._delivery_url = work_url, delivery_url
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
-        url, group = self._urls[type(message)], group_of(message.key)
+        url, group = self._url_of(message), group_of(message.key)
         self._client.send_message(QueueUrl=url, MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group)
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
-        for url in sorted({self._urls[type(message)] for message in messages}):
-            mine = [message for message in messages if self._urls[type(message)] == url]
+        for url in sorted({self._url_of(message) for message in messages}):
+            mine = [message for message in messages if self._url_of(message) == url]
             for first in range(0, len(mine), BATCH):
                 self._send(url, mine[first : first + BATCH])
+
+    def _url_of(self, message: QueueMessage) -> str:
+        return self._delivery_url if isinstance(message, DeliveryMessage) else self._work_url
 
     def _send(self, url: str, messages: Sequence[QueueMessage]) -> None:
         entries: list[SendMessageBatchRequestEntryTypeDef] = [

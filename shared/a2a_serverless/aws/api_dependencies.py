@@ -11,9 +11,7 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.aws import resources
 from a2a_serverless.aws.process import make_tracer
-from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.http.api import Api
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
@@ -74,7 +72,7 @@ class _Parts:
             webhooks=lambda: self.webhooks,
             lister=lambda: self.lister,
             callback_sealer=lambda: self.callback_sealer,
-            life=TaskLifetime(settings.task_max_life_days * DAY_MS, settings.task_retention_days * DAY_MS),
+            life=settings.life,
             blocking_ms=settings.blocking_seconds * 1000,
             idempotent=settings.idempotency,
             inline_runner=lambda agent_id: self.inline_runner if self.agents[agent_id].runs == "inline" else None,

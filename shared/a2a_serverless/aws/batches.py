@@ -15,7 +15,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from aws_lambda_powertools.utilities.batch import (
     AsyncBatchProcessor,
@@ -27,10 +27,9 @@ from aws_lambda_powertools.utilities.batch import (
 
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.queue_messages import (
-    DeliveryMessage,
     InvalidMessage,
+    QueueMessage,
     UnsupportedMessageVersion,
-    WorkMessage,
     from_json,
 )
 from a2a_serverless.store.keys import task_key
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.invocations import Event, Handler
     from a2a_serverless.domain.model import TaskKey
 
-M = TypeVar("M", WorkMessage, DeliveryMessage)
+M = TypeVar("M", bound=QueueMessage)
+Kind: TypeAlias = "type[M] | tuple[type[M], ...]"
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class NotAnswered(Exception):
     """A message has to be delivered again. Has no text, because Batch keeps it and may log it when debugging is on."""
 
 
-def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
+def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
     """Returns a Lambda handler that calls ``answer`` with each message of a batch and a function: how many ms are left.
 
     Handles ``at_once`` messages at the same time, in threads, so that a slow message does not delay the others.
@@ -80,7 +80,7 @@ def make_queue_handler(kind: type[M], answer: Callable[[M, Callable[[], int]], E
     return handler
 
 
-def _read_message(kind: type[M], record: SQSRecord) -> M | None:
+def _read_message(kind: Kind[M], record: SQSRecord) -> M | None:
     """Returns the message of a record, or None if it is invalid.
 
     Raises UnsupportedMessageVersion, which leaves the record in its queue.
@@ -102,7 +102,7 @@ def _read_message(kind: type[M], record: SQSRecord) -> M | None:
         return message
 
 
-def _answer(message: WorkMessage | DeliveryMessage, answer: Callable[[], Enum]) -> None:
+def _answer(message: QueueMessage, answer: Callable[[], Enum]) -> None:
     ids = {"kind": type(message).__name__, "task": message.key.task}
     try:
         ending = answer()

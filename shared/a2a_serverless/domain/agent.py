@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.schedules import Schedule
     from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -572,7 +573,8 @@ class Agent:
     ``extended_skills`` are only on the extended card, which needs authentication (3.1.11). With ``answers_by_context``
     a message with a contextId and no taskId answers the one open question of that context. With ``whole_last_chunk``
     the last chunk of an artifact is the whole artifact and replaces the chunks before it (``append=false``), for
-    clients that keep one chunk. ``budget`` is the most that a task of it may spend.
+    clients that keep one chunk. ``budget`` is the most that a task of it may spend. At the times of ``schedules`` the
+    agent starts by itself.
     """
 
     id: str
@@ -591,6 +593,7 @@ class Agent:
     answers_by_context: bool = False
     whole_last_chunk: bool = False
     budget: Budget = NO_BUDGET
+    schedules: tuple[Schedule, ...] = ()
 
     @property
     def offered_extensions(self) -> tuple[AgentExtension, ...]:
@@ -612,6 +615,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     answers_by_context: bool = False,
     whole_last_chunk: bool = False,
     budget: Budget = NO_BUDGET,
+    schedules: Sequence[Schedule] = (),
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
@@ -620,7 +624,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     task if there is none. If there are several, it is refused and must name one. Messages of other agents of the
     deployment always start a task. ``whole_last_chunk`` is for clients that keep one chunk of an artifact: the last one
     is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``). ``budget`` is the
-    most that a task may spend; a caller may set less.
+    most that a task may spend; a caller may set less. At the times of ``schedules`` the agent starts by itself.
 
     Raises TypeError for a function that is not async.
     """
@@ -641,6 +645,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             answers_by_context=answers_by_context,
             whole_last_chunk=whole_last_chunk,
             budget=budget,
+            schedules=tuple(schedules),
         )
 
     return decorate

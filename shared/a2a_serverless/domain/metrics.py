@@ -42,6 +42,7 @@ METRICS: Final[dict[str, MetricSpec]] = {
     "LeaseLost": MetricSpec(
         "Runs and deliveries that died, or were too slow for their lease.", dimension="of", fault=True
     ),
+    "TicksSkipped": MetricSpec("Ticks of schedules that started no task.", dimension="reason", fault=True),
     "ColdStart": MetricSpec("Cold starts of functions.", dimension="function"),
     "Sweeps": MetricSpec("Runs of the sweeper."),
     "ItemsPostponed": MetricSpec(

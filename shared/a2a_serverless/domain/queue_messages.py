@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.model import Json, TaskKey
+from a2a_serverless.domain.schedules import format_tick, parse_tick
 
 
 class WorkMessage(NamedTuple):
@@ -20,11 +21,21 @@ class DeliveryMessage(NamedTuple):
     config_id: str
 
 
+class TickMessage(NamedTuple):
+    """It is ``at`` (ms), a time of a schedule, whose tasks have the tenant and owner of ``key``.
+
+    In the place of a task, ``key`` has the schedule: ``AGENT/NAME``. EventBridge Scheduler sends these messages.
+    """
+
+    key: TaskKey
+    at: int
+
+
 VERSION: Final = 1
 LONGEST: Final = 1024
 LONGEST_DELAY_S: Final = 900
 
-QueueMessage: TypeAlias = WorkMessage | DeliveryMessage
+QueueMessage: TypeAlias = WorkMessage | DeliveryMessage | TickMessage
 
 
 class InvalidMessage(ValueError):
@@ -41,6 +52,8 @@ def to_json(message: QueueMessage) -> dict[str, Json]:
     body: dict[str, Json] = {"v": VERSION, "kind": "work", "tenant": key.tenant, "owner": key.owner, "task": key.task}
     if isinstance(message, DeliveryMessage):
         body |= {"kind": "deliver", "config": message.config_id}
+    if isinstance(message, TickMessage):
+        body |= {"kind": "tick", "at": format_tick(message.at)}
     return body
 
 
@@ -56,6 +69,8 @@ def from_json(body: Json) -> QueueMessage:
         return WorkMessage(key)
     if body.get("kind") == "deliver":
         return DeliveryMessage(key, _text(body, "config"))
+    if body.get("kind") == "tick":
+        return TickMessage(key, parse_tick(_text(body, "at")))
     raise InvalidMessage("an unknown kind of queue message")
 
 

@@ -162,13 +162,30 @@ class IdempotencyRecord(NamedTuple):
     task: str
 
 
+class LastTick(NamedTuple):
+    """The last tick of a schedule that started a task, its time (ms) and the task's id."""
+
+    schedule: str
+    at: int
+    task: str
+
+
+class TickConflict(Exception):
+    """Another tick of the schedule has started a task meanwhile."""
+
+
 class NewTask(NamedTuple):
-    """All items of a new task; they are written in one transaction."""
+    """All items of a new task; they are written in one transaction.
+
+    ``tick`` is stored in the place of ``last_tick``, which must not have changed; None without one.
+    """
 
     head: Head
     event: StatusEvent
     idempotency: IdempotencyRecord | None
     pushes: tuple[tuple[PushConfig, Cursor], ...] = ()
+    tick: LastTick | None = None
+    last_tick: LastTick | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import encode_name, path
-from a2a_serverless.domain.records import DueItem, IdempotencyRecord, TaskEntry
+from a2a_serverless.domain.records import DueItem, IdempotencyRecord, LastTick, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
     from a2a_serverless.domain.timeline import StepTime
 
-    Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | OpenBreaker | ChallengeState
+    Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | LastTick | OpenBreaker | ChallengeState
 
 Item: TypeAlias = "dict[str, Any]"
 R = TypeVar("R", bound="Record")

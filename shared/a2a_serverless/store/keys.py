@@ -74,6 +74,11 @@ def asked(host: str) -> str:
     return ASKED + encode_name(host)
 
 
+def tick(agent: str, schedule: str) -> str:
+    """The sort key of the last tick of an owner's schedule that started a task."""
+    return f"TICK#{encode_name(agent)}/{encode_name(schedule)}"
+
+
 def event(n: int) -> str:
     """The sort key of event ``n``."""
     return f"{EVENTS}{n:010d}"

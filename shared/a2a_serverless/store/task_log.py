@@ -21,7 +21,7 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, path
-from a2a_serverless.domain.records import IdempotencyRecord, TaskPart
+from a2a_serverless.domain.records import IdempotencyRecord, LastTick, TaskPart, TickConflict
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
@@ -86,7 +86,10 @@ class TaskLog:
         self._snapshots = SnapshotStore(payloads)
 
     def create(self, opening: NewTask) -> IdempotencyRecord | None:
-        """Returns None if all is written, also by an earlier try; else the idempotency record that exists already."""
+        """Returns None if all is written, also by an earlier try; else the idempotency record that exists already.
+
+        Raises TickConflict if ``opening.last_tick`` is not the schedule's last tick any more.
+        """
         head, record = opening.head, opening.idempotency
         check_readable(head.key.tenant, head.key.owner, head.key.task)
         actions = [
@@ -94,6 +97,7 @@ class TaskLog:
             PutNew(items.make_item(keys.task(head.key), keys.HEAD, head.expires, items.head_item(head))),
             *self._idempotency_actions(head, record),
             *self._config_actions(head, opening.pushes),
+            *self._tick_actions(opening),
         ]
         refusal = self._table.write(*actions)
         if refusal is None or self._is_own(head.key, opening.event, refusal):
@@ -101,6 +105,8 @@ class TaskLog:
         standing = record and (
             _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, record.agent, record.message_id)
         )
+        if standing is None and opening.tick:
+            raise TickConflict
         if standing is None:
             raise RuntimeError("there is a task with this id already")
         return standing
@@ -109,6 +115,11 @@ class TaskLog:
         """The idempotency record of an earlier send, or None. Only tenant and owner of ``key`` are used."""
         item = self._table.get(keys.idempotency(key, agent, message_id), keys.RECEIPT)
         return items.record_of(IdempotencyRecord, item) if item else None
+
+    def find_last_tick(self, key: TaskKey, agent: str, schedule: str) -> LastTick | None:
+        """The last tick of a schedule that started a task, or None. Only tenant and owner of ``key`` are used."""
+        item = self._table.get(keys.owner(key), keys.tick(agent, schedule))
+        return items.record_of(LastTick, item) if item else None
 
     def read_head(self, key: TaskKey) -> HeadSnapshot | None:
         """The head and the last event number from one query; the head is never older than that event."""
@@ -345,6 +356,17 @@ class TaskLog:
         from a2a_serverless.store.push_store import config_actions
 
         return [action for config, cursor in pushes for action in config_actions(head, config, cursor)]
+
+    def _tick_actions(self, opening: NewTask) -> list[Action]:
+        head, tick, last = opening.head, opening.tick, opening.last_tick
+        if tick is None:
+            return []
+        place = keys.owner(head.key), keys.tick(head.agent, tick.schedule)
+        item = items.make_item(*place, head.expires, items.record_item(tick))
+        if last is None:
+            return [PutNew(item)]
+        after = {name: value for name, value in item.items() if name not in {"pk", "sk"}}
+        return [Update(item, {}, after, {"task": {"S": last.task}})]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))

@@ -15,7 +15,7 @@ from a2a_serverless.adapters.agent_credentials import secrets_in_environment
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
-from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.endings import play
 from a2a_serverless.engine.run import Engine, run
@@ -30,6 +30,7 @@ from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper
 from a2a_serverless.services.tasks import TaskService
+from a2a_serverless.services.ticks import TickStarter, handle_tick
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing.memory import (
     MemoryCallbackVerifier,
@@ -161,7 +162,16 @@ class InProcessDeployment:
         """Handles a queue message as the function behind the queue does."""
         if isinstance(message, DeliveryMessage):
             return deliver(self.post, message, self._time_left(DELIVER_MS))
+        if isinstance(message, TickMessage):
+            return handle_tick(self.tick_starter, message)
         return self.run(message.key)
+
+    @property
+    def tick_starter(self) -> TickStarter:
+        """What the worker works with when a schedule is due."""
+        engine = self.engine
+        now, metrics = self.clock.now, self.metrics
+        return TickStarter(engine.log, engine.queues, self.ids, now, engine.agents, LIFE, metrics=metrics)
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does."""

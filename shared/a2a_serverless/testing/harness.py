@@ -29,6 +29,7 @@ from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCanc
 from a2a_serverless.domain.model import Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
+from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.domain.records import SHARDS, TaskEntry
 from a2a_serverless.engine.endings import AgentThreads, RunLoop, play
 from a2a_serverless.engine.inline import EngineInlineRunner
@@ -54,6 +55,7 @@ from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.testing.deployment import (
     LIFE,
     VISIBILITY_S,
@@ -62,6 +64,7 @@ from a2a_serverless.testing.deployment import (
     format_failure,
     format_traceback,
 )
+from a2a_serverless.testing.schedules import check_schedules, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
@@ -409,6 +412,7 @@ class AgentTestHarness(SimulatedDeployment):
         self.runs: list[tuple[str, int, int]] = []
         self._errors: dict[str, BaseException] = {}
         self._first = agents[0].id
+        check_schedules(agents)
         web = files or {}
         clock = SimulatedClock(self)
         super().__init__(
@@ -484,8 +488,8 @@ class AgentTestHarness(SimulatedDeployment):
         read = self.table.read_head(CLIENT.key(task_id))
         return read.head.open_waits.waits if read else ()
 
-    def tasks(self, context_id: str) -> list[TaskEntry]:
-        """The tasks of a conversation, of all agents, newest first."""
+    def tasks(self, context_id: str | None = None) -> list[TaskEntry]:
+        """The tasks of a conversation, or all tasks, of all agents, newest first."""
         return list(self.table.list_page(CLIENT, context_id, None, 0, MOST_LISTED)[0])
 
     def retry(self, task_id: str, *, from_step: str | None = None, to: str | None = None) -> Reply:
@@ -511,6 +515,31 @@ class AgentTestHarness(SimulatedDeployment):
         self._errors[key.task] = error
         traceback = format_traceback(error, lambda file: not file.startswith(PACKAGE))
         sys.stderr.write(format_failure(key.task, reference, traceback))
+
+    def settle(self, until_ms: int | None = None) -> None:
+        """Runs until no work is left that needs no client. With ``until_ms`` time passes, and schedules start tasks."""
+        if until_ms is None:
+            super().settle()
+            return
+        until = self.now + until_ms
+        for tick in ticks(self.agents.values(), self.now, until):
+            self._run_until(tick.at)
+            self.now = max(self.now, tick.at)
+            self.queue.enqueue(_of_client(tick))
+        self._run_until(until)
+
+    def tick(self, schedule: str, *, to: str | None = None) -> Reply | None:
+        """Plays that a schedule is due now, and runs the deployment until no work is left.
+
+        Returns None if no task was started, because that of an earlier tick has not ended.
+        """
+        agent = to or self._first
+        found = next(one for one in self.agents[agent].schedules if one.name == schedule)
+        tick = _of_client(TickMessage(found.key(agent), self.now // 1000 * 1000))
+        handle_tick(self.tick_starter, tick)
+        record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
+        self.settle()
+        return self.reply(record.task, to=agent) if record else None
 
     def send_event(self, url: str, body: bytes | str = b"", headers: Mapping[str, str] | None = None) -> int:
         """Sends a body to the address of a task's callback, as another system does; returns the HTTP status."""
@@ -552,6 +581,11 @@ class AgentTestHarness(SimulatedDeployment):
         """Runs a coroutine in simulated time, also inside a running event loop."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(super().play, work).result()
+
+
+def _of_client(tick: TickMessage) -> TickMessage:
+    """The tick, with tasks that belong to the harness's client."""
+    return tick._replace(key=CLIENT.key(tick.key.task))
 
 
 class _Callbacks:
