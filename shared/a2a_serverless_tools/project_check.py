@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
+from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def _examine(project: Project) -> tuple[Described, Described, list[str]]:
 
 def _conflicts(described: Described) -> Iterator[str]:
     try:
-        by_id(tuple(agent for path in described for agent in import_agents(path)))
+        agents = tuple(agent for path in described for agent in import_agents(path))
+        by_id(agents)
+        check_schedules(agents)
     except ValueError as error:
         yield str(error)
 

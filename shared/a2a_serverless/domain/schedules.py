@@ -17,6 +17,8 @@ LATEST_MS: Final = 3_600_000
 """A tick that is older starts no task."""
 SCHEDULE: Final = "a2a-serverless/schedule"
 SCHEDULED_TIME: Final = "a2a-serverless/scheduled-time"
+SCHEDULED_TIME_KEYWORD: Final = "<aws.scheduler.scheduled-time>"
+"""EventBridge Scheduler writes a tick's time in its place."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.model import Json, Principal, TaskKey
+from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
@@ -64,7 +64,7 @@ from a2a_serverless.testing.deployment import (
     format_failure,
     format_traceback,
 )
-from a2a_serverless.testing.schedules import check_schedules, ticks
+from a2a_serverless.testing.schedules import check_schedules, schedules_of, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
@@ -522,20 +522,22 @@ class AgentTestHarness(SimulatedDeployment):
             super().settle()
             return
         until = self.now + until_ms
-        for tick in ticks(self.agents.values(), self.now, until):
+        for tick in ticks(schedules_of(self.agents.values()), self.now, until):
             self._run_until(tick.at)
             self.now = max(self.now, tick.at)
             self.queue.enqueue(_of_client(tick))
         self._run_until(until)
+        self.now = max(self.now, until)
 
     def tick(self, schedule: str, *, to: str | None = None) -> Reply | None:
-        """Plays that a schedule is due now, and runs the deployment until no work is left.
+        """Plays that a schedule is due at the next minute, and runs the deployment until no work is left.
 
         Returns None if no task was started, because that of an earlier tick has not ended.
         """
         agent = to or self._first
         found = next(one for one in self.agents[agent].schedules if one.name == schedule)
-        tick = _of_client(TickMessage(found.key(agent), self.now // 1000 * 1000))
+        self.now += MINUTE_MS - self.now % MINUTE_MS
+        tick = _of_client(TickMessage(found.key(agent), self.now))
         handle_tick(self.tick_starter, tick)
         record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
         self.settle()

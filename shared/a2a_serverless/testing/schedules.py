@@ -1,4 +1,4 @@
-"""Evaluates the expressions of schedules, for checks, tests and runs on one machine. On AWS, EventBridge Scheduler does.
+"""Evaluates the expressions of schedules for checks, tests and runs on one machine. On AWS, Scheduler does.
 
 The syntax is what AWS documents for its six fields, and no more: what is accepted here can be deployed. So are the
 hours of a clock change ("Schedule types" in Scheduler's guide): a time that does not exist is skipped, and of a time
@@ -18,9 +18,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from a2a_serverless.domain.queue_messages import TickMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.schedules import Schedule
 
 MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -193,10 +194,14 @@ def _zone(name: str) -> ZoneInfo:
         raise ValueError(f"has the unknown time zone {name!r}{missing}") from None
 
 
-def ticks(agents: Iterable[Agent], after: int, until: int) -> Iterator[TickMessage]:
-    """The ticks of all schedules of agents after ``after`` up to ``until`` (ms), in order."""
-    rows = [(schedule.key(agent.id), schedule) for agent in agents for schedule in agent.schedules]
-    each = [[TickMessage(key, at) for at in tick_times(schedule, after, until)] for key, schedule in rows]
+def schedules_of(agents: Iterable[Agent]) -> dict[TaskKey, Schedule]:
+    """The schedules of agents, by the keys of their messages."""
+    return {schedule.key(agent.id): schedule for agent in agents for schedule in agent.schedules}
+
+
+def ticks(schedules: Mapping[TaskKey, Schedule], after: int, until: int) -> Iterator[TickMessage]:
+    """The ticks of schedules after ``after`` up to ``until`` (ms), in order."""
+    each = [[TickMessage(key, at) for at in tick_times(one, after, until)] for key, one in schedules.items()]
     return merge(*each, key=lambda tick: tick.at)
 
 
@@ -209,7 +214,7 @@ class Ticker:
     def __init__(self, now: int) -> None:
         self._until = now
 
-    def due(self, agents: Iterable[Agent], now: int) -> list[TickMessage]:
+    def due(self, schedules: Mapping[TaskKey, Schedule], now: int) -> list[TickMessage]:
         """The ticks since the last call."""
         after, self._until = max(self._until, now - MISSED_MS), max(self._until, now)
-        return list(ticks(agents, after, now))
+        return list(ticks(schedules, after, now))

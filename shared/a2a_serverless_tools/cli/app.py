@@ -22,6 +22,7 @@ from a2a_serverless_tools.cli import (
     listing,
     operator_commands,
     pauses,
+    schedules,
     stack,
     tasks,
     trace,
@@ -35,6 +36,7 @@ GROUPS: Final = {
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
     "erase": "Erase what a deployed stack has stored, for its operator.",
+    "schedules": "Schedules of a deployed stack, for its operator.",
     "callers": "API keys for callers of a deployed stack.",
 }
 # By the panel of the help, in its order.
@@ -72,6 +74,10 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "push redrive": operator_commands.redrive_push,
         "push pause": operator_commands.pause_push,
         "push resume": operator_commands.resume_push,
+        "schedules list": schedules.show_schedules,
+        "schedules pause": schedules.pause_schedule,
+        "schedules resume": schedules.resume_schedule,
+        "schedules run": schedules.run_schedule,
         "keys show": operator_commands.show_keys,
         "keys rotate": operator_commands.rotate_keys,
         "keys revoke": operator_commands.revoke_key,
@@ -166,6 +172,11 @@ push redrive --host hooks.example.com --since 2h # All webhooks of a host that w
 push redrive --all # All that were given up
 push pause tenant/owner/TASK CONFIG # While the receiver is being repaired
 push resume tenant/owner/TASK CONFIG # Continues where it was paused
+schedules list # The next times of each schedule
+schedules list --local # On the stack that `up` has started
+schedules pause digest morning # No more tasks of this schedule of the agent digest
+schedules resume digest morning --stack my-agents # From its next time on
+schedules run digest morning # Now, and once
 keys show # Which key signs, and since when
 keys rotate # Before the next scheduled rotation
 keys revoke KID # After a key has leaked: the next one signs at once

@@ -7,6 +7,7 @@ import shlex
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from subprocess import list2cmdline
 from typing import TYPE_CHECKING, Annotated, TextIO, cast
@@ -18,6 +19,7 @@ from rich.text import Text
 
 from a2a_serverless.domain.agent import Agent
 from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless.domain.schedules import format_tick
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
 from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line
 
@@ -136,10 +138,14 @@ class DevTerminal:
         command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]
-            self._data("started", agents=agents, url=dev.url, inbox=f"{dev.receiver_url}/", send=command)
+            schedules = [{"schedule": name, "next": time} for name, time, _ in next_ticks(dev.agents)]
+            self._data(
+                "started", agents=agents, schedules=schedules, url=dev.url, inbox=f"{dev.receiver_url}/", send=command
+            )
             return
         listed = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
         self._terminal.out.print(f"{dev.project.name}: agents in memory, on this machine only", style="bold")
+        listed += [(f"  {name}", f"{time}  {text}") for name, time, text in next_ticks(dev.agents)]
         others = [("Console", f"{dev.url}/"), ("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
         self._terminal.rows([*listed, ("", ""), *others])
 
@@ -199,6 +205,15 @@ class DevTerminal:
 
     def _data(self, event: str, **fields: object) -> None:
         self._terminal.raw(json.dumps({"event": event, **fields}, ensure_ascii=False) + "\n")
+
+
+def next_ticks(agents: Iterable[Agent]) -> Iterator[tuple[str, str, str]]:
+    """Yields the schedules of agents: name, next time (UTC), message."""
+    from a2a_serverless.testing.schedules import schedules_of, tick_times
+
+    for key, schedule in schedules_of(agents).items():
+        if at := next(tick_times(schedule, time.time_ns() // 1_000_000), None):
+            yield key.task, format_tick(at), one_line(schedule.text, SHOWN)
 
 
 def example_message(agent: Agent) -> tuple[str, str]:

@@ -37,6 +37,7 @@ from a2a_serverless_tools.operators.deployed import StackName
 if TYPE_CHECKING:
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
+    from a2a_serverless_tools.operators.schedules import ScheduleAdmin
     from a2a_serverless_tools.stack.paths import Paths
 
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -101,8 +102,9 @@ class CliContext:
     """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
 
     ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
-    ``api_keys`` its API keys, and ``alarms`` the state of each alarm by name. ``ask`` asks a question to be answered
-    with yes or no; None without a terminal. ``local_url`` is where the agents on this machine are.
+    ``api_keys`` its API keys, ``schedules`` its schedules, ``alarms`` the state of each alarm by name. ``ask`` asks a
+    question to be answered with yes or no; None without a terminal. ``local_url`` is where the agents on this machine
+    are.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -113,6 +115,7 @@ class CliContext:
     program: str = field(default_factory=program)
     operations: Callable[[StackName], "Operations"] = lambda stack: _wired("make_operations", stack)
     api_keys: Callable[[StackName], "ApiKeyStore"] = lambda stack: _wired("make_api_keys", stack)
+    schedules: Callable[[StackName], "ScheduleAdmin"] = lambda stack: _wired("make_schedules", stack)
     alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.agent_loader import by_id, import_agents
 from a2a_serverless.testing.deployment import format_traceback
+from a2a_serverless.testing.schedules import check_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,6 +49,7 @@ def load_project(project: Project) -> tuple[Agent, ...]:
     try:
         agents = tuple(agent for path in project.agents for agent in import_agents(path))
         by_id(agents)
+        check_schedules(agents)
     except (Exception, SystemExit) as error:
         _take_modules(source)
         sys.modules.update(before)

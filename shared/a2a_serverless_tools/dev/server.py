@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.loopback import LOOPBACK
+from a2a_serverless.http.api import ANYBODY
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.testing.schedules import Ticker, schedules_of
 from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch
 from a2a_serverless_tools.dev.loading import (
     AgentsNotLoaded,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 SWEEP_S: Final = 60.0
 ROTATE_S: Final = 3600.0
 LOOK_S: Final = 0.5
+TICK_S: Final = 1.0
 FLUSH_S: Final = 1.0
 LEAVE_S: Final = 2.0
 
@@ -117,6 +120,7 @@ class Dev:
             tracer=make_tracer(otel_variables(project) | {OTEL_HEADERS_SECRET: ""} | local_otel(project)),
         )
         self._receivers = ReceiverWatch(self.deployment)
+        self._ticker = Ticker(self.deployment.clock.now())
         self.deployment.deploy(*agents, prices=project.prices)
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
@@ -131,6 +135,7 @@ class Dev:
                 watch_project(self.project, self._on_change, lambda: self._reporter.started(self)),
                 every(SWEEP_S, partial(sweep, self.deployment.sweeper)),
                 every(ROTATE_S, lambda: rotate_when_old(self.deployment.rotation)),
+                every(TICK_S, self._enqueue_ticks),
                 every(LOOK_S, self._look_for_blocked),
                 every(LOOK_S, self._receivers.look),
                 every(FLUSH_S, self.deployment.tracer.flush),
@@ -172,6 +177,10 @@ class Dev:
         is_meant = isinstance(error, TaskFailed | TaskRejected) and not isinstance(error, StepConflict)
         if reference or not is_meant:
             self._reporter.failed(key.task, format_error(error, self.project.source.resolve()), reference)
+
+    def _enqueue_ticks(self) -> None:
+        for tick in self._ticker.due(schedules_of(self.agents), self.deployment.clock.now()):
+            self.deployment.queue.enqueue(tick._replace(key=ANYBODY.key(tick.key.task)))
 
     def _look_for_blocked(self) -> None:
         for found in self._watch.find_blocked():

@@ -35,3 +35,7 @@ class AccessDenied(CommandFailed):
 
 class CredentialsExpired(CommandFailed):
     """The current credentials were valid, and are no longer."""
+
+
+class NoSuchSchedule(CommandFailed):
+    """The stack has no schedule of this agent and name."""

@@ -17,6 +17,7 @@ from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations,
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
+from a2a_serverless_tools.operators.schedules import ScheduleAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,13 @@ def make_api_keys(stack: StackName) -> ApiKeyStore:
 def alarm_states(stack: StackName) -> Mapping[str, str]:
     """The state of each alarm of a deployed stack, by alarm name: OK, ALARM or INSUFFICIENT_DATA."""
     return DeployedStack(aws_of(stack), stack.name).alarms()
+
+
+def make_schedules(stack: StackName) -> ScheduleAdmin:
+    """The schedules of a deployed stack."""
+    aws = aws_of(stack)
+    deployed = DeployedStack(aws, stack.name)
+    return ScheduleAdmin(aws.client, stack.name, deployed.clock(), deployed.output("WorkQueueUrl"))
 
 
 def redrive_receiver(stack: StackName, host: str) -> int:

@@ -190,6 +190,7 @@ class _Work:
                 settings.give(document, properties, self.project)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
+        settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))
         constants = json.dumps(document.get("Metadata", {}).get("Settings"))
         for resource in document["Resources"].values():
             if resource["Type"] == KEY_RING:

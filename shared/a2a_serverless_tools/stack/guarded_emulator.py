@@ -84,10 +84,25 @@ def sandboxed(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitab
     return sending
 
 
+def without_keywords(send: Callable[..., None]) -> Callable[..., None]:
+    """Wrap what sends an event, so that it sends none whose input has keywords of EventBridge Scheduler.
+
+    The emulator does not replace them, and evaluates schedules in UTC. `scheduler.py` sends these events.
+    """
+
+    def sending(target: Any, *about: Any) -> None:  # noqa: ANN401
+        if "<aws.scheduler." not in target.get("Input", ""):
+            send(target, *about)
+
+    return sending
+
+
 def main() -> None:
     """Start the emulator as its own command does, wrapped in `guarded`."""
     import ministack.app as emulator
+    from ministack.services import eventbridge
 
+    eventbridge._invoke_target = without_keywords(eventbridge._invoke_target)  # noqa: SLF001
     emulator.app = guarded(emulator.app, int(os.environ["GATEWAY_PORT"]))
     emulator.main()
 

@@ -100,6 +100,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 switches[OTEL_HEADERS_SECRET] = local_place(OTEL_HEADERS)
             _store_secrets(emulator, secrets)
             deployment = sam.deploy(paths, built, emulator.url, local_parameters(options), switches)
+        if sam.schedules_in(built.template):
+            start_scheduler(paths, built, emulator)
         with step(console, f"Starting the api on {options.api_url}"):
             api = start_api(paths, built, deployment, options)
             processes.wait_until_ready(api, "/", seconds=READY_S)
@@ -153,6 +155,13 @@ def start_receiver(paths: Paths, options: Options) -> Process:
     env = {"ISSUER": options.api_url, "AUDIENCE": options.webhook_url, "OPEN_REGISTRATION": "true"}
     env |= {"REPLAY_DB": str(paths.state / "receiver.db")}
     return _serve(paths, "receiver", library.FILES / "webhook_receiver", RECEIVER_APP, env, options.receiver_port)
+
+
+def start_scheduler(paths: Paths, built: Build, emulator: Process) -> Process:
+    """Start what plays the schedules of the deployed agents."""
+    command = [sys.executable, "-P", "-m", "a2a_serverless_tools.stack.scheduler", emulator.url]
+    template = built.path / "template.yaml"
+    return processes.start(paths, "scheduler", [*command, template], without_aws(os.environ), port=0)
 
 
 def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:

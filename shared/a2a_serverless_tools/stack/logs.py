@@ -5,7 +5,8 @@ from a2a_serverless_tools.stack.emulator import running_emulator
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import Paths
 
-FILES = {"emulator": "emulator", "server": "api", "receiver": "receiver", "build": "sam-build", "deploy": "sam-deploy"}
+FILES = {"emulator": "emulator", "server": "api", "receiver": "receiver", "scheduler": "scheduler"}
+FILES |= {"build": "sam-build", "deploy": "sam-deploy"}
 PARTS = (*sam.FUNCTIONS, *FILES)
 
 

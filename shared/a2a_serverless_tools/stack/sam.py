@@ -5,13 +5,14 @@ import os
 import shutil
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
+from a2a_serverless.http.api import ANYBODY
 from a2a_serverless_tools.stack.emulator import REGION, aws_environment, without_aws
 from a2a_serverless_tools.stack.environments import package_index
 from a2a_serverless_tools.stack.errors import StackError
@@ -47,7 +48,17 @@ def with_switches(template: Mapping[str, Any], switches: Mapping[str, str]) -> d
     copy = deepcopy(dict(template))
     for properties in functions_of(copy).values():
         properties.setdefault("Environment", {}).setdefault("Variables", {}).update(switches)
+    if switches.get("ANONYMOUS_ACCESS") == "on":  # then all tasks belong to one owner
+        for properties in schedules_in(copy):
+            target = properties["Target"]
+            target["Input"] = json.dumps(json.loads(target["Input"]) | asdict(ANYBODY))
     return copy
+
+
+def schedules_in(template: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the properties of the agents' schedules in a template."""
+    resources = (one for one in template["Resources"].values() if one["Type"] == "AWS::Scheduler::Schedule")
+    return [one["Properties"] for one in resources if "GroupName" in one["Properties"]]
 
 
 def deploy(

@@ -5,11 +5,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import yaml
 
 from a2a_serverless.adapters.agent_credentials import PARAMETER, variable_of
+from a2a_serverless.domain.queue_messages import TickMessage, to_json
+from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULED_TIME_KEYWORD, Schedule
 from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
 
 VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"
@@ -115,6 +118,57 @@ def give_otel(template: dict[str, Any], function: dict[str, Any], project: Proje
     variables.update(otel_variables(project) | variables)
     if project.otel and project.otel.headers_secret:
         _statements_of(template, function).extend(_reading([project.otel.headers_secret]))
+
+
+def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]]) -> None:
+    """Add the schedules of these agents, as the manifest describes them, with a group and a role; nothing without one.
+
+    The group has the stack's name, a schedule ``AGENT.NAME``. The role may send to the work queue, and to its dead
+    letters what could not be sent there for an hour.
+    """
+    schedules = [(agent["id"], Schedule(**one)) for agent in agents for one in agent["schedules"]]
+    if not schedules:
+        return
+    resources = template["Resources"]
+    resources["Schedules"] = {
+        "Type": "AWS::Scheduler::ScheduleGroup",
+        "Properties": {"Name": {"Ref": "AWS::StackName"}},
+    }
+    source = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}, "aws:SourceArn": {"Fn::GetAtt": ["Schedules", "Arn"]}}
+    trust = {"Effect": "Allow", "Principal": {"Service": "scheduler.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    work, dead_letters = ({"Fn::GetAtt": [queue, "Arn"]} for queue in ("WorkQueue", "WorkDeadLetters"))
+    send = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": [work, dead_letters]}
+    resources["SchedulesRole"] = {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "AssumeRolePolicyDocument": _policy(trust | {"Condition": {"StringEquals": source}}),
+            "Policies": [{"PolicyName": "schedules", "PolicyDocument": _policy(send)}],
+        },
+    }
+    for agent, schedule in schedules:
+        body = to_json(TickMessage(schedule.key(agent), 0)) | {"at": SCHEDULED_TIME_KEYWORD}
+        name = f"{agent}.{schedule.name}"
+        resources[f"Schedule{sha256(name.encode()).hexdigest()[:16]}"] = {
+            "Type": "AWS::Scheduler::Schedule",
+            "Properties": {
+                "Name": name,
+                "GroupName": {"Ref": "Schedules"},
+                "ScheduleExpression": f"cron({schedule.cron})",
+                "ScheduleExpressionTimezone": schedule.zone,
+                "FlexibleTimeWindow": {"Mode": "OFF"},
+                "Target": {
+                    "Arn": work,
+                    "RoleArn": {"Fn::GetAtt": ["SchedulesRole", "Arn"]},
+                    "Input": json.dumps(body),
+                    "RetryPolicy": {"MaximumEventAgeInSeconds": LATEST_MS // 1000},
+                    "DeadLetterConfig": {"Arn": dead_letters},
+                },
+            },
+        }
+
+
+def _policy(statement: Mapping[str, Any]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 def local_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

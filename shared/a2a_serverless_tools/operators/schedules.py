@@ -1,0 +1,86 @@
+"""The schedules of a deployed stack, for operators, who may pause and resume them, and play one now.
+
+The group of the schedules has the stack's name, a schedule ``AGENT.NAME`` (``stack/settings.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from a2a_serverless.domain.schedules import SCHEDULED_TIME_KEYWORD, Schedule, format_tick
+from a2a_serverless_tools.operators.deployed import NoSuchSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.ports.system import Clock
+
+State = Literal["ENABLED", "DISABLED"]
+# What UpdateSchedule takes of GetSchedule's answer. It sets to its default what it is not given.
+_FIELDS: Final = (
+    *("Name", "GroupName", "ScheduleExpression", "ScheduleExpressionTimezone", "FlexibleTimeWindow", "Target"),
+    *("Description", "StartDate", "EndDate", "ActionAfterCompletion", "KmsKeyArn"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedSchedule:
+    """A schedule of ``agent``. ``body`` is that of its messages, with a keyword in the place of the time."""
+
+    agent: str
+    schedule: Schedule
+    state: State
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleAdmin:
+    """The dependencies: AWS clients by service, the schedules' group, the URL of the work queue."""
+
+    client: Callable[[str], Any]
+    group: str
+    clock: Clock
+    queue_url: str
+
+
+def list_schedules(admin: ScheduleAdmin) -> list[DeployedSchedule]:
+    """The schedules, by agent and name."""
+    client = admin.client("scheduler")
+    try:
+        pages = [*client.get_paginator("list_schedules").paginate(GroupName=admin.group)]
+    except client.exceptions.ResourceNotFoundException:  # without schedules there is no group
+        return []
+    names = sorted(one["Name"] for page in pages for one in page["Schedules"])
+    return [_deployed(client.get_schedule(GroupName=admin.group, Name=name)) for name in names]
+
+
+def set_state(admin: ScheduleAdmin, agent: str, name: str, state: State) -> DeployedSchedule:
+    """Pauses or resumes a schedule. Raises NoSuchSchedule."""
+    found = _find(admin, agent, name)
+    known = {field: found[field] for field in _FIELDS if field in found}
+    admin.client("scheduler").update_schedule(**known, State=state)
+    return _deployed(found | {"State": state})
+
+
+def play_tick(admin: ScheduleAdmin, agent: str, name: str) -> str:
+    """Enqueues that a schedule, also a paused one, is due now; returns the time. Raises NoSuchSchedule."""
+    found, time = _deployed(_find(admin, agent, name)), format_tick(admin.clock.now())
+    body = found.body.replace(SCHEDULED_TIME_KEYWORD, time)
+    admin.client("sqs").send_message(QueueUrl=admin.queue_url, MessageBody=body)
+    return time
+
+
+def _find(admin: ScheduleAdmin, agent: str, name: str) -> dict[str, Any]:
+    client = admin.client("scheduler")
+    try:
+        return dict(client.get_schedule(GroupName=admin.group, Name=f"{agent}.{name}"))
+    except client.exceptions.ResourceNotFoundException:
+        raise NoSuchSchedule(f"the agent {agent!r} has no schedule {name!r} in the stack {admin.group}") from None
+
+
+def _deployed(found: dict[str, Any]) -> DeployedSchedule:
+    agent, _, name = found["Name"].partition(".")
+    cron = found["ScheduleExpression"].removeprefix("cron(").removesuffix(")")
+    schedule = Schedule(name, cron, "", found.get("ScheduleExpressionTimezone", "UTC"))
+    return DeployedSchedule(agent, schedule, found["State"], found["Target"]["Input"])
