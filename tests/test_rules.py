@@ -108,6 +108,7 @@ NEEDED: Final = {
     ("domain/agent.py", "datetime"),  # the type of moments
     ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/outside_events.py", "datetime"),  # converts stored times
+    ("domain/schedules.py", "datetime"),  # converts the times of ticks
     ("domain/agent.py", "contextvars"),  # ``current_task``
     ("domain/agent.py", "contextlib"),  # the type of ``TaskContext.scope``
     ("domain/agent.py", "inspect"),  # whether an agent's function is async
@@ -129,7 +130,8 @@ def test_rule_11_the_core_imports_nothing_that_knows_time_chance_or_the_world() 
 def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_environment(folder: str) -> None:
     banned = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "ssl"}
     found = {(path, name) for path, tree in modules(folder) for name in imports(tree) & banned}
-    converting = {"domain/agent.py", "domain/outside_events.py", "engine/task_context.py", "protocol/protojson.py"}
+    converting = {"domain/agent.py", "domain/outside_events.py", "domain/schedules.py"}
+    converting |= {"engine/task_context.py", "protocol/protojson.py"}
     assert found <= {(path, "datetime") for path in converting}, "which only convert"
     asked = {node.attr for _, tree in modules("protocol") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert asked.isdisjoint({"now", "utcnow", "today"})

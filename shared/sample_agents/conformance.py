@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless import AgentExtension, Part, Skill, TaskContext, TaskRejected, agent
+from a2a_serverless import AgentExtension, Part, Schedule, Skill, TaskContext, TaskRejected, agent
 
 if TYPE_CHECKING:
     from a2a_serverless import Answer
@@ -159,7 +159,8 @@ async def files(task: TaskContext) -> None:
 
 
 old = replace(_old, extensions=(OPTIONAL,))
-plain = replace(full, id="conformance-plain", streaming=False, push=False, extended_skills=())
+daily = (Schedule("daily", "0 7 * * ? *", "Work."),)
+plain = replace(full, id="conformance-plain", streaming=False, push=False, extended_skills=(), schedules=daily)
 extension = replace(full, id="conformance-extension", extensions=(REQUIRED,))
 
 AGENTS: Final = (old, full, plain, extension, files)

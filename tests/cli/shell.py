@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless_tools.operators.deliveries import Operations
     from a2a_serverless_tools.operators.deployed import StackName
+    from a2a_serverless_tools.operators.schedules import ScheduleAdmin
     from tests.client.deployment import Deployment
 
 
@@ -44,6 +45,7 @@ class Shell:
         self.stdin = b""
         self.callers: Callable[[StackName], ApiKeyStore] | None = None
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
+        self.schedules: Callable[[StackName], ScheduleAdmin] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
         self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
 
@@ -63,6 +65,8 @@ class Shell:
             world = replace(world, api_keys=self.callers)
         if self.alarms:
             world = replace(world, alarms=self.alarms)
+        if self.schedules:
+            world = replace(world, schedules=self.schedules)
         if self.operations:
             world = replace(world, operations=self.operations)
         with pytest.raises(SystemExit) as ended:

@@ -12,7 +12,7 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent, replay
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, StepResult
+from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, LastTick, StepResult, TickConflict
 from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.store import keys
@@ -163,6 +163,42 @@ def test_a_message_that_was_sent_before_gives_its_receipt_and_makes_no_task(stor
     assert store.log.create(second) == first.idempotency
     assert store.log.read_head(second.head.key) is None
     assert store.push.list_configs(second.head.key) == []
+
+
+def ticked(store: Store, number: int, last: LastTick | None) -> LastTick:
+    """A task of the ``number``-th tick of a schedule, after the tick ``last``."""
+    tick = LastTick("hourly", 1000 * number, f"task-{number}")
+    key = KEY._replace(task=tick.task)
+    new = opening(key, sent=f"tick-{number}")._replace(tick=tick, last_tick=last)
+    assert store.log.create(new) is None
+    assert store.log.create(new) is None, "the answer was lost"
+    return tick
+
+
+def test_a_schedule_has_the_last_tick_that_started_a_task(store: Store) -> None:
+    assert store.log.find_last_tick(KEY, "echo", "hourly") is None
+    first = ticked(store, 1, None)
+    assert store.log.find_last_tick(KEY, "echo", "hourly") == first
+    second = ticked(store, 2, first)
+    assert store.log.find_last_tick(KEY, "echo", "hourly") == second
+    others = [(KEY._replace(owner="other"), "echo", "hourly"), (KEY, "other", "hourly"), (KEY, "echo", "daily")]
+    assert [store.log.find_last_tick(*other) for other in others] == [None] * 3
+    assert store.log.find_last_tick(KEY._replace(task="any"), "echo", "hourly") == second
+
+
+@pytest.mark.parametrize("known", [None, LastTick("hourly", 500, "task-0")])
+def test_a_tick_starts_no_task_if_another_one_has_started_one_meanwhile(known: LastTick | None, store: Store) -> None:
+    if known:
+        ticked(store, 0, None)
+    other = ticked(store, 1, known and LastTick("hourly", 0, "task-0"))
+    late = opening(KEY._replace(task="task-2"), sent="tick-2")._replace(
+        tick=LastTick("hourly", 2000, "task-2"), last_tick=known
+    )
+    with pytest.raises(TickConflict):
+        store.log.create(late)
+    assert store.log.read_head(late.head.key) is None
+    assert store.log.find_idempotency(KEY, "echo", "tick-2") is None
+    assert store.log.find_last_tick(KEY, "echo", "hourly") == other
 
 
 def test_a_receipt_is_for_its_own_tenant_owner_agent_and_message(store: Store) -> None:

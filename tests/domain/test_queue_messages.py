@@ -14,6 +14,7 @@ from a2a_serverless.domain.queue_messages import (
     DeliveryMessage,
     InvalidMessage,
     QueueMessage,
+    TickMessage,
     WorkMessage,
     from_json,
     to_json,
@@ -21,7 +22,11 @@ from a2a_serverless.domain.queue_messages import (
 from tests.protocol.strategies import JSON, NAMES
 
 KEYS = st.builds(TaskKey, NAMES, NAMES, NAMES)
-MESSAGES = st.builds(WorkMessage, KEYS) | st.builds(DeliveryMessage, KEYS, NAMES)
+MESSAGES = (
+    st.builds(WorkMessage, KEYS)
+    | st.builds(DeliveryMessage, KEYS, NAMES)
+    | st.builds(TickMessage, KEYS, st.integers(0, 4_000_000_000).map(lambda seconds: seconds * 1000))
+)
 WORK: dict[str, Json] = {"v": 1, "kind": "work", "tenant": "t", "owner": "o", "task": "x"}
 
 
@@ -35,6 +40,7 @@ def test_rule_05_a_queue_message_carries_ids_and_nothing_else() -> None:
     key = TaskKey("t", "o", "x")
     assert to_json(WorkMessage(key)) == WORK
     assert to_json(DeliveryMessage(key, "c")) == WORK | {"kind": "deliver", "config": "c"}
+    assert to_json(TickMessage(key, 1_790_000_000_000)) == WORK | {"kind": "tick", "at": "2026-09-21T14:13:20Z"}
 
 
 @settings(deadline=None)
@@ -58,6 +64,10 @@ def test_what_is_no_queue_message_is_refused(value: Json) -> None:
         ({"task": "x" * (LONGEST + 1)}, "task is missing or wrong"),
         ({"kind": "deliver"}, "config is missing or wrong"),
         ({"kind": "deliver", "config": {}}, "config is missing or wrong"),
+        ({"kind": "tick"}, "at is missing or wrong"),
+        ({"kind": "tick", "at": "<aws.scheduler.scheduled-time>"}, "at is no time"),
+        ({"kind": "tick", "at": "2026-09-21T14:13:20+02:00"}, "at is no time"),
+        ({"kind": "tick", "at": "0001-01-01T00:00:00Z" * 9}, "at is no time"),
     ],
 )
 def test_an_invalid_queue_message_is_refused_by_name(change: dict[str, Json], text: str) -> None:

@@ -164,7 +164,18 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
             "scheduler",
             "CreateSchedule DeleteSchedule GetSchedule UpdateSchedule",
             f"scheduler:*:*:schedule/default/{NAMED}",
-        )
+        ),
+        # of agents, which the build adds to the template: in a group with the stack's name
+        (
+            "scheduler",
+            "CreateSchedule DeleteSchedule GetSchedule UpdateSchedule",
+            f"scheduler:*:*:schedule/{NAMED}/*",
+        ),
+        (
+            "scheduler",
+            "CreateScheduleGroup DeleteScheduleGroup GetScheduleGroup ListTagsForResource TagResource UntagResource",
+            f"scheduler:*:*:schedule-group/{NAMED}",
+        ),
     ],
     "AWS::SecretsManager::Secret": [
         (

@@ -26,11 +26,13 @@ from rich.console import Console
 
 from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.schedules import Schedule
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import EVENTS, HEAD
 from a2a_serverless_tools.cli.app import run
 from a2a_serverless_tools.cli.options import CliContext
 from a2a_serverless_tools.cli.terminal import Terminal
+from a2a_serverless_tools.stack.settings import add_schedules
 from sample_agents.bedrock import bedrock_client
 from tests.adapters.clouds import session
 from tests.contexts import Context
@@ -47,13 +49,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from a2a_serverless.adapters.invocations import Handler
+    from a2a_serverless.domain.agent import Agent
 
 WHO: Final = Principal("acme", "alice")
 KEY: Final = "a2a_alice"
 FUNCTIONS: Final = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
-MOCKED: Final = {"dynamodb": "DYNAMODB", "s3": "S3", "sqs": "SQS", "kms": "KMS", "secretsmanager": "SECRETS_MANAGER"}
+MOCKED: Final = {
+    "dynamodb": "DYNAMODB",
+    "s3": "S3",
+    "scheduler": "SCHEDULER",
+    "sqs": "SQS",
+    "kms": "KMS",
+    "secretsmanager": "SECRETS_MANAGER",
+}
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
     "LOCAL_AGENTS": "on",
@@ -158,6 +168,18 @@ class Account:
         """A table as operators reach it, with their own permissions."""
         retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
         return DynamoTable(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
+
+    def schedule(self, agent: Agent, schedule: Schedule) -> None:
+        """What the build adds to the template for an agent with a schedule."""
+        described = {name: getattr(schedule, name) for name in Schedule.__slots__}
+        made: dict[str, Any] = {"Resources": {}, "Outputs": {}}
+        add_schedules(made, [{"id": agent.id, "schedules": [described]}])
+        role = f"arn:aws:iam::{ACCOUNT}:role/a2a-serverless-SchedulesRole-1"
+        arns = {"Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:WorkQueue", "RoleArn": role, "DeadLetterConfig": {"Arn": role}}
+        properties = made["Resources"].popitem()[1]["Properties"]
+        self.aws["scheduler"].create_schedule_group(Name="a2a-serverless")
+        target = properties["Target"] | arns
+        self.aws["scheduler"].create_schedule(**properties | {"GroupName": "a2a-serverless", "Target": target})
 
     def lose_messages(self) -> None:
         """What is in the queues is lost."""

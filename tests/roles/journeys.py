@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.domain.queue_messages import TickMessage, to_json
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.keys import HEAD
+from sample_agents.conformance import plain as daily
 from tests.roles.account import KEY, MODELS, WHO, Account, Street, message_event, put, standing
 from tests.roles.recorder import Need, Recorder
 
@@ -32,6 +35,7 @@ def heard() -> tuple[Account, dict[str, set[Need]]]:
         big_contents(account, street)
         streams(account)
         called_agents(account)
+        schedules(account)
         mishaps(account, street)
         races(account)
         operating(account, street)
@@ -120,6 +124,23 @@ def called_agents(account: Account) -> None:
     """An agent that calls its siblings, in its caller's name."""
     task = account.send("orchestrator", {"text": TEXT})
     assert finished(account, task) == DONE, account.get("orchestrator", task["id"])
+
+
+def schedules(account: Account) -> None:
+    """An agent starts by itself, and an operator pauses its schedule and plays it."""
+    (schedule,) = daily.schedules
+    account.schedule(daily, schedule)
+    assert len(account.type("schedules", "list")["schedules"]) == 1
+    for command in ("pause", "resume", "run"):
+        account.type("schedules", command, daily.id, schedule.name)
+    account.settle()
+    now = time.time_ns() // 1_000_000
+    for late_ms in (0, -60_000, 2 * 3_600_000):
+        tick = TickMessage(schedule.key(daily.id), now - late_ms)
+        account.invoke("worker", message_event(json.dumps(to_json(tick))))
+        account.settle()
+    owners = {item["own"]["S"] for item in account.heads()}
+    assert f"{schedule.tenant}/{schedule.owner}" in owners
 
 
 def mishaps(account: Account, street: Street) -> None:

@@ -121,6 +121,13 @@ def _lambda(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
     yield Need(f"lambda:{action}", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{params['FunctionName']}")
 
 
+def _scheduler(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    place = f"{params['GroupName']}/{params['Name']}" if "Name" in params else ""
+    yield Need(f"scheduler:{operation}", f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/{place}" if place else "*")
+    if operation == "UpdateSchedule":
+        yield Need("iam:PassRole", params["Target"]["RoleArn"])
+
+
 def _bedrock(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
     streams = operation in {"ConverseStream", "InvokeModelWithResponseStream"}
     action = "InvokeModelWithResponseStream" if streams else "InvokeModel"
@@ -139,5 +146,6 @@ KNOWN: Final[dict[str, Callable[[str, Mapping[str, Any]], Iterator[Need]]]] = {
     "kms": _kms,
     "secretsmanager": _secrets,
     "lambda": _lambda,
+    "scheduler": _scheduler,
     "bedrock-runtime": _bedrock,
 }

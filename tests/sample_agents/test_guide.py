@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-GUIDE = "".join((ROOT / "docs" / page).read_text() for page in ("agents.md", "code-changes.md", "waiting.md"))
+GUIDE = "".join(
+    (ROOT / "docs" / page).read_text() for page in ("agents.md", "code-changes.md", "waiting.md", "schedules.md")
+)
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
 

@@ -75,7 +75,7 @@ QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptio
 FIELDS: Final = METRICS.keys() | set(
     "agent attempt call command config count enqueued error event fence function function_request_id "  # noqa: SIM905
     "host kid kind message_id ms of operation outcome owner queue raised_at reason record records "
-    "reference remedy seconds service state status task tenant trace version".split()
+    "reference remedy schedule seconds service state status task tenant trace version".split()
 )
 
 

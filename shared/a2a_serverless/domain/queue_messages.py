@@ -70,7 +70,7 @@ def from_json(body: Json) -> QueueMessage:
     if body.get("kind") == "deliver":
         return DeliveryMessage(key, _text(body, "config"))
     if body.get("kind") == "tick":
-        return TickMessage(key, parse_tick(_text(body, "at")))
+        return TickMessage(key, _time(body, "at"))
     raise InvalidMessage("an unknown kind of queue message")
 
 
@@ -79,3 +79,11 @@ def _text(body: dict[str, Json], name: str) -> str:
     if not isinstance(value, str) or not value or len(value) > LONGEST:
         raise InvalidMessage(f"{name} is missing or wrong")
     return value
+
+
+def _time(body: dict[str, Json], name: str) -> int:
+    text = _text(body, name)
+    try:
+        return parse_tick(text)
+    except ValueError:
+        raise InvalidMessage(f"{name} is no time") from None
