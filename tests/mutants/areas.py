@@ -127,6 +127,7 @@ AREAS: Final = {
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py"),
             "services/retries.py",
+            "services/ticks.py",
         ),
         (
             *("contract/test_sweeping.py", "engine/test_inline.py", "handlers/test_callback.py"),
