@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.queue_messages import TickMessage, WorkMessage
+from a2a_serverless.domain.schedules import Schedule
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.tasks import RequestContext, send
 from a2a_serverless_tools.local.deployment import LocalDeployment
@@ -42,6 +43,22 @@ def test_closing_while_a_message_is_due_ends_the_dispatcher_without_an_error(num
         dispatching = pool.submit(deployment.dispatch)
         deployment.close_in_a_burst()
         assert dispatching.result(DEADLINE_S) is None, number
+
+
+def test_a_tick_starts_a_task_in_dev_as_the_worker_does() -> None:
+    agent = replace(Writer(seconds=0).agent, schedules=(Schedule("hourly", "0 * * * ? *", "hello"),))
+    deployment = LocalDeployment([agent], BASE)
+    ended = Event()
+    deployment.on_event = lambda _, event: ended.set() if str(getattr(event, "state", "")) == "completed" else None
+    with ThreadPoolExecutor(1) as pool:
+        dispatching = pool.submit(deployment.dispatch)
+        tick = TickMessage(ME.key(f"{agent.id}/hourly"), deployment.clock.now() // 1000 * 1000)
+        for _ in range(2):
+            deployment.queue.enqueue(tick)
+        assert ended.wait(DEADLINE_S)
+        deployment.close()
+        assert dispatching.result(DEADLINE_S) is None
+    assert len(deployment.table.list_page(ME, None, None, 0, 10)[0]) == 1
 
 
 def test_an_observer_that_fails_does_not_end_the_dispatcher() -> None:
