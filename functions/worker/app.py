@@ -19,7 +19,7 @@ with uncollected():
     from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, WorkMessage
     from a2a_serverless.engine.endings import play
     from a2a_serverless.engine.run import run
-    from a2a_serverless.services.ticks import TickStarter, handle_tick
+    from a2a_serverless.services.ticks import handle_tick
     from a2a_serverless.settings import read
 
     settings, aws = read(os.environ), Aws()
@@ -29,14 +29,11 @@ with uncollected():
     engine = replace(
         make_engine(settings, aws, queues, metrics), send_to_dead_letters=dead_letters.enqueue, tracer=tracer
     )
-    ticks = TickStarter(
-        engine.log, queues, engine.ids, engine.now, engine.agents, settings.life, dead_letters.enqueue, metrics
-    )
 
     def answer(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
         """Starts the task of a schedule, or runs a task."""
         if isinstance(message, TickMessage):
-            return handle_tick(ticks, message)
+            return handle_tick(engine, settings.life, message)
         return play(run(engine, message.key, remaining_ms))
 
     runs = make_queue_handler((WorkMessage, TickMessage), answer)

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -133,7 +133,7 @@ class Deployment:
             self._answer(message)
             self.line.done(number)
 
-    def _note(self, message: WorkMessage | DeliveryMessage) -> None:
+    def _note(self, message: QueueMessage) -> None:
         waited = (self.world.now - self._made[message.key]) / 1000
         if isinstance(message, DeliveryMessage) and message.key not in self._told:
             self._told.add(message.key)
@@ -145,7 +145,7 @@ class Deployment:
         snapshot = self.world.table.read_head(key)
         return snapshot is not None and snapshot.head.fence > 0
 
-    def _answer(self, message: WorkMessage | DeliveryMessage) -> None:
+    def _answer(self, message: QueueMessage) -> None:
         if isinstance(message, DeliveryMessage):
             self.together.notifier(message)()
         else:

@@ -15,6 +15,8 @@ from a2a_serverless.domain.schedules import LATEST_MS, format_tick
 from a2a_serverless.protocol.v1 import Role, TaskState
 from a2a_serverless.services.ticks import TickOutcome, handle_tick, message_id_of
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.memory import MemoryMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +45,14 @@ class Scene:
 
     harness: AgentTestHarness = field(default_factory=lambda: AgentTestHarness(sleeper))
     dead_letters: list[QueueMessage] = field(default_factory=list)
+    metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
 
     def tick(self, schedule: Schedule = HOURLY, at: int | None = None) -> TickMessage:
         return TickMessage(schedule.key("sleeper"), (self.harness.now if at is None else at) // MINUTE_MS * MINUTE_MS)
 
     def handle(self, tick: TickMessage, **changes: Any) -> TickOutcome:
-        starter = self.harness.tick_starter._replace(send_to_dead_letters=self.dead_letters.append)
-        return handle_tick(starter._replace(**changes), tick)
+        engine = replace(self.harness.engine, send_to_dead_letters=self.dead_letters.append, metrics=self.metrics)
+        return handle_tick(replace(engine, **changes), LIFE, tick)
 
     def tasks(self, schedule: Schedule = HOURLY) -> list[str]:
         principal = schedule.key("sleeper")
@@ -57,7 +60,7 @@ class Scene:
         return [entry.task for entry in entries]
 
     def skipped(self) -> list[str]:
-        return [str(ids["reason"]) for name, ids in self.harness.metrics.counted if name == "TicksSkipped"]
+        return [str(ids["reason"]) for name, ids in self.metrics.counted if name == "TicksSkipped"]
 
 
 @pytest.fixture
@@ -175,7 +178,7 @@ def test_a_tick_at_whose_call_a_store_fails_comes_again_and_starts_one_task(
 ) -> None:
     """A process that dies at that call leaves the same behind; SQS then delivers the tick again."""
     tick, queue = scene.tick(), scene.harness.queue
-    failing = Failing(getattr(scene.harness.tick_starter, store), call, after=after)
+    failing = Failing(getattr(scene.harness.engine, store), call, after=after)
     outcome = scene.handle(tick, **{store: failing})
     if failing.left > 0:
         assert outcome is TickOutcome.STARTED, "it makes no such call"

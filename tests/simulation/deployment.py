@@ -21,7 +21,7 @@ from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
-from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.http.api import AllowAnonymous
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
+    from a2a_serverless.domain.queue_messages import QueueMessage
 
 ME: Final = Principal("tenant", "me")
 MINUTE_MS: Final = 60_000
@@ -217,7 +217,7 @@ class Simulation(Instances):
     def answer(self, message: QueueMessage) -> None:
         if isinstance(message, DeliveryMessage):
             self._notify(message)
-        else:
+        elif isinstance(message, WorkMessage):
             self._work(message)
 
     def _work(self, message: WorkMessage) -> None:

@@ -131,9 +131,7 @@ def test_a_project_s_schedules_are_in_its_template_and_in_the_worker_s_manifest(
 def test_a_wrong_expression_stops_the_build_by_agent_schedule_and_field(project: Paths) -> None:
     file = project.root / "my_agents/mine.py"
     file.write_text(file.read_text().replace("0 7 ? *", "0 25 ? *"))
-    with pytest.raises(
-        ProjectError, match="schedule 'morning' of the agent 'mine': .* hours is from 0 to 23, not '25'"
-    ):
+    with pytest.raises(ProjectError, match=r"'morning' of the agent 'mine': .* hours is from 0 to 23"):
         build(project, HERE)
 
 

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import OpenWait
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics, Queues, Sealer
     from a2a_serverless.ports.tracing import Tracer
@@ -100,8 +101,8 @@ class RunOutcome(Enum):
 class Engine:
     """The dependencies of a run. ``now`` returns ms.
 
-    ``send_to_dead_letters`` gets the queue message of a task that was given up; ``on_error`` gets an agent's
-    exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret``
+    ``send_to_dead_letters`` gets the queue message of a task that was given up, or of a late tick; ``on_error`` gets an
+    agent's exception, and the reference that the client reads in its place ("" if it reads a reason). ``read_secret``
     returns the agents' secret of a name; ``callback_sealer`` seals those that the api opens. ``is_replaced`` is
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
     the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
@@ -118,7 +119,7 @@ class Engine:
     values: ValueStore
     callback_sealer: Sealer
     metrics: Metrics = NULL_METRICS
-    send_to_dead_letters: Callable[[WorkMessage], None] = lambda _: None
+    send_to_dead_letters: Callable[[QueueMessage], None] = lambda _: None
     files: TaskFiles = INLINE
     on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False

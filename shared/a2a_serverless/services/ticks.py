@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, TickConflict
@@ -23,14 +22,11 @@ from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULE, SCHEDULED_TIME,
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head, TaskLifetime
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage
-    from a2a_serverless.ports.system import Ids, Metrics, Queues
+    from a2a_serverless.domain.queue_messages import TickMessage
+    from a2a_serverless.engine.run import Engine
     from a2a_serverless.store.task_log import TaskLog
 
 RETRY_S: Final = 60
@@ -49,36 +45,23 @@ class TickOutcome(Enum):
     POSTPONED = "postponed"
 
 
-class TickStarter(NamedTuple):
-    """The dependencies. ``now`` returns ms."""
-
-    log: TaskLog
-    queues: Queues
-    ids: Ids
-    now: Callable[[], int]
-    agents: Mapping[str, Agent]
-    life: TaskLifetime
-    send_to_dead_letters: Callable[[QueueMessage], None] = lambda _: None
-    metrics: Metrics = NULL_METRICS
-
-
-def handle_tick(starter: TickStarter, tick: TickMessage) -> TickOutcome:
+def handle_tick(engine: Engine, life: TaskLifetime, tick: TickMessage) -> TickOutcome:
     """Starts the task of a tick, or logs and counts why not. A tick that is too old goes to the dead letters.
 
     If a store fails, the tick comes again in a minute: SQS would deliver it when it is too old.
     """
     try:
-        outcome = _start(starter, tick)
+        outcome = _start(engine, life, tick)
         if outcome is TickOutcome.LATE:
-            starter.send_to_dead_letters(tick)
+            engine.send_to_dead_letters(tick)
     except Exception as error:  # noqa: BLE001 - the tick comes again
         logger.error("tick postponed", extra=safe_error_fields(error) | {"schedule": tick.key.task})
-        starter.queues.enqueue(tick, RETRY_S)
+        engine.queues.enqueue(tick, RETRY_S)
         return TickOutcome.POSTPONED
     if outcome not in {TickOutcome.STARTED, TickOutcome.REPEATED}:
         ids = {"schedule": tick.key.task, "reason": outcome.value}
         logger.warning("tick skipped", extra=ids)
-        starter.metrics.count("TicksSkipped", **ids)
+        engine.metrics.count("TicksSkipped", **ids)
     return outcome
 
 
@@ -87,18 +70,18 @@ def message_id_of(tick: TickMessage) -> str:
     return f"schedule/{tick.key.task}/{format_tick(tick.at)}"
 
 
-def _start(starter: TickStarter, tick: TickMessage) -> TickOutcome:
+def _start(engine: Engine, life: TaskLifetime, tick: TickMessage) -> TickOutcome:
     name, _, schedule_name = tick.key.task.partition("/")
-    agent = starter.agents.get(name)
+    agent = engine.agents.get(name)
     schedule = next((one for one in agent.schedules if one.name == schedule_name), None) if agent else None
     if schedule is None:
         return TickOutcome.UNKNOWN
-    skips, log = schedule.overlap == "skip", starter.log
+    skips, log = schedule.overlap == "skip", engine.log
     last = log.find_last_tick(tick.key, name, schedule_name) if skips else None
-    key, message_id = tick.key._replace(task=starter.ids.new()), message_id_of(tick)
-    if refusal := _refuse(starter, tick, message_id, last):
+    key, message_id = tick.key._replace(task=engine.ids.new()), message_id_of(tick)
+    if refusal := _refuse(engine, tick, message_id, last):
         return refusal
-    head, event = _submit(starter, tick, key, message_id, schedule.text)
+    head, event = _submit(engine, life, tick, key, message_id, schedule.text)
     record = IdempotencyRecord(name, message_id, "", key.task)
     this = LastTick(schedule_name, tick.at, key.task) if skips else None
     try:
@@ -106,27 +89,27 @@ def _start(starter: TickStarter, tick: TickMessage) -> TickOutcome:
             return TickOutcome.REPEATED
     except TickConflict:
         return TickOutcome.OVERLAP  # with the task of the other tick
-    starter.metrics.count("TaskStates", state=head.state, task=key.task)
-    starter.queues.enqueue(WorkMessage(key))
+    engine.metrics.count("TaskStates", state=head.state, task=key.task)
+    engine.queues.enqueue(WorkMessage(key))
     return TickOutcome.STARTED
 
 
-def _refuse(starter: TickStarter, tick: TickMessage, message_id: str, last: LastTick | None) -> TickOutcome | None:
+def _refuse(engine: Engine, tick: TickMessage, message_id: str, last: LastTick | None) -> TickOutcome | None:
     """Why the tick starts no task; None if it does."""
-    if starter.log.find_idempotency(tick.key, tick.key.task.partition("/")[0], message_id):
+    if engine.log.find_idempotency(tick.key, tick.key.task.partition("/")[0], message_id):
         return TickOutcome.REPEATED
-    if starter.now() - tick.at > LATEST_MS:
+    if engine.now() - tick.at > LATEST_MS:
         return TickOutcome.LATE
-    if last and (last.at > tick.at or _is_unfinished(starter.log, tick.key._replace(task=last.task))):
+    if last and (last.at > tick.at or _is_unfinished(engine.log, tick.key._replace(task=last.task))):
         return TickOutcome.OVERLAP
     return None
 
 
 def _submit(
-    starter: TickStarter, tick: TickMessage, key: TaskKey, message_id: str, text: str
+    engine: Engine, life: TaskLifetime, tick: TickMessage, key: TaskKey, message_id: str, text: str
 ) -> tuple[Head, StatusEvent]:
     agent, _, schedule = tick.key.task.partition("/")
-    context_id = starter.ids.new()
+    context_id = engine.ids.new()
     about = {"message_id": message_id, "context_id": context_id, "task_id": key.task}
     message = Message(role=Role.USER, parts=(Part(text=text),), **about)
     metadata: JsonObject = {SCHEDULE: schedule, SCHEDULED_TIME: format_tick(tick.at)}
@@ -135,9 +118,9 @@ def _submit(
         agent,
         context_id,
         Incoming(message, metadata=metadata),
-        now=starter.now(),
-        by=starter.ids.new(),
-        life=starter.life,
+        now=engine.now(),
+        by=engine.ids.new(),
+        life=life,
         push=False,
         caller=Caller(Principal(key.tenant, key.owner)),
     )

@@ -30,7 +30,7 @@ from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper
 from a2a_serverless.services.tasks import TaskService
-from a2a_serverless.services.ticks import TickStarter, handle_tick
+from a2a_serverless.services.ticks import handle_tick
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing.memory import (
     MemoryCallbackVerifier,
@@ -163,15 +163,8 @@ class InProcessDeployment:
         if isinstance(message, DeliveryMessage):
             return deliver(self.post, message, self._time_left(DELIVER_MS))
         if isinstance(message, TickMessage):
-            return handle_tick(self.tick_starter, message)
+            return handle_tick(self.engine, LIFE, message)
         return self.run(message.key)
-
-    @property
-    def tick_starter(self) -> TickStarter:
-        """What the worker works with when a schedule is due."""
-        engine = self.engine
-        now, metrics = self.clock.now, self.metrics
-        return TickStarter(engine.log, engine.queues, self.ids, now, engine.agents, LIFE, metrics=metrics)
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does."""

@@ -538,7 +538,7 @@ class AgentTestHarness(SimulatedDeployment):
         found = next(one for one in self.agents[agent].schedules if one.name == schedule)
         self.now += MINUTE_MS - self.now % MINUTE_MS
         tick = _of_client(TickMessage(found.key(agent), self.now))
-        handle_tick(self.tick_starter, tick)
+        handle_tick(self.engine, LIFE, tick)
         record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
         self.settle()
         return self.reply(record.task, to=agent) if record else None
