@@ -14,7 +14,7 @@ from a2a_serverless import Step
 from a2a_serverless.domain.agent import CancelReason, TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.head import DELAY_LIMIT_MS, RUN_LEASE_MS
-from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
@@ -65,7 +65,7 @@ def test_each_step_is_measured() -> None:
 
 def test_a_run_that_died_is_counted_by_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
-    buried = list[WorkMessage]()
+    buried = list[QueueMessage]()
     world.engine = replace(world.engine, metrics=world.metrics, send_to_dead_letters=buried.append)
     for _ in range(5):
         world.survives(lambda: world.run(key))

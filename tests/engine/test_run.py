@@ -16,7 +16,7 @@ from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
-from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.run import LOOK_DELAY_S, RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
@@ -135,7 +135,7 @@ def test_a_run_of_less_than_a_second_enqueues_nothing() -> None:
 
 def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
-    buried: list[WorkMessage] = []
+    buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
     for _ in range(LOST_LIMIT):
         assert not world.survives(lambda: world.run(key))
@@ -152,10 +152,10 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
     assert buried == [WorkMessage(key)], "once, where an alarm looks, although its message comes again"
 
 
-def given_up(faults: At, *counts: int) -> list[WorkMessage]:
+def given_up(faults: At, *counts: int) -> list[QueueMessage]:
     """The dead letters of a task four runs of which died, when a fifth one has, and its message comes eight times."""
     world, key = world_with_task(for_ever, faults=faults)
-    buried: list[WorkMessage] = []
+    buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
     head = head_of(world, key)
     died = head._replace(lost=LOST_LIMIT - 1, lease_until=1, rev=head.rev + 1)
