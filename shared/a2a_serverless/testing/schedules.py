@@ -1,4 +1,4 @@
-"""Evaluates the expressions of schedules for checks, tests and runs on one machine. On AWS, Scheduler does.
+"""Evaluates the expressions of schedules for checks, tests and runs on one machine. On AWS EventBridge Scheduler does.
 
 The syntax is what AWS documents for its six fields, and no more: what is accepted here can be deployed. So are the
 hours of a clock change ("Schedule types" in Scheduler's guide): a time that does not exist is skipped, and of a time
