@@ -143,6 +143,7 @@ OUTBOUND: Final = {
     "http_client/connections.py": "the connections of the HTTP client: one deadline over each exchange",
     "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
     "http_client/transport.py": "requests of ours, to addresses of the operator's",
+    "testing/waiting.py": "none: it asks whom an open connection is to, and no function contains it",
     "http/runtime.py": "Lambda's own Runtime API",
     "a2a_serverless_tools/dev/receivers.py": "whether a receiver on this machine listens again, at 127.0.0.1 only",
     "a2a_serverless_tools/stack/invoke.py": "a function in Docker: Docker's bridge to the emulator",

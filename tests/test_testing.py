@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from a2a_serverless.domain.agent import TaskFailed
-from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
 from tests.echo import agent_of
 
@@ -125,6 +125,45 @@ def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
     assert harness.send("sleep").said == "slept"
     assert 60_000 <= harness.now - began < 90_000
     pool.shutdown()
+
+
+# ---- Lost messages
+
+
+def a_wait(kind: str) -> AgentTestHarness:
+    async def work(task: TaskContext) -> str:
+        if kind == "question":
+            return (await task.ask("Which?")).text()
+        if kind == "event":
+            callback = await task.callback("paid")
+            urls.append(callback.url)
+            return (await callback.received()).body.decode()
+        if kind == "sleep":
+            await task.sleep("nap", 7200)
+        return "go"
+
+    return AgentTestHarness(agent_of(work))
+
+
+urls: list[str] = []
+
+
+@pytest.mark.parametrize("kind", ["none", "question", "event", "sleep"])
+def test_a_process_that_dies_before_it_enqueues_a_task_does_not_lose_it(kind: str) -> None:
+    harness = a_wait(kind)
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    if kind != "none":
+        harness.settle(60_000)
+        assert [wait.kind for wait in harness.waits(task.id)] == [kind]
+    if kind == "question":
+        harness.begin("go", task_id=task.id)
+    if kind == "event":
+        assert harness.send_event(urls.pop(), "go") == 200
+    assert kind == "sleep" or harness.queue.waiting
+    harness.queue.clear()
+    harness.settle()
+    assert harness.reply(task.id).said == "go"
 
 
 # ---- Failures

@@ -38,6 +38,7 @@ AGENTS = {
     "counter": "return 5",
     "broken": "raise ValueError('the needle is blunt')",
     "blocker": "time.sleep(2.5)\nreturn 'awake'",
+    "hanger": "await asyncio.get_running_loop().create_future()",
     "worker": "print('step', await task.step('one', str, 1))\nawait asyncio.sleep(3600)\nreturn 'never'",
     "asker": "await task.step('one', str, 1)\nawait task.ask('And now?')\nreturn 'first'",
 }
@@ -125,6 +126,14 @@ def test_an_agent_that_blocks_its_event_loop_is_named_with_the_line(dev: Dev) ->
     blocked = dev.wait_for("blocked", agent="blocker")
     assert (blocked["code"], Path(blocked["place"].rpartition(":")[0]).name) == ("time.sleep(2.5)", "blocker.py")
     dev.wait_for("task", agent="blocker", state="completed")
+
+
+def test_an_agent_that_waits_for_what_nobody_brings_is_named_with_its_task_and_the_line(dev: Dev) -> None:
+    task = dev.task("hanger")
+    waiting = dev.wait_for("waiting", agent="hanger")
+    assert (waiting["task"], waiting["steps"]) == (task.id, [])
+    assert [Path(place.rpartition(":")[0]).name for place in waiting["places"]] == ["hanger.py"]
+    dev.client("hanger").cancel(task.id)
 
 
 def test_a_saved_agent_answers_with_its_new_code_also_within_the_same_second(dev: Dev, project: Project) -> None:

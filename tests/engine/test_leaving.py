@@ -184,7 +184,7 @@ def test_the_harness_ends_a_canceled_task_whatever_its_agent_does(way: str) -> N
     harness = AgentTestHarness(agent_of(one.work), agent_of(greet, "quick"))
     task = harness.begin("begin")
     assert isinstance(task, Task)
-    harness.later(3_000, lambda: harness.cancel(task.id))
+    harness.at(harness.now + 3_000, lambda: harness.cancel(task.id))
     harness.settle()
     assert harness.reply(task.id).state is TaskState.CANCELED
     assert harness.send("hello", to="quick").said == "hello"

@@ -234,7 +234,7 @@ def test_only_a_client_s_cancel_calls_the_executor_s_and_later_events_are_droppe
 
     harness = AgentTestHarness(agent_of(Slow))
     task: Any = harness.begin("x")
-    harness.later(1_000_000, lambda: harness.cancel(task.id))
+    harness.at(harness.now + 1_000_000, lambda: harness.cancel(task.id))
     harness.settle()
     reply = harness.reply(task.id)
     assert (reply.state, reply.said, len(canceled)) == (TaskState.CANCELED, "", 1)

@@ -671,7 +671,7 @@ def test_a_canceled_task_ends_its_nodes_and_leaves_the_conversation_as_it_was() 
     context = harness.send("one").task.context_id
     task = harness.begin("two", context_id=context)
     assert isinstance(task, Task)
-    harness.later(20_000, lambda: harness.cancel(task.id))
+    harness.at(harness.now + 20_000, lambda: harness.cancel(task.id))
     harness.settle()
     canceled = harness.reply(task.id)
     assert canceled.state == "canceled"

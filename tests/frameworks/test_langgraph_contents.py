@@ -17,13 +17,14 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint
+from langgraph.func import task as graph_task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime  # noqa: TC002 - LangGraph reads the annotations of nodes
 from langgraph.types import Send, interrupt
 
 from a2a_serverless import Part, Skill, TaskContext, current_task
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.testing import CLIENT, AgentTestHarness
+from a2a_serverless.testing import CLIENT, AgentTestHarness, Deadlock
 from a2a_serverless_frameworks.langgraph import SIZE_LIMIT, agent, answer_of
 from tests.echo import agent_of
 from tests.frameworks.kills import Played, Scenario, kill_everywhere
@@ -165,6 +166,36 @@ def test_a_graph_gets_its_run_time_context_in_each_run_of_the_task() -> None:
     harness = AgentTestHarness(made)
     asked = harness.send("go")
     assert harness.send("red", task_id=asked.task.id).said == "client red"
+
+
+def test_a_plain_function_of_a_graph_that_waits_for_what_never_comes_is_named() -> None:
+    @graph_task()
+    async def hang(_: Any) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    @entrypoint()
+    def flow(value: Any) -> Any:
+        return hang(value).result()
+
+    with pytest.raises(Deadlock) as raised:
+        AgentTestHarness(agent(flow, id="flow")).send({"n": 1})
+    assert "hang: await asyncio.get_running_loop().create_future()" in str(raised.value)
+    assert "return hang(value).result()" in str(raised.value)
+
+
+def test_a_plain_function_of_a_graph_may_wait_for_its_tasks() -> None:
+    @graph_task()
+    async def double(number: int) -> int:
+        await asyncio.sleep(600)
+        return 2 * number
+
+    @entrypoint()
+    def flow(value: Any) -> Any:
+        return {"twice": double(value["n"]).result()}
+
+    message = AgentTestHarness(agent(flow, id="flow")).send({"n": 1}).task.status.message
+    assert message
+    assert message.data() == {"twice": 2}
 
 
 # ---- What models say
@@ -370,7 +401,7 @@ def test_a_model_that_waits_for_its_provider_is_not_interrupted_by_another_agent
             del args, kwargs
             paid.append("model")
             loop, response = asyncio.get_running_loop(), asyncio.Event()
-            harness.later(20_000, lambda: loop.call_soon_threadsafe(response.set))
+            harness.at(harness.now + 20_000, lambda: loop.call_soon_threadsafe(response.set))
             await response.wait()
             yield ChatGenerationChunk(message=AIMessageChunk("Yes"))
 

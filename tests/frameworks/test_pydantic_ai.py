@@ -297,7 +297,7 @@ def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
     harness = AgentTestHarness(agent(Agent(talker(["a", "b", "c", "d"], pause_s=10), name="slow"), history=0))
     task = harness.begin("go")
     assert isinstance(task, Task)
-    harness.later(25_000, lambda: harness.cancel(task.id))
+    harness.at(harness.now + 25_000, lambda: harness.cancel(task.id))
     harness.settle()
     reply = harness.reply(task.id)
     assert (reply.state, reply.text("answer")) == ("canceled", "a")

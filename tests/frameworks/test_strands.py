@@ -372,7 +372,7 @@ def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
     harness = harness_of(["a", "b", "c", "d"], pause_s=10)
     task = harness.begin("go")
     assert isinstance(task, Task)
-    harness.later(25_000, lambda: harness.cancel(task.id))
+    harness.at(harness.now + 25_000, lambda: harness.cancel(task.id))
     harness.settle()
     reply = harness.reply(task.id)
     assert (reply.state, reply.text("answer")) == ("canceled", "a")

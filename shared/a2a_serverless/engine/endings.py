@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from a2a_serverless.domain.head import WaitKind
+    from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Message
 
@@ -46,6 +47,8 @@ LEAVE_S: Final = 1.0
 TURNS: Final = 1000
 THREADS: Final = 32
 
+ENGINE_TASK: Final = "engine"
+"""The name of the asyncio tasks that only look after a run."""
 OUTSIDE_STEPS: Final[ContextVar[bool]] = ContextVar("outside_steps", default=False)
 """Whether the calling code is the agent's, outside of its steps."""
 
@@ -96,7 +99,10 @@ class RunLoop(asyncio.SelectorEventLoop):
     """An event loop that notes the timers that agents set outside of steps.
 
     ``ready_count`` counts the callbacks that became ready: while it stays the same, no other code has run.
+    ``execution`` is that of the agent's function in this loop, for ``dev`` and the test harness.
     """
+
+    execution: Execution | None = None
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         super().__init__(selector)

@@ -121,6 +121,7 @@ class Execution:
         self.base_url = registry.base_url
         self.results = session.steps()
         self.loop = cast("RunLoop", asyncio.get_running_loop())
+        self.loop.execution = self
         self.scopes = Scopes()
         self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)

@@ -38,7 +38,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, cancel_children
 from a2a_serverless.engine.emits import DELAY_S
-from a2a_serverless.engine.endings import OUTSIDE_STEPS
+from a2a_serverless.engine.endings import ENGINE_TASK, OUTSIDE_STEPS
 from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
 from a2a_serverless.engine.scopes import (
@@ -485,9 +485,12 @@ async def _run_watched(
     """
     working = asyncio.ensure_future(_work_on(agent, execution))
     watching = [
-        asyncio.ensure_future(execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS))),
-        asyncio.ensure_future(_supervise(session, execution, engine, remaining_ms)),
-        asyncio.ensure_future(_write_chunks(session)),
+        asyncio.create_task(work, name=ENGINE_TASK)
+        for work in (
+            execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS)),
+            _supervise(session, execution, engine, remaining_ms),
+            _write_chunks(session),
+        )
     ]
     try:
         await asyncio.wait({working, *watching}, return_when=asyncio.FIRST_COMPLETED)

@@ -3,6 +3,6 @@
 Functions do not contain this package.
 """
 
-from a2a_serverless.testing.harness import CLIENT, AgentTestHarness, NoArtifact, Reply
+from a2a_serverless.testing.harness import CLIENT, AgentTestHarness, Deadlock, NoArtifact, Reply
 
-__all__ = ["CLIENT", "AgentTestHarness", "NoArtifact", "Reply"]
+__all__ = ["CLIENT", "AgentTestHarness", "Deadlock", "NoArtifact", "Reply"]

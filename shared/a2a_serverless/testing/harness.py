@@ -5,24 +5,26 @@
     assert reply.said == "Hello, Ada!"
 
 Simulated time moves only when everything waits, so a test of an agent that sleeps for an hour takes no time. It does
-not move while threads of the agent or its libraries are running.
+not move while threads of the agent or its libraries are running, nor while the agent waits for real input: for a
+server, a pipe or another process. If nothing can end what the agent waits for, ``Deadlock`` is raised.
 
 ``SimulatedDeployment`` adds the time to ``testing.deployment``: the project's own tests use it, too.
 """
 
 from __future__ import annotations
 
-import queue
+import asyncio
 import selectors
 import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import thread as pools
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack, cast
+from weakref import WeakSet
 
 from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
@@ -31,7 +33,7 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.domain.records import SHARDS, TaskEntry
-from a2a_serverless.engine.endings import AgentThreads, RunLoop, play
+from a2a_serverless.engine.endings import ENGINE_TASK, AgentThreads, RunLoop, play
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
@@ -65,10 +67,20 @@ from a2a_serverless.testing.deployment import (
     format_traceback,
 )
 from a2a_serverless.testing.schedules import check_schedules, schedules_of, ticks
+from a2a_serverless.testing.waiting import (
+    WaitingCode,
+    is_agent_asleep,
+    open_io,
+    own_line,
+    running_threads,
+    thread_frames,
+    waiting_text,
+    waits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
-    from types import FrameType
+    from contextvars import Context
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
@@ -77,16 +89,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+A = TypeVarTuple("A")
 
 START: Final = 1_790_000_000_000
 CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
 THREADS_S: Final = 30.0
+IO_S: Final = 60.0
+SLICE_S: Final = 0.05
+STUCK_MS: Final = 60_000
+BLOCKED_S: Final = 3.0
+LOOK_S: Final = 0.2
 POLL_S: Final = 0.002
 LOOKS: Final = 10
 """A thread that waits at so many looks in a row is not running: it may wait for this loop."""
 PACKAGE: Final = str(Path(__file__).parents[1])
-_WAITING: Final = frozenset({threading.__file__, queue.__file__, selectors.__file__})
+
+
+class Deadlock(RuntimeError):
+    """The agent waits for something that does not come. The text says which code waits, and for what."""
 
 
 class SimulatedLoop(RunLoop):
@@ -94,44 +115,111 @@ class SimulatedLoop(RunLoop):
 
     Work for ``asyncio.to_thread`` is done while this loop waits for it, because other threads have no simulated time.
     While a thread that is not in ``known`` is running, no time passes, for at most ``THREADS_S`` real seconds. A thread
-    that waits for a lock, a queue or a socket, without a time limit, is not running: it may wait for this loop.
+    that waits for a lock or a queue, without a time limit, is not running: it may wait for this loop.
+
+    While a connection, a pipe or a process of the agent is open, no time passes until something comes from there. If
+    something of the agent sleeps beside it (``asyncio.sleep``) or ``has_plans()``, simulated time passes as real time
+    does. If nothing has come for ``io_s`` real seconds, time passes beside it, or Deadlock is raised if nothing
+    sleeps. With ``io_s=0`` open connections do not count.
     """
 
     def __init__(
-        self, now: Callable[[], int], wait: Callable[[int], None], known: Container[threading.Thread] | None = None
+        self,
+        now: Callable[[], int],
+        wait: Callable[[int], None],
+        known: Container[threading.Thread] | None = None,
+        *,
+        io_s: float = IO_S,
+        has_plans: Callable[[], bool] | None = None,
     ) -> None:
         self._now = now
-        super().__init__(_SimulatedSelector(wait, frozenset(threading.enumerate()) if known is None else known))
+        self._selector_of_time = _SimulatedSelector(
+            wait, frozenset(threading.enumerate()) if known is None else known, io_s, has_plans
+        )
+        super().__init__(self._selector_of_time)
         self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
         return (self._now() - START) / 1000
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[A]], object],
+        *args: *A,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = super().call_at(when, callback, *args, context=context)
+        task = asyncio.current_task(self)
+        if task is None or task.get_name() != ENGINE_TASK:
+            self._selector_of_time.agent_timers.add(handle)
+        return handle
+
+    def leave(self) -> None:
+        self._selector_of_time.is_leaving = True
+        super().leave()
+
 
 class _SimulatedSelector(selectors.SelectSelector):
-    """A selector that moves simulated time instead of waiting, once no other thread is running."""
+    """A selector that moves simulated time instead of waiting, once no other thread is running and no input awaited.
 
-    def __init__(self, wait: Callable[[int], None], known: Container[threading.Thread]) -> None:
+    ``agent_timers`` are the timers of the agent's code.
+    """
+
+    def __init__(
+        self,
+        wait: Callable[[int], None],
+        known: Container[threading.Thread],
+        io_s: float,
+        has_plans: Callable[[], bool] | None,
+    ) -> None:
         super().__init__()
-        self._wait = wait
-        self._known = known
+        self._wait, self._known, self._io_s, self._has_plans = wait, known, io_s, has_plans
         self._given_up: set[tuple[int | None, int, int]] = set()
+        self._quiet_s, self._was_paced, self._stuck_ms = 0.0, False, 0
+        self.agent_timers = WeakSet[asyncio.TimerHandle]()
+        self.is_leaving = False
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout != 0:
-            ready = self._from_threads()
-        if not ready and timeout != 0:
-            if timeout is None:
-                raise RuntimeError("deadlock: everything waits, and nothing is scheduled")
-            self._wait(int(timeout * 1000) + 1)
+            ready = self._from_threads() or self._from_io(timeout)
+            if not ready:
+                self._pass_time(timeout)
+        self._quiet_s = 0.0 if ready else self._quiet_s
         return ready
+
+    def _pass_time(self, timeout: float | None) -> None:
+        if timeout is None:
+            self._raise_deadlock("Everything waits, and nothing is scheduled.")
+        ms = int(timeout * 1000) + 1
+        self._stuck_ms = self._stuck_ms + ms if self._is_stuck() else 0
+        if self._stuck_ms > STUCK_MS:
+            self._raise_deadlock(
+                "The agent waits for something that nothing in this test will do: no timer, no thread, no open"
+                " connection and no action of harness.at. Outside of steps an agent waits with the methods of its task;"
+                " a plain function that blocks belongs into a step, which runs it in a thread."
+            )
+        self._wait(ms)
+
+    def _raise_deadlock(self, why: str) -> NoReturn:
+        self.is_leaving = True
+        raise Deadlock(f"{why}\n{waiting_text(self._threads())}")
+
+    def _is_stuck(self) -> bool:
+        """Whether nothing but the engine's own looks will happen."""
+        if self._has_plans is None or self.is_leaving or self._has_plans() or self._open_io():
+            return False
+        if any(not timer.cancelled() for timer in self.agent_timers):
+            return False
+        execution = cast("RunLoop", asyncio.get_running_loop()).execution
+        return execution is not None and not (execution.is_stopping or execution.endings.waits)
 
     def _from_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Waits for events from running threads; empty if none runs, or after ``THREADS_S`` seconds without one."""
         until = time.monotonic() + THREADS_S
-        while others := [thread for thread in threading.enumerate() if self._is_foreign(thread)]:
-            at_work = _at_work(others) - self._given_up
+        while others := self._threads():
+            at_work = running_threads(others) - self._given_up
             ready = super().select(POLL_S)
             if ready or not at_work:
                 return ready
@@ -139,23 +227,39 @@ class _SimulatedSelector(selectors.SelectSelector):
                 self._given_up |= at_work
         return []
 
+    def _from_io(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits for real input while any is awaited. Raises Deadlock after ``io_s`` seconds without any."""
+        is_paced = timeout is not None and self._is_paced()
+        if is_paced != self._was_paced:
+            self._quiet_s, self._was_paced = 0.0, is_paced
+        passed_s = 0.0
+        while self._quiet_s < self._io_s and (not is_paced or passed_s < (timeout or 0)) and self._open_io():
+            began = time.monotonic()
+            if ready := super().select(SLICE_S):
+                return ready
+            elapsed_s = time.monotonic() - began
+            passed_s, self._quiet_s = passed_s + elapsed_s, self._quiet_s + elapsed_s
+        if self._io_s and not is_paced and self._quiet_s >= self._io_s and (awaited := self._open_io()):
+            self._raise_deadlock(
+                f"Nothing has come for {self._io_s:g} real seconds from {' and '.join(awaited)}. With"
+                " AgentTestHarness(..., io_s=300) the clock stands still for longer, with io_s=0 simulated time passes"
+                " beside open connections, so that a client's own time limit ends the wait."
+            )
+        return []
+
+    def _is_paced(self) -> bool:
+        """Whether something shall happen at a time, beside the input that is awaited."""
+        return self.is_leaving or bool(self._has_plans and self._has_plans()) or is_agent_asleep()
+
+    def _open_io(self) -> list[str]:
+        return open_io([*self.get_map().values()], self._threads())
+
+    def _threads(self) -> list[threading.Thread]:
+        """The other threads of the agent and its libraries."""
+        return [thread for thread in threading.enumerate() if self._is_foreign(thread)]
+
     def _is_foreign(self, thread: threading.Thread) -> bool:
         return thread not in self._known and thread is not threading.current_thread()
-
-
-def _at_work(threads: Sequence[threading.Thread]) -> set[tuple[int | None, int, int]]:
-    """The running threads among these, each with its position in the code."""
-    frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
-    frames_by_id = ((thread.ident, frames.get(thread.ident or 0)) for thread in threads)
-    return {(ident, id(frame.f_code), frame.f_lasti) for ident, frame in frames_by_id if frame and not _waits(frame)}
-
-
-def _waits(frame: FrameType) -> bool:
-    """Whether a thread waits for work, a lock or a socket without a time limit."""
-    code, timeout = frame.f_code, frame.f_locals.get("timeout")
-    if timeout is not None and timeout > 0:
-        return False
-    return code.co_filename in _WAITING or (code.co_filename == pools.__file__ and code.co_name == "_worker")
 
 
 class _AtOnce(ThreadPoolExecutor):
@@ -166,7 +270,7 @@ class _AtOnce(ThreadPoolExecutor):
         future = thread.submit(fn, *args, **kwargs)
         until, looks = time.monotonic() + THREADS_S, 0
         while not wait([future], timeout=POLL_S).done and looks < LOOKS and time.monotonic() < until:
-            at_work = _at_work([candidate for candidate in threading.enumerate() if candidate not in before])
+            at_work = running_threads([candidate for candidate in threading.enumerate() if candidate not in before])
             looks = 0 if at_work else looks + 1
         thread.shutdown()
         return future
@@ -209,7 +313,8 @@ class SimulatedDeployment(InProcessDeployment):
     busy = False
     loop = SimulatedLoop
 
-    def __init__(self, agents: Sequence[Agent], adapters: Adapters, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, agents: Sequence[Agent], adapters: Adapters, *, io_s: float = IO_S, **options: Any) -> None:  # noqa: ANN401
+        self.io_s = io_s
         self.planned: list[tuple[int, Callable[[], object]]] = []
         self._threads = frozenset(threading.enumerate())
         super().__init__(agents, adapters, **options)
@@ -226,7 +331,8 @@ class SimulatedDeployment(InProcessDeployment):
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in simulated time."""
-        loop = self.loop(lambda: self.now, self._pass, self._threads | {threading.current_thread()})
+        known = self._threads | {threading.current_thread()}
+        loop = self.loop(lambda: self.now, self._pass, known, io_s=self.io_s, has_plans=lambda: bool(self.planned))
         busy, self.busy = self.busy, True
         try:
             return play(work, loop)
@@ -408,16 +514,15 @@ class AgentTestHarness(SimulatedDeployment):
     runs follow one another.
     """
 
-    def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None, io_s: float = IO_S) -> None:
         self.runs: list[tuple[str, int, int]] = []
         self._errors: dict[str, BaseException] = {}
         self._first = agents[0].id
         check_schedules(agents)
         web = files or {}
         clock = SimulatedClock(self)
-        super().__init__(
-            agents, Adapters(clock=clock, ids=Counter(), sender=_Callbacks(self), remote_agents=OwnAgents(self))
-        )
+        adapters = Adapters(clock=clock, ids=Counter(), sender=_Callbacks(self), remote_agents=OwnAgents(self))
+        super().__init__(agents, adapters, io_s=io_s)
         self.engine = replace(
             self.engine,
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
@@ -559,9 +664,9 @@ class AgentTestHarness(SimulatedDeployment):
         except TooManyRequests:
             return 429
 
-    def later(self, ms: int, action: Callable[[], object]) -> None:
-        """Calls ``action`` after ``ms`` of simulated time, while agents run and while they wait."""
-        self.planned.append((self.now + ms, action))
+    def at(self, at: int, action: Callable[[], object]) -> None:
+        """Calls ``action`` at the simulated time ``at`` (ms, as ``now``), while agents run and while they wait."""
+        self.planned.append((at, action))
 
     def step(self) -> bool:
         """As of a deployment, or does one planned action."""
@@ -580,9 +685,37 @@ class AgentTestHarness(SimulatedDeployment):
         return ending
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in simulated time, also inside a running event loop."""
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(super().play, work).result()
+        """Runs a coroutine in simulated time, also inside a running event loop. Raises Deadlock."""
+        played = Future[T]()
+        thread = threading.Thread(target=_resolve, args=(played, partial(super().play, work)), daemon=True)
+        thread.start()
+        line, at = None, time.monotonic()
+        while not wait([played], timeout=LOOK_S).done:
+            line, earlier = _blocked_line(thread, self._threads), line
+            at = at if line and line == earlier else time.monotonic()
+            if line and time.monotonic() - at > BLOCKED_S:
+                raise Deadlock(
+                    "The agent blocks its event loop, and waits there for something that no other thread brings. Put a"
+                    f" plain function into a step, which runs it in a thread, or await what it waits for.\n  {line}"
+                )
+        return played.result()
+
+
+def _resolve(future: Future[T], work: Callable[[], T]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for it
+        future.set_exception(error)
+
+
+def _blocked_line(thread: threading.Thread, known: Container[threading.Thread]) -> WaitingCode | None:
+    """The line at which a thread waits for a lock, in a callback of its event loop; None if any other thread runs."""
+    frames = thread_frames(sys._current_frames().get(thread.ident or 0))  # noqa: SLF001 - documented
+    codes = {frame.f_code for frame in frames}
+    if not frames or codes & {_SimulatedSelector.select.__code__, _AtOnce.submit.__code__} or not waits(frames[-1]):
+        return None
+    others = [other for other in threading.enumerate() if other not in known and other is not thread]
+    return None if running_threads(others) or open_io([], others) else own_line(frames)
 
 
 def _of_client(tick: TickMessage) -> TickMessage:

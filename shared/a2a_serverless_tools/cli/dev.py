@@ -24,7 +24,7 @@ from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
 from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line
 
 if TYPE_CHECKING:
-    from a2a_serverless_tools.dev.blocking import BlockedLoop
+    from a2a_serverless_tools.dev.blocking import BlockedLoop, WaitingAgent
     from a2a_serverless_tools.dev.loading import AgentsNotLoaded
     from a2a_serverless_tools.dev.server import Dev
     from a2a_serverless_tools.project import ProjectError
@@ -182,6 +182,29 @@ class DevTerminal:
         text = f"{found.agent} blocks its event loop for {found.seconds:.1f} s at {place}: {found.code}"
         self._line(Text(text, style="yellow"))
         self._line(Text("  what helps: await asyncio.to_thread(function, ...), or a plain function as a step"))
+
+    def waiting(self, waiting: "WaitingAgent") -> None:
+        codes = [f"{code.file}:{code.line}" for code in waiting.codes]
+        if self._terminal.json:
+            self._data(
+                "waiting",
+                agent=waiting.agent,
+                task=waiting.task,
+                seconds=round(waiting.seconds),
+                steps=waiting.steps,
+                places=codes,
+            )
+            return
+        where = f"in {', '.join(map(repr, waiting.steps))}" if waiting.steps else "outside of steps"
+        self._line(
+            Text(f"{waiting.agent}  {waiting.task}  has waited {where} for {waiting.seconds:.0f} s", style="yellow")
+        )
+        for code in waiting.codes:
+            self._line(Text(f"  {code}"))
+        if not waiting.steps:
+            self._line(
+                Text("  what helps: outside of steps wait with the task's methods only; put other waits into a step")
+            )
 
     def _task(self, agent: str, task: str, state: str, said: str, style: str) -> None:
         if self._terminal.json:

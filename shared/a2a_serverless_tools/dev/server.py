@@ -18,7 +18,7 @@ from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.testing.schedules import Ticker, schedules_of
-from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch
+from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch, WaitingAgent
 from a2a_serverless_tools.dev.loading import (
     AgentsNotLoaded,
     forget_compiled,
@@ -76,6 +76,9 @@ class Reporter(Protocol):
 
     def blocked(self, found: BlockedLoop) -> None:
         """An agent blocks its event loop."""
+
+    def waiting(self, waiting: WaitingAgent) -> None:
+        """An agent waits for something that may never come."""
 
 
 def run_dev(project: Project, port: int, receiver_port: int, reporter: Reporter, others: Mapping[str, str]) -> None:
@@ -185,6 +188,8 @@ class Dev:
     def _look_for_blocked(self) -> None:
         for found in self._watch.find_blocked():
             self._reporter.blocked(found)
+        for waiting in self._watch.find_waiting():
+            self._reporter.waiting(waiting)
 
 
 async def every(seconds: float, work: Callable[[], object]) -> None:
