@@ -21,6 +21,7 @@ from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
 from tests.functions.start import start_function
 from tests.loggers import kept_loggers
+from tests.manifests import manifest_of_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,18 @@ def test_cloudformation_is_told_at_once_which_setting_the_rotator_refuses(
 def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="JWKS_MAX_AGE_SECONDS"):
         start_function("rotator", {"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
+
+
+WORKER = dict.fromkeys(
+    ("TABLE_NAME", "BLOBS_BUCKET", "SEALING_KEY_ID", "WORK_QUEUE_URL", "WORK_DEAD_LETTERS_URL"), "some"
+) | {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+
+
+def test_a_worker_that_does_not_know_its_deployment_s_address_makes_no_address_without_a_host() -> None:
+    worker = WORKER | {"AGENTS_FILE": str(manifest_of_samples())}
+    assert start_function("worker", worker | {"PUBLIC_BASE_URL": "https://agents.example.com"})({}, CONTEXT)
+    with pytest.raises(SettingsError, match="PUBLIC_BASE_URL is not set"):
+        start_function("worker", worker)
 
 
 LIBRARY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}  # an agent's own libraries read it, too

@@ -842,6 +842,17 @@ def test_requests_to_a_callback_address_are_counted_each_minute(store: Store) ->
     assert (first, last) == (True, False)  # a repeat after a lost answer counts, too
     assert store.log.count_request("address", minute + 1, 2)
     assert store.log.count_request("another", minute, 2)
+    assert [store.log.read_request_count(name, minute) for name in ("address", "none")] == [2, 0]
+    assert store.log.read_request_count("another", minute) in {1, 2}
+
+
+def test_whether_a_result_is_stored_is_known_without_its_content(store: Store) -> None:
+    assert store.log.create(opening()) is None
+    store.log.store_step(writer(), "long", StepResult("", "x" * 400_000))
+    store.blobs.content.clear()
+    assert store.log.has_step(KEY, "long")
+    assert not store.log.has_step(KEY, "other")
+    assert not store.log.has_step(STRANGERS[0], "long")
 
 
 def test_a_callback_address_expires_with_its_task(store: Store) -> None:

@@ -86,10 +86,21 @@ def test_the_secret_is_read_once_and_is_stored_sealed_only() -> None:
     assert SECRET not in str(order.harness.table.read_steps(CLIENT.key(task.id)))
 
 
-def test_ten_wrong_requests_do_not_keep_the_right_one_out() -> None:
+def test_refused_requests_are_counted_so_that_a_flood_of_them_is_refused_before_its_bodies_are_read() -> None:
+    order = Order()
+    task = order.begin()
+    forged = [order.send('"forged"', secret="guessed") for _ in range(12)]
+    assert forged == [401] * 10 + [429] * 2
+    order.harness.now += 60_000
+    assert [order.send('"forged"', secret="guessed"), order.send('"paid"')] == [401, 200]
+    order.harness.settle()
+    assert order.harness.reply(task.id).said == "paid"
+
+
+def test_the_right_request_is_not_counted_before_the_address_is_taken() -> None:
     order = Order()
     order.begin()
-    assert [order.send('"forged"', secret="guessed") for _ in range(12)] == [401] * 12
+    assert [order.send('"forged"', secret="guessed") for _ in range(9)] == [401] * 9
     assert order.send('"paid"') == 200
 
 

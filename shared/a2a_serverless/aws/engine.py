@@ -15,7 +15,6 @@ from a2a_serverless.aws.resources import (
     contents,
     deployed_agents,
     egress_policy,
-    published_base_url,
     task_log,
     task_table,
     value_store,
@@ -66,9 +65,10 @@ def _agent_registry(
 ) -> AgentRegistry:
     """The agents that agents may call: those of this deployment and of AGENT_URLS (``name=url``, comma-separated).
 
-    Only the worker calls them: it alone may make service tokens, and read the credentials for external agents.
+    Only the worker calls them: it alone may make service tokens, and read the credentials for external agents. So it
+    alone gives out addresses of this deployment.
     """
-    base_url = settings.get("PUBLIC_BASE_URL") or published_base_url(settings, aws)
+    base_url = settings.need("PUBLIC_BASE_URL") if calls else ""
     siblings = {name: f"{base_url}/{name}" for name in agents}
     sealer = KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))
     service_tokens = ServiceTokenIssuer(sealer, now).headers if calls else require_worker

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
+from a2a_serverless.domain.errors import InvalidSignature, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.events import RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.model import MINUTE_MS
@@ -147,17 +147,21 @@ class EventAddress(NamedTuple):
 def find_event_address(service: TaskService, event_id: str) -> EventAddress:
     """The address with this id. Raises TaskNotFound, TooManyRequests; it reads no body.
 
-    The requests after the one that was taken are counted.
+    The requests after the one that was taken are counted, and before it those with a wrong signature.
     """
     digest = event_digest(event_id)
     callback = service.log.find_callback(digest)
     if callback is None or not callback[1].startswith((EVENT, SIGNED)):
         raise TaskNotFound
     key, record = callback
-    path, minute = record.removeprefix(EVENT).removeprefix(SIGNED), service.clock.now() // MINUTE_MS
+    path, minute = record.removeprefix(EVENT).removeprefix(SIGNED), _minute(service)
     address = EventAddress(key, GOT + path, digest, record if record.startswith(SIGNED) else "")
     _read_head(service, key)
-    if service.log.read_step(key, address.name) and not service.log.count_request(digest, minute, REQUESTS_A_MINUTE):
+    if service.log.has_step(key, address.name):
+        is_over = not service.log.count_request(digest, minute, REQUESTS_A_MINUTE)
+    else:
+        is_over = bool(address.signing) and service.log.read_request_count(digest, minute) >= REQUESTS_A_MINUTE
+    if is_over:
         raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
     return address
 
@@ -196,7 +200,15 @@ def _check_signature(
         raise TaskNotFound  # it is being erased
     record = cast("dict[str, str]", stored.value)
     secret = service.callback_sealer().open(record["sealed"], address.digest)
-    check_signature(record["scheme"], secret, headers, body, now)
+    try:
+        check_signature(record["scheme"], secret, headers, body, now)
+    except InvalidSignature:
+        service.log.count_request(address.digest, _minute(service), REQUESTS_A_MINUTE)
+        raise
+
+
+def _minute(service: TaskService) -> int:
+    return service.clock.now() // MINUTE_MS
 
 
 def _read_head(service: TaskService, key: TaskKey) -> Head:

@@ -239,6 +239,10 @@ class TaskLog:
         item = self._table.get(keys.task(key), keys.step(name))
         return self._step(item) if item else None
 
+    def has_step(self, key: TaskKey, name: str) -> bool:
+        """Whether a result is stored under this name. Its content is not loaded."""
+        return self._table.get(keys.task(key), keys.step(name)) is not None
+
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
         found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
@@ -284,6 +288,11 @@ class TaskLog:
         """Counts a request to a callback address in a minute since the epoch; False if there were ``limit`` before."""
         place = items.make_place(keys.callback(callback), keys.minute(minute))
         return self._table.write(Count(place, "used", limit, (minute + 2) * 60)) is None
+
+    def read_request_count(self, callback: str, minute: int) -> int:
+        """How many requests to a callback address were counted in a minute since the epoch."""
+        item = self._table.get(keys.callback(callback), keys.minute(minute))
+        return int(item["used"]["N"]) if item else 0
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and its record that a callback address belongs to, or None."""
