@@ -88,9 +88,9 @@ def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[s
         start_function("rotator", {"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
 
 
-WORKER = dict.fromkeys(
-    ("TABLE_NAME", "BLOBS_BUCKET", "SEALING_KEY_ID", "WORK_QUEUE_URL", "WORK_DEAD_LETTERS_URL"), "some"
-) | {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+NAMES = ("TABLE_NAME", "BLOBS_BUCKET", "SEALING_KEY_ID", "WORK_QUEUE_URL", "WORK_DEAD_LETTERS_URL")
+ACCOUNT = {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+WORKER = {**dict.fromkeys(NAMES, "some"), **ACCOUNT}
 
 
 def test_a_worker_that_does_not_know_its_deployment_s_address_makes_no_address_without_a_host() -> None:

@@ -140,7 +140,10 @@ def test_a_suspended_task_says_why_it_waits() -> None:
     task = json.loads(at.run("send", "echo", "a boat", "--json", "--no-wait").out)["task"]["id"]
     at.deployment.world.wait(60_000)
     time = r"20\d\d-\d\d-\d\d [0-9:]+ UTC"
-    assert re.search(rf"^waits: sleep nap, since {time} until {time}$", at.run("trace", "echo", task).out, re.MULTILINE)
+    out = at.run("trace", "echo", task).out
+    assert re.search(rf"^waits: sleep nap, since {time} until {time}$", out, re.MULTILINE)
+    names = [line.partition("  ")[0] for line in out.splitlines() if "━" in line]
+    assert names == ["queued", "run 1", "suspended …"], "nothing runs"
     at.deployment.world.settle()
     assert "waits:" not in at.run("trace", "echo", task).out
 

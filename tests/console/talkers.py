@@ -88,6 +88,11 @@ async def sleeper(task: TaskContext) -> str:
     return "never"
 
 
+async def napper(task: TaskContext) -> str:
+    await task.sleep("nap", 600)
+    return "never"
+
+
 async def breaker(task: TaskContext) -> str:
     await task.emit("seam.md", await task.step("thread", draw), last=True)
     if task.text() not in BROKEN:
@@ -132,6 +137,7 @@ AGENTS = (
         agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."), budget=Budget(usd=2)
     ),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
+    agent(napper, "Napper", "Waits without compute.", "Nap."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),

@@ -208,6 +208,13 @@ def test_a_task_that_waits_says_why_below_its_timeline(page: Browser) -> None:
     assert page.do("problems") == []
 
 
+def test_the_bar_of_a_run_ends_where_its_task_is_suspended(page: Browser) -> None:
+    say(page, "napper", "Nap.", "working")
+    page.do("wait #timeline .wait")
+    assert page.do("texts .waterfall .label") == ["queued", "run 1", "suspended"]
+    assert page.do("problems") == []
+
+
 def test_a_webhook_of_a_task_that_goes_on_is_one_more_and_a_refused_one_is_a_draft_again(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
     page.do("click #show-hook")

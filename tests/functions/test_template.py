@@ -212,6 +212,16 @@ def test_each_request_is_a_line_of_the_access_log_once_there_is_one_and_the_line
     assert "authorizer" not in setting["Format"]  # nothing about who signs in
 
 
+def test_no_line_of_the_access_log_has_an_address_by_which_a_task_is_reached() -> None:
+    """The path of a request to a callback or an event is a secret; the path of its route is not."""
+    (api,) = resources("AWS::Serverless::Api").values()
+    fields = set(json.loads(api["AccessLogSetting"]["Fn::If"][1]["Format"]).values())
+    assert fields == {
+        *("$context.requestTime", "$context.requestId", "$context.identity.sourceIp", "$context.httpMethod"),
+        *("$context.resourcePath", "$context.status", "$context.responseLatency", "$context.responseLength"),
+    }, "API Gateway's $context.path would be the path of the request"
+
+
 def test_the_logs_of_every_function_are_in_the_outputs_and_in_the_saved_queries() -> None:
     groups = [{"Ref": name} for name in resources("AWS::Logs::LogGroup")]
     separator, listed = template()["Outputs"]["LogGroups"]["Value"]["Fn::Join"]

@@ -57,17 +57,23 @@ def _scale(phases: Sequence[Phase]) -> str:
 
 
 def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
-    """Yields the task's own times. One that goes on ends at the last known time."""
+    """Yields the task's own times. One that goes on ends at the last known time, the run of a suspended task before."""
     known = [timeline["statusAt"], *(event["at"] for event in timeline["events"])]
     known += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
+    known += (opened := [wait["since"] for wait in timeline.get("waits") or []])
     last = max(map(_seconds, known))
     for span in timeline["spans"]:
         name = one_line(" ".join(filter(None, [KINDS.get(span["kind"], span["kind"]), span.get("name")])), LONGEST)
         name += f": {one_line(span['error'], LONGEST)}" if span.get("error") else ""
-        is_over = "endedAt" in span
-        yield Phase(
-            name if is_over else f"{name} …", _seconds(span["beganAt"]), _seconds(span["endedAt"]) if is_over else last
-        )
+        began = _seconds(span["beganAt"])
+        if "endedAt" in span:
+            yield Phase(name, began, _seconds(span["endedAt"]))
+        elif span["kind"] == "working" and opened:
+            suspended = max(map(_seconds, opened))
+            yield Phase(name, began, suspended)
+            yield Phase("suspended …", suspended, last)
+        else:
+            yield Phase(f"{name} …", began, last)
 
 
 def _artifacts(events: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON

@@ -34,14 +34,18 @@ const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amo
 const budget = ({ spent = {}, bounds = {} }) => `Budget: ${Object.entries(spent).map(([kind, amount]) => `${kind} ${amount}${kind in bounds ? ` of ${bounds[kind]}` : ""}`).join(", ")}`;
 
 function spans(timeline, over, now) {
-  return timeline.spans.map((span) => {
+  const suspended = timeline.waits?.length ? Math.max(...timeline.waits.map((one) => ms(one.since))) : null;
+  return timeline.spans.flatMap((span) => {
     const from = ms(span.beganAt);
     const to = ms(span.endedAt) ?? (over ? ms(timeline.statusAt) : Math.max(from, now));
+    const runs = span.kind === "working" && !span.endedAt && suspended;
     const label = span.kind === "working" ? `run ${span.name}` : span.name ?? KINDS[span.kind] ?? span.kind;
     const idle = span.kind.endsWith("required");
     const told = `${KINDS[span.kind] ?? span.kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`;
-    return { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, open: !span.endedAt && !over,
-      bars: [{ from, to, idle, bad: Boolean(span.error) }] };
+    const row = { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, open: !span.endedAt && !over && !runs,
+      bars: [{ from, to: runs || to, idle, bad: Boolean(span.error) }] };
+    const rest = { label: "suspended", kind: "input-required", told: "suspended", open: true, bars: [{ from: runs, to, idle: true }] };
+    return runs ? [row, rest] : [row];
   });
 }
 
