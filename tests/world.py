@@ -6,6 +6,7 @@ Its functions are instances of ``tests.simulated``. Faults are injected at the p
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,
     Message,
@@ -35,7 +37,7 @@ from tests.protocol.schema import assert_notification
 from tests.simulated import InstanceClock, Instances, Killed, Scheduler, SharedQueues, next_due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
@@ -142,6 +144,15 @@ class Receiver:
         return outcome
 
 
+@contextmanager
+def _over_http() -> Iterator[None]:
+    """A store that fails in the api of the called agent is an answer with the status 500."""
+    try:
+        yield
+    except Broken:
+        raise AgentUnavailable("HTTP 500") from None
+
+
 class Siblings(OwnAgents):
     """The agents of the same world as remote agents; their callbacks reach the calling task without delay."""
 
@@ -160,10 +171,19 @@ class Siblings(OwnAgents):
         self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig
     ) -> Task | Message:
         if agent not in self.replies:
-            return super().send(caller, agent, message, callback)
+            with _over_http():
+                return super().send(caller, agent, message, callback)
         self.find(agent)
         parts = (Part(text=self.replies[agent]),)
         return Message(message_id="reply", role=Role.AGENT, parts=parts, context_id=message.context_id)
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        with _over_http():
+            return super().get(caller, agent, task_id)
+
+    def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
+        with _over_http():
+            super().cancel(caller, agent, task_id)
 
     def find(self, agent: str) -> Agent:
         if agent in self.absent or agent not in self.world.engine.agents:

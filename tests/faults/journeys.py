@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -30,7 +32,7 @@ from a2a_serverless.store.stores import agent_pause
 from tests.echo import Asker, Writer, agent_of
 from tests.replay.plays import compare, effects_of_run
 from tests.replay.programs import Effects, Operation, Player
-from tests.world import HOOK, ME, World, accepting
+from tests.world import HOOK, HOUR_MS, ME, World, accepting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -245,6 +247,144 @@ def halted(make: NewWorld) -> Story:
     return Story(world, task_id)
 
 
+def raced(make: NewWorld) -> Story:
+    """The agent waits for a moment, then races an event with a sleep twice: each wins once, and the winner stays."""
+    urls: list[str] = []
+    won: dict[str, set[str]] = {"first": set(), "second": set()}
+
+    async def race(task: TaskContext, name: str, seconds: float) -> str:
+        callback = await task.callback(name)
+        urls.append(callback.url)
+        waits = {
+            asyncio.ensure_future(callback.received()): "event",
+            asyncio.ensure_future(task.sleep(name, seconds)): "sleep",
+        }
+        done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        (winner,) = (waits[wait] for wait in done)
+        won[name].add(winner)
+        return winner
+
+    async def work(task: TaskContext) -> None:
+        moment = await task.now("began") + timedelta(seconds=90)
+        await task.sleep_until("moment", moment)
+        assert datetime.fromtimestamp(world.now / 1000, UTC) >= moment
+        for name, seconds in (("first", 200), ("second", 100_000)):
+            is_last = name == "second"
+            await task.emit("winners", f"{await race(task, name, seconds)} ", append=is_last, last=is_last)
+
+    world = make([agent_of(work)])
+    task_id = world.send("hello").id
+
+    def tell() -> None:
+        if len({*urls}) < 2:  # the second race has not begun
+            return world.plan(1000, tell)
+        with suppress(TaskNotFound):
+            address = find_event_address(world.service, urls[-1].rpartition("/")[2])
+            assert store_event(world.service, address, {}, b"20")
+        return None
+
+    world.plan(400_000, tell)
+    return RacedStory(world, task_id, texts=["sleep ", "event "], won=won)
+
+
+@dataclass
+class RacedStory(Story):
+    """A story of races, whose winners stay winners in each run."""
+
+    won: dict[str, set[str]] = field(default_factory=dict)
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        super().assert_artifacts(task, events)
+        assert self.won == {"first": {"sleep"}, "second": {"event"}}
+
+
+def told_late(make: NewWorld) -> Story:
+    """An event for which the agent waits without a limit comes twice, hours after a step beside it has ended."""
+    urls: list[str] = []
+
+    async def work(task: TaskContext) -> None:
+        callback = await task.callback("paid")
+        urls.append(callback.url)
+        received, packed = await asyncio.gather(callback.received(), task.step("pack", asyncio.sleep, 5, "packed"))
+        await task.emit("receipt", f"{packed}, paid {received.json()}", last=True)
+
+    world = make([agent_of(work)])
+    task_id = world.send("hello").id
+
+    def tell() -> None:
+        with suppress(TaskNotFound):
+            address = find_event_address(world.service, urls[0].rpartition("/")[2])
+            assert store_event(world.service, address, {}, b"20")
+
+    for ms in (4 * HOUR_MS, 4 * HOUR_MS + 5000):
+        world.plan(ms, tell)
+    return Story(world, task_id, texts=["packed, paid 20"])
+
+
+def reminded(make: NewWorld) -> Story:
+    """The client answers after the second reminder of a question with a time limit."""
+
+    async def work(task: TaskContext) -> None:
+        answer = await task.ask("Which colour?", timeout_s=3600, remind_s=100)
+        await task.emit("coat", answer.text(), last=True)
+
+    world = make([agent_of(work)])
+    task_id = world.send("hello").id
+    request = world.request("red", push=False, task_id=task_id)
+
+    def answer() -> None:
+        asked = {one.message_id for one in _questions(world, task_id)}
+        if len(asked) < 3:
+            world.plan(1000, answer)
+        else:
+            tell(world, request)
+
+    world.plan(10_000, answer)
+    return RemindedStory(world, task_id, texts=["red"])
+
+
+def _questions(world: World, task_id: str) -> list[Message]:
+    statuses = (event for event in world.events(task_id) if getattr(event, "state", "") == TaskState.INPUT_REQUIRED)
+    return [event.message for event in statuses if event.message]
+
+
+class RemindedStory(Story):
+    """A story of a question that is asked three times, each time once."""
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        super().assert_artifacts(task, events)
+        questions = _questions(self.world, self.task_id)
+        assert len({one.message_id for one in questions}) == 3
+
+
+def given_up(make: NewWorld) -> Story:
+    """The called agent takes too long: its caller stops to wait, and its task is canceled."""
+
+    async def slow(task: TaskContext) -> str:
+        await task.sleep("long", 10 * HOUR_MS / 1000)
+        return "late"
+
+    async def work(task: TaskContext) -> None:
+        called = await task.call("ask", "slow", "go", timeout_s=300)
+        assert isinstance(called, Task)
+        await task.emit("answer", called.status.state, last=True)
+
+    world = make([agent_of(work), agent_of(slow, "slow")])
+    return GivenUpStory(world, world.send("hello", agent="echo").id, texts=[TaskState.CANCELED])
+
+
+class GivenUpStory(Story):
+    """A story whose called task has to be canceled, and is one task however often the call was made."""
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        super().assert_artifacts(task, events)
+        entries = self.world.table.list_page(ME, task.context_id, None, 0, 100)[0]
+        called = [self.world.get(one.task, "slow").status.state for one in entries if one.agent == "slow"]
+        assert called == [TaskState.CANCELED]
+
+
 def _played(make: NewWorld, acts: Sequence[Operation]) -> Story:
     effects = Effects()
 
@@ -282,6 +422,7 @@ WAITS: Final = (
 )
 JOURNEYS: Final[tuple[Journey, ...]] = (
     *(quiet, canceled, stubborn, talkative, asked, watched, invited, handed_on, acting, waiting, paid, bounded, halted),
+    *(raced, told_late, reminded, given_up),
 )
 
 
