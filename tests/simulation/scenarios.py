@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -25,6 +26,7 @@ from a2a_serverless.protocol.v1 import (
     TaskState,
 )
 from a2a_serverless.services import tasks, webhooks
+from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensure_ring, revoke_key, rotate_when_old
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.rate_limiter import RateLimiter
@@ -43,7 +45,7 @@ from tests.simulation.store import StoreDown
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.agent import Callback, TaskContext
     from a2a_serverless.domain.delivery import ProtocolVersion
 
 T = TypeVar("T")
@@ -56,6 +58,9 @@ LONGEST_RUN_MS: Final = 15 * MINUTE_MS
 TORN_WEBHOOKS: Final = 2  # a Query that sees half of a registration may let another one in (docs/internals.md)
 WAITS: Final = RotationTimes(publish_ms=62 * MINUTE_MS, retire_ms=72 * MINUTE_MS)
 GIVE_UP_MS: Final = 4 * HOUR_MS
+NAP_S: Final = 300
+CLOCKS_MS: Final = 10_000
+"""More than two clocks may differ, with the calls around a write."""
 
 
 @dataclass
@@ -91,6 +96,8 @@ class Story:
     wrong: list[str] = field(default_factory=list)
     revoked: set[str] = field(default_factory=set)
     streams: int = 0
+    urls: dict[str, str] = field(default_factory=dict)
+    winners: dict[str, str] = field(default_factory=dict)
 
 
 class Play:
@@ -99,6 +106,7 @@ class Play:
     def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.story = Story()
         names = ("writer", "emitter", "asker", "parent", "quick", "chatter", "hasty", "slow", "endless", "poison")
+        names += ("paid", "racer", "reminder")
         self.players = Players(self)
         agents = [*(agent_of(getattr(self, f"_be_{name}"), name) for name in names), *self.players.agents()]
         chance = Random(-seed)  # noqa: S311 - a seed, not a secret
@@ -194,6 +202,46 @@ class Play:
     async def _be_poison(self, task: TaskContext) -> None:
         del task
         self.simulation.faults.kill()
+
+    async def _be_paid(self, task: TaskContext) -> None:
+        """Waits for a moment, then for an event beside a step, without a limit, then for a time limit to pass."""
+        await task.sleep_until("moment", await task.now("began") + timedelta(seconds=30))
+        paid = await self._callback(task)
+        received, _ = await asyncio.gather(paid.received(), task.step("beside", self._wait, 3))
+        try:
+            async with task.timeout("limit", 1200):
+                await task.sleep("long", HOUR_MS / 1000)
+        except TimeoutError:
+            await task.emit("document", received.body.decode(), last=True)
+
+    async def _be_racer(self, task: TaskContext) -> None:
+        """A race of an event and a sleep. Who has won stays the winner."""
+        paid = await self._callback(task)
+        waits = {
+            asyncio.ensure_future(paid.received()): "event",
+            asyncio.ensure_future(task.sleep("nap", NAP_S)): "sleep",
+        }
+        done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        (winner,) = (waits[wait] for wait in done)
+        if self.story.winners.setdefault(task.id, winner) != winner:
+            self.story.wrong.append(f"the race of {task.id} has two winners")
+        await task.emit("document", winner, last=True)
+
+    async def _callback(self, task: TaskContext) -> Callback:
+        callback = await task.callback("paid")
+        if self.story.urls.setdefault(task.id, callback.url) != callback.url:
+            self.story.wrong.append(f"{task.id} has two addresses")
+        return callback
+
+    async def _be_reminder(self, task: TaskContext) -> None:
+        """Asks three times, every two minutes, and takes an answer until six minutes have passed."""
+        try:
+            answer = (await task.ask("Which colour?", timeout_s=370, remind_s=120)).text()
+        except TimeoutError:
+            answer = "none"
+        await task.emit("document", answer, last=True)
 
     def _fence(self, task_id: str) -> int:
         raw = self.simulation.items.partitions[keys.task(ME.key(task_id))][keys.HEAD]
@@ -351,6 +399,51 @@ class Play:
             sleep(1_000)
         self.expect(task_id, "writer", TaskState.COMPLETED, "one. two. three. ")
 
+    def _paid(self) -> None:
+        """Another system sends what a task waits for, once more and then something else, whenever it likes."""
+        task_id = self.send("paid", "go", f"{URL}/a")
+        self._post_event(task_id, "20")
+        self.expect(task_id, "paid", TaskState.COMPLETED, "20")
+
+    def _raced(self) -> None:
+        """An event that comes before, about or after the time that it races with."""
+        task_id = self.send("racer", "go", f"{URL}/a")
+        began = self.simulation.scheduler.now
+        taken = self._post_event(task_id, "20")
+        is_early = taken and taken < began + NAP_S * 1000 - CLOCKS_MS
+        self.expect(task_id, "racer", TaskState.COMPLETED, "event" if is_early else None)
+
+    def _post_event(self, task_id: str, body: str) -> int:
+        """Posts an event twice, and then another; returns by when the first was taken (ms), 0 if none was."""
+        scheduler, taken = self.simulation.scheduler, 0
+        while task_id and task_id not in self.story.urls:
+            if scheduler.now > self.simulation.faults.weather.until + HOUR_MS:
+                return 0
+            scheduler.sleep(1_000)
+        for text in (body, body, "other"):
+            scheduler.sleep(self.random.choice((10, 2_000, 30_000, NAP_S * 1000)))
+            if self.ask(partial(self._store_event, task_id, text)):
+                taken = taken or scheduler.now
+                if text == "other":
+                    self.story.wrong.append(f"{task_id} took two events")
+        return taken
+
+    def _store_event(self, task_id: str, body: str) -> bool:
+        service = self.simulation.service
+        address = find_event_address(service, self.story.urls[task_id].rpartition("/")[2])
+        return store_event(service, address, {}, body.encode())
+
+    def _reminded(self) -> None:
+        """A question with reminders, which is answered before or after one of them, or too late."""
+        task_id = self.send("reminder", "go", f"{URL}/a")
+        if self.wait("reminder", task_id, INTERRUPTED):
+            began, late_ms = self.simulation.scheduler.now, self.random.choice((0, 60_000, 200_000, 900_000))
+            self.simulation.scheduler.sleep(late_ms)
+            self.send("reminder", "red", task_id=task_id)
+            is_early = self.simulation.scheduler.now < began + 200_000  # it has waited for a minute at most when seen
+            text = "red" if is_early else "none" if late_ms > 800_000 else None
+            self.expect(task_id, "reminder", TaskState.COMPLETED, text)
+
     def _canceled(self) -> None:
         """A parent that is canceled at any moment, with a child that works for long."""
         task_id = self.send("parent", "slow")
@@ -502,6 +595,9 @@ SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "crowded": Play._crowded,  # noqa: SLF001
     "endless": Play._endless,  # noqa: SLF001
     "poison": Play._poison,  # noqa: SLF001
+    "paid": Play._paid,  # noqa: SLF001
+    "raced": Play._raced,  # noqa: SLF001
+    "reminded": Play._reminded,  # noqa: SLF001
     "unreadable": Play._unreadable,  # noqa: SLF001
     "rotated": Play._rotated,  # noqa: SLF001
     "streamed": Play._streamed,  # noqa: SLF001
