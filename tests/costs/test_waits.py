@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.services.callbacks import find_event_address, store_event
-from tests.costs.budgets import CountingWorld
+from tests.costs.counting import CountingWorld
 from tests.echo import agent_of
 from tests.world import MINUTE_MS
 

@@ -105,8 +105,8 @@ class Play:
 
     def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.story = Story()
-        names = ("writer", "emitter", "asker", "parent", "quick", "chatter", "hasty", "slow", "endless", "poison")
-        names += ("paid", "racer", "reminder")
+        names = ["writer", "emitter", "asker", "parent", "quick", "chatter", "hasty", "slow", "endless", "poison"]
+        names += ["paid", "racer", "reminder"]
         self.players = Players(self)
         agents = [*(agent_of(getattr(self, f"_be_{name}"), name) for name in names), *self.players.agents()]
         chance = Random(-seed)  # noqa: S311 - a seed, not a secret

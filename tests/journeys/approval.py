@@ -1,7 +1,8 @@
 """An approval of two days with a reminder after one, in the local stack, so many times faster: ``--factor 60``.
 
 The agent's own times are divided by the factor; the stack's clocks go on as they do. Prints when the reminder's webhook
-was sent and when the task ended, beside their due times. With ``--factor 60`` it takes 48 minutes.
+was sent and when the task ended, beside their due times. With ``--factor 60`` it takes 48 minutes:
+``PYTHONPATH=bench python -m tests.journeys.approval``.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def measure(factor: float) -> dict[str, Any]:
     try:
         stack = local_stack.up(here, local_stack.Options(emulator, api, receiver), console)
 
-        def typed(*words: str) -> Any:  # noqa: ANN401 - any JSON
-            command = [PROGRAM, *words, "--url", stack.api.url, "--json"]
+        def typed(*words: str) -> Any:
+            command = [str(PROGRAM), *words, "--url", stack.api.url, "--json"]
             return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
         task = typed("send", AGENT, "a lamp", "--no-wait", "--inbox", stack.receiver.url)["task"]["id"]
@@ -62,7 +63,7 @@ def measure(factor: float) -> dict[str, Any]:
     return report(timeline, factor)
 
 
-def report(timeline: Any, factor: float) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def report(timeline: Any, factor: float) -> dict[str, Any]:
     """The times of an approval, from its timeline, in seconds after the question."""
     asked, reminded, ended = (
         [event for event in timeline["events"] if event.get("state") == state]
@@ -87,7 +88,7 @@ def report(timeline: Any, factor: float) -> dict[str, Any]:  # noqa: ANN401 - an
     }
 
 
-def _ended(trace: Callable[[], Any], limit_s: float) -> Any:  # noqa: ANN401 - any JSON
+def _ended(trace: Callable[[], Any], limit_s: float) -> Any:
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
         timeline = trace()
