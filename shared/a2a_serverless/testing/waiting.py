@@ -33,6 +33,7 @@ LIBRARY: Final = str(Path(__file__).parents[2] / "a2a_serverless")  # with its t
 FOREIGN: Final = (LIBRARY, f"{sysconfig.get_path('stdlib')}{os.sep}", f"{sysconfig.get_path('platlib')}{os.sep}", "<")
 SERVER: Final = "a server"
 _LOCKS: Final = frozenset({threading.__file__, queue.__file__})
+_FAMILY: Final = getattr(socket, "AF_UNIX", socket.AF_INET)  # pytest-socket allows it; names have their own family
 _PROCESSES: Final = str(Path(asyncio.__file__).with_name("unix_events.py"))
 _NEXT: Final = ("cr_await", "gi_yieldfrom", "ag_await")
 _FRAMES: Final = ("cr_frame", "gi_frame", "ag_frame")
@@ -143,7 +144,7 @@ def _real_name(key: selectors.SelectorKey) -> str:
         mode = os.fstat(key.fd).st_mode
         if not stat.S_ISSOCK(mode):
             return f"a pipe ({key.fd})" if stat.S_ISFIFO(mode) else f"a file or a process ({key.fd})"
-        with socket.fromfd(key.fd, socket.AF_UNIX, socket.SOCK_STREAM) as shared:
+        with socket.fromfd(key.fd, _FAMILY, socket.SOCK_STREAM) as shared:
             own = shared.getsockname()
             if shared.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 return f"{SERVER} at {_address(own)}"
