@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pytest
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
+from a2a_serverless.testing.harness import THREADS_S
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -125,6 +127,22 @@ def test_the_clock_moves_beside_threads_that_have_nothing_to_do() -> None:
     assert harness.send("sleep").said == "slept"
     assert 60_000 <= harness.now - began < 90_000
     pool.shutdown()
+
+
+def test_an_agent_may_use_a_harness_itself() -> None:
+    async def inner(task: TaskContext) -> str:
+        await task.step("slow", asyncio.sleep, 600)
+        return "slept"
+
+    async def outer(task: TaskContext) -> str:
+        async def ask() -> str:
+            return other.send("go").said
+
+        return await task.step("ask", ask)
+
+    other, began = AgentTestHarness(agent_of(inner)), time.monotonic()
+    assert AgentTestHarness(agent_of(outer)).send("go").said == "slept"
+    assert time.monotonic() - began < THREADS_S, "it has not waited for the thread that waits for it"
 
 
 # ---- Lost messages

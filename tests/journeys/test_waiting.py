@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from a2a_serverless.client import ClientRequest
 from a2a_serverless.protocol.protojson import read_timestamp
 from a2a_serverless_tools.stack import processes
 from projects import AGENT, agent_file, make_project
 from tests.journeys.shell import Shell
+from tests.observed import observed
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
@@ -55,13 +55,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shell, Any]
     shell.run("down")
 
 
-def posted(url: str, body: bytes) -> int:
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        return refused.code
+def posted(base: str, event_id: str, body: bytes) -> int:
+    call = ClientRequest(f"{base}/events/{event_id}", {"Content-Type": "application/json"}, body)
+    with observed(base)(call) as answer:
+        return answer.status
 
 
 def test_a_task_waits_for_an_event_at_the_deployed_route_and_then_for_a_time(shop: tuple[Shell, Any]) -> None:
@@ -78,14 +75,14 @@ def test_a_task_waits_for_an_event_at_the_deployed_route_and_then_for_a_time(sho
     address = artifact["parts"][0]["text"]
     assert address.startswith(shell.environment["A2A_URL"])
     event_id = address.rpartition("/")[2]
-    deployed = f"{addresses['restApi'].rstrip('/')}/events/{event_id}"
-    assert posted(f"{deployed}x", b"1") == 404
+    deployed = addresses["restApi"].rstrip("/")
+    assert posted(deployed, "unknown", b"1") == 404
     began = time.time_ns() // 1_000_000
-    assert [posted(deployed, b'{"amount": 20}') for _ in range(2)] == [200, 200]
-    assert posted(deployed, b'{"amount": 30}') == 409
+    assert [posted(deployed, event_id, b'{"amount": 20}') for _ in range(2)] == [200, 200]
+    assert posted(deployed, event_id, b'{"amount": 30}') == 409
     eventually(lambda: shell.json("get", AGENT, task)["status"]["state"] == "TASK_STATE_COMPLETED")
     status = shell.json("get", AGENT, task)["status"]
     assert status["message"]["parts"][0]["text"] == "20 paid"
     assert read_timestamp(status["timestamp"]) - began >= SLEEP_S * 1000, "never early"
-    assert posted(deployed, b'{"amount": 20}') == 404
+    assert posted(deployed, event_id, b'{"amount": 20}') == 404
     assert event_id not in json.dumps(shell.json("logs")), "who knows the address can use it"

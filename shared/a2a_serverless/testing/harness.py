@@ -686,6 +686,7 @@ class AgentTestHarness(SimulatedDeployment):
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in simulated time, also inside a running event loop. Raises Deadlock."""
+        self._threads |= {threading.current_thread()}  # it waits here, and does not work
         played = Future[T]()
         thread = threading.Thread(target=_resolve, args=(played, partial(super().play, work)), daemon=True)
         thread.start()
