@@ -20,6 +20,7 @@ from tests.faults.plans import Count, NoFaults
 from tests.frameworks.kills import PORTS, Death, MortalWorld
 from tests.replay.programs import (
     DAY_S,
+    EVENT_S,
     SLOW,
     Effects,
     Operation,
@@ -44,7 +45,6 @@ MOST_ANSWERS = 30
 PLENTY = 10_000
 MOST_VALUES = 100
 HAND_OVER_MS = 1000
-EVENT_MS = 50_000
 
 
 def is_step_of(name: str, label: str) -> bool:
@@ -132,7 +132,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
                     world.service, find_event_address(world.service, url.rpartition("/")[2]), {}, body.encode()
                 )
 
-        world.plan(EVENT_MS, send)
+        world.plan(EVENT_S * 1000, send)
 
     effects.submit = submit
     world.engine = replace(world.engine, is_replaced=is_replaced, on_error=note)

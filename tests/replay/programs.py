@@ -31,11 +31,11 @@ KINDS: Final = (
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
     *("alarm", "clock", "rest", "retry", "map", "calls"),
 )
-FROM_OUTSIDE: Final = ("overdue", "event")
+FROM_OUTSIDE: Final = ("overdue", "event", "duel")
 """These need a client that does not answer, and a system that sends events."""
 OUTERMOST: Final = {
     *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
-    *("overdue", "alarm", "event", "map", "calls"),
+    *("overdue", "alarm", "event", "duel", "map", "calls"),
 }
 """These stand in the agent's function itself."""
 REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock", "rest"}
@@ -45,6 +45,9 @@ DEEPEST: Final = 2
 LINGERS: Final = 3
 LONGEST: Final = 10_000
 DAY_S: Final = 86_400
+EVENT_S: Final = 50
+DUEL_S: Final = 7200
+"""So long a sleep loses against an event, whatever dies meanwhile: so the result is known."""
 LEFT: Final = 0.3
 """How many programs leave something running behind their end."""
 PIECES: Final = ("x" * 310_000, "y" * 210_000)
@@ -415,6 +418,27 @@ class Player:
         await self._task.step(f"submit {operation.label}", submit)
         return str((await done.received(timeout_s=86_400)).body)
 
+    async def _duel(self, operation: Operation) -> list[Any]:
+        """A race of an event and a sleep: the winner decides the name of a step."""
+        done = await self._task.callback(operation.name)
+
+        async def submit() -> None:
+            self._effects.submit(done.url, operation.label)
+
+        await self._task.step(f"submit {operation.label}", submit)
+        waits = {
+            asyncio.ensure_future(self._task.sleep(operation.name, DUEL_S)): "sleep",
+            asyncio.ensure_future(done.received(timeout_s=86_400)): "event",
+        }
+        ended, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        winner = min((one.result(), waits[one])[1] for one in ended)  # no winner if the process has ended there
+        self._effects.decide(operation.label, winner)
+        pay = Operation("step", f"{operation.label}.pay", f"{operation.label} pay {winner}")
+        return [winner, await self._step(pay)]
+
     async def _clock(self, operation: Operation) -> str:
         """Reads the clock, which shows the same in each run."""
         now = str(await self._task.now(operation.name))
@@ -643,6 +667,7 @@ class Oracle:
     async def callback(self, name: str) -> Any:
         async def received(timeout_s: float) -> Any:
             del timeout_s
+            await asyncio.sleep(EVENT_S)
             return SimpleNamespace(body=name.encode())
 
         return SimpleNamespace(url="", received=received)

@@ -35,6 +35,7 @@ FEW: Final = {
     "steps over items": ("map", "map", "race", "ask", "retry"),
     "races of calls": ("calls", "calls", "ask", "sleep", "race"),
     "events from outside": ("event", "event", "ask", "overdue", "race"),
+    "races of an event and a sleep": ("duel", "duel", "ask", "step"),
 }
 """Programs of a few kinds of operations, which meet each other more often there."""
 
