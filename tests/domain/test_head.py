@@ -44,6 +44,7 @@ from a2a_serverless.domain.head import (
     mark_orphan,
     mark_push,
     note_dead_letter,
+    pause,
     renew_lease,
     report_status,
     reschedule,
@@ -396,6 +397,26 @@ def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
         start_run(waiting, now=NOW + 4, by="runner")
     after = start_run(waiting, now=NOW + 5, by="runner").after
     assert (after.fence, after.parked, after.wake_at) == (2, False, 0)
+
+
+@pytest.mark.parametrize("push", [False, True])
+def test_a_paused_task_is_run_at_its_time_and_its_webhooks_are_looked_after(push: bool) -> None:  # noqa: FBT001
+    head = submitted(push=push).head._replace(rings=3)
+    paused = pause(head, now=NOW + 9, wake_at=NOW + SUSPEND_MS, waits="[0]")
+    due_at = head.due_at if push else NOW + SUSPEND_MS - AHEAD_MS
+    assert paused == head._replace(
+        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", rings=0, due_at=due_at, rev=head.rev + 1
+    )
+    with pytest.raises(NotRunnable):
+        resume_run(paused, now=NOW + SUSPEND_MS - 1, by="runner")
+    assert resume_run(paused, now=NOW + SUSPEND_MS, by="runner").fence == 1
+
+
+def test_a_pause_forgets_no_run_that_died() -> None:
+    died = taken().head
+    paused = pause(died, now=died.lease_until, wake_at=died.lease_until + 5, waits="[0]")
+    assert (paused.lease_until, paused.holder) == (died.lease_until, died.holder)
+    assert resume_run(paused, now=paused.wake_at, by="other").lost == 1
 
 
 @pytest.mark.parametrize("ending", ["run", "cancel", "follow-up", "wake"])

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless import Message, Part, Task, TaskState
-from a2a_serverless.domain.head import resume_run
+from a2a_serverless import Message, Task, TaskState
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.services.pauses import LONGEST_MS, MEMORY_MS, SHORTEST_MS
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store.stores import agent_pause, owner_pause
@@ -274,22 +272,3 @@ def test_pausing_and_resuming_twice_is_as_once() -> None:
     harness.table.remove_pause(AGENT)
     assert harness.table.list_pauses() == {}
     assert harness.send("go").said == "done"
-
-
-def test_a_run_that_died_counts_although_its_task_was_paused_then() -> None:
-    harness = AgentTestHarness(agent_of(three_steps))
-    task = harness.take("echo", Message(role=Role.USER, message_id="m", parts=(Part(text="go"),)))
-    assert isinstance(task, Task)
-    pause(harness)
-    harness.settle(30_000)
-    read = harness.table.read_head(CLIENT.key(task.id))
-    assert read
-    died = read.head._replace(
-        lease_until=harness.now - 1, holder="dead", parked=False, wake_at=0, rev=read.head.rev + 1
-    )
-    assert harness.table.update_head(read.head, died)
-    harness.run(CLIENT.key(task.id))
-    read = harness.table.read_head(CLIENT.key(task.id))
-    assert read
-    assert read.head.parked
-    assert resume_run(read.head, now=read.head.wake_at, by="next").lost == 1
