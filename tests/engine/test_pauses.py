@@ -89,7 +89,7 @@ def test_a_run_suspends_at_its_next_step_and_goes_on_after_the_pause(name: str) 
         return "done"
 
     harness = AgentTestHarness(agent_of(work))
-    harness.at(5_000, lambda: pause(harness, name))
+    harness.at(harness.now + 5_000, lambda: pause(harness, name))
     task = begun(harness)
     harness.settle(60_000)
     assert ran == [0], "the step under way ends, and its result is stored"
@@ -115,7 +115,7 @@ def test_no_step_no_call_and_no_question_begins(act: Callable[[TaskContext], obj
         await act(task)  # type: ignore[misc]
 
     harness = AgentTestHarness(agent_of(work), agent_of(three_steps, "other"))
-    harness.at(5_000, lambda: pause(harness))
+    harness.at(harness.now + 5_000, lambda: pause(harness))
     task = begun(harness)
     harness.settle(10 * 60_000)
     assert state(harness, task) is TaskState.WORKING
@@ -139,7 +139,7 @@ def test_steps_under_way_end_before_the_run_suspends_and_the_wait_is_listed_once
         return "done"
 
     harness = AgentTestHarness(agent_of(work))
-    harness.at(5_000, lambda: pause(harness))
+    harness.at(harness.now + 5_000, lambda: pause(harness))
     task = begun(harness)
     harness.settle(50_000)
     assert ran == [0, 1, 2]
@@ -160,8 +160,8 @@ def test_a_run_whose_steps_work_on_goes_on_itself_when_the_pause_is_over() -> No
         return "done"
 
     harness = AgentTestHarness(agent_of(work))
-    harness.at(5_000, lambda: pause(harness))
-    harness.at(100_000, lambda: harness.table.remove_pause(AGENT))
+    harness.at(harness.now + 5_000, lambda: pause(harness))
+    harness.at(harness.now + 100_000, lambda: harness.table.remove_pause(AGENT))
     assert harness.send("go").said == "done"
     assert len(harness.runs) == 1
 
@@ -220,7 +220,7 @@ def test_a_pause_takes_effect_within_ten_seconds_and_reads_the_list_once_in_that
 
     harness.engine.pauses._read = count  # noqa: SLF001 - counted
     began = harness.now
-    harness.at(30_000, lambda: pause(harness))
+    harness.at(harness.now + 30_000, lambda: pause(harness))
     task = begun(harness)
     harness.settle(45_000)
     assert harness.waits(task.id)

@@ -360,7 +360,7 @@ def test_an_event_that_came_is_kept_with_its_address() -> None:
         return str(request.json())
 
     harness = harness_of(agent)
-    harness.at(1000, lambda: harness.send_event(urls[0], "42"))
+    harness.at(harness.now + 1000, lambda: harness.send_event(urls[0], "42"))
     first = failed(harness)
     work.mended()
     assert harness.retry(first).said == "42"
@@ -377,7 +377,7 @@ def test_an_address_at_which_nothing_came_is_made_anew() -> None:
 
     harness = harness_of(agent)
     first = failed(harness)
-    harness.at(1000, lambda: harness.send_event(urls[-1], "42"))
+    harness.at(harness.now + 1000, lambda: harness.send_event(urls[-1], "42"))
     assert harness.retry(first).said == "42"
     assert urls[0] != urls[-1]
 
