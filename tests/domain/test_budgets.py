@@ -10,7 +10,10 @@ from a2a_serverless.domain.budgets import METADATA_KEY, Budget, micro_usd, read_
 
 
 def test_usage_is_counted_over_all_models_and_of_its_own_amounts_only() -> None:
-    usage = {"a": {"input_tokens": 5, "cost_usd": 0.25}, "b": {"output_tokens": 7, "cache_read_tokens": 9, "x": 1}}
+    usage: dict[str, dict[str, float]] = {
+        "a": {"input_tokens": 5, "cost_usd": 0.25},
+        "b": {"output_tokens": 7, "cache_read_tokens": 9, "x": 1},
+    }
     assert usage_amounts(usage) == {"usd": 0.25, "tokens": 12}
     assert usage_amounts({}) == {"usd": 0, "tokens": 0}
 
