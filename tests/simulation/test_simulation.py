@@ -12,7 +12,7 @@ from tests.simulation.run import find, play
 from tests.simulation.scenarios import SCENARIOS, Play
 
 SEEDS = 6
-GUARD_SEEDS = 60
+GUARD_SEEDS = 80
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
