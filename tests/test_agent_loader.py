@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless import Budget
 from a2a_serverless.agent_loader import (
     MANIFEST,
     AgentImportError,
@@ -70,6 +71,12 @@ def test_a_manifest_says_all_of_an_agent_but_its_work(manifest: Path) -> None:
         without_work(agent) for agent in (*conformance.AGENTS, *SHIPPED)
     ]
     assert all(isinstance(agent.work, ImportedWork) for agent in loaded)
+
+
+def test_an_agent_of_a_manifest_has_its_budget(tmp_path: Path) -> None:
+    described = describe(PATHS[0])[0] | {"budget": {"usd": 0.5, "tokens": None, "steps": 9}}
+    write_manifest(tmp_path / MANIFEST, {PATHS[0]: [described]}, {})
+    assert load_agents(tmp_path / MANIFEST)[0].budget == Budget(usd=0.5, steps=9)
 
 
 def test_with_a_manifest_a_module_is_imported_when_its_agent_works(manifest: Path) -> None:

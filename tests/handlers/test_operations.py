@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentExtension, Step
+from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentExtension, Step
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
@@ -391,9 +391,11 @@ def test_a_required_extension_has_to_be_named_in_every_request(binding: str, ope
 def test_an_unknown_extension_is_ignored_and_the_active_ones_are_told_in_one_header(binding: str) -> None:
     offered = (AgentExtension("urn:a"), AgentExtension("urn:b"))
     place = Place(replace(Writer().agent, extensions=offered))
-    answer = place.ask(binding, Operation.GET, Names(task=place.send()), a2a_extensions="urn:b, urn:unknown,urn:a")
+    named = f"urn:b, urn:unknown,urn:a,{BUDGET_EXTENSION.uri}"
+    answer = place.ask(binding, Operation.GET, Names(task=place.send()), a2a_extensions=named)
     name = "a2a-extensions" if binding in NEW else "x-a2a-extensions"
-    assert {key.lower(): value for key, value in answer.headers.items()}[name] == "urn:b, urn:a"
+    active = {key.lower(): value for key, value in answer.headers.items()}[name]
+    assert active == f"urn:b, urn:a, {BUDGET_EXTENSION.uri}"
 
 
 @pytest.mark.requirement(22)

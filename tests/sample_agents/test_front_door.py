@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.messages import HttpRequest
 from tests.client.deployment import Deployment
@@ -66,8 +67,9 @@ def test_every_shipped_agent_has_a_card_and_is_listed(agent: str) -> None:
 
 
 @pytest.mark.requirement(77)
-def test_no_shipped_agent_has_an_extension_whose_uri_would_need_a_version() -> None:
-    assert [agent.extensions for agent in AGENTS] == [()] * len(AGENTS)
+def test_the_one_extension_of_the_shipped_agents_has_a_version_in_its_uri() -> None:
+    assert {agent.offered_extensions for agent in AGENTS} == {(BUDGET_EXTENSION,)}
+    assert BUDGET_EXTENSION.uri.endswith(":1")
 
 
 def test_the_card_at_the_root_is_the_orchestrators() -> None:
