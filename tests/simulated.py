@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import heapq
 import os
-from concurrent.futures import Future, wait
+from bisect import insort
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from operator import itemgetter
 from queue import Queue
 from random import Random
 from threading import Lock, Thread, current_thread
@@ -21,9 +23,9 @@ from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.endings import AgentThreads, play
 from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
-from a2a_serverless.testing.harness import START, SimulatedLoop, _AtOnce
+from a2a_serverless.testing.harness import START, SimulatedLoop
 from a2a_serverless.testing.memory import MemoryQueues, MemoryTable
 
 if TYPE_CHECKING:
@@ -270,17 +272,19 @@ class Scheduler:
         return soonest, due
 
 
-class _Threads(_AtOnce):
-    """Threads whose calls belong to a process: also one that waits for the scheduler is at work."""
+class _Threads(ThreadPoolExecutor):
+    """Threads whose calls belong to a process: also a thread that waits for the scheduler is at work."""
 
     def __init__(self, process: Process) -> None:
         super().__init__()
         self._process = process
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future, looks = super().submit(fn, *args, **kwargs), 0
+        thread, looks = AgentThreads(), 0
+        future = thread.submit(fn, *args, **kwargs)
         while not wait([future], timeout=LOOK_S).done and looks < LOOKS:
             looks = 0 if self._process.is_waiting else looks + 1
+        thread.shutdown()
         return future
 
 
@@ -308,37 +312,41 @@ class InstanceClock:
 
 
 class SharedQueues(MemoryQueues):
-    """Both queues, of work and of deliveries."""
+    """Both queues, of work and of deliveries. ``rows`` are (due in ms, number, message), the soonest first."""
 
     def __init__(self, now: Callable[[], int]) -> None:
-        self._soonest: dict[type[QueueMessage], int] = {}
-        super().__init__(now, self._soonest.clear)
+        super().__init__(now)
+        self.rows: list[tuple[int, int, QueueMessage]] = []
+        self._clock, self._numbers = now, count()
+
+    def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
+        super().enqueue(message, delay_s)  # it refuses a delay that SQS refuses
+        super().clear()
+        insort(self.rows, (self._clock() + delay_s * 1000, next(self._numbers), message), key=itemgetter(0, 1))
+
+    @property
+    def waiting(self) -> list[tuple[int, QueueMessage]]:
+        return [(due, message) for due, _, message in self.rows]
 
     def soonest(self, kind: type[QueueMessage]) -> int:
         """When the next message of this kind is due (ms)."""
-        if kind not in self._soonest:
-            times = (due for due, _, message in self._waiting if isinstance(message, kind))
-            self._soonest[kind] = min(times, default=NEVER)
-        return self._soonest[kind]
+        return next((due for due, _, message in self.rows if isinstance(message, kind)), NEVER)
 
     def take(self, kind: type[QueueMessage]) -> tuple[int, QueueMessage] | None:
         """Takes the soonest message of this kind, with its number; None if none is due."""
-        with self._lock:
-            rows = [row for row in self._waiting if isinstance(row[2], kind) and row[0] <= self._now()]
-            if not rows:
-                return None
-            self._waiting.remove(row := min(rows, key=lambda one: one[:2]))
-            heapq.heapify(self._waiting)
-            self._soonest.clear()
-            return row[1:]
+        row = next((row for row in self.rows if isinstance(row[2], kind)), None)
+        if row is None or row[0] > self._clock():
+            return None
+        self.rows.remove(row)
+        return row[1:]
 
     def pop(self, now: int | None = None) -> QueueMessage | None:
-        self._soonest.clear()
-        return super().pop(now)
+        if not self.ready(now):
+            return None
+        return self.rows.pop(0)[2]
 
     def clear(self) -> None:
-        super().clear()
-        self._soonest.clear()
+        self.rows.clear()
 
 
 NEWER: Final = 99  # the version of items that this release cannot read
@@ -346,8 +354,8 @@ NEWER: Final = 99  # the version of items that this release cannot read
 
 def next_due(items: MemoryTable) -> int:
     """When the next item is due for the sweeper (ms), of those that it can read."""
-    indexed = items._indexed.values()  # noqa: SLF001 - the index, without a call
-    return min((int(item["due_at"]["S"]) for item in indexed if _is_swept(item)), default=NEVER)
+    stored = (item for rows in items.partitions.values() for item in rows.values())
+    return min((int(item["due_at"]["S"]) for item in stored if _is_swept(item)), default=NEVER)
 
 
 def _is_swept(item: Item) -> bool:
@@ -366,6 +374,7 @@ class Instances(InProcessDeployment):
     loop = SimulatedLoop
     workers = notifiers = sweepers = 1
     busy = False
+    relayed = 0  # how much of the feed was relayed when there was nothing more to relay
 
     def start(self) -> None:
         """Adds the instances of the functions."""
@@ -380,7 +389,14 @@ class Instances(InProcessDeployment):
             )
 
     def _is_behind(self) -> bool:
-        return len(self.table.feed) > self._relayed
+        return len(self.table.feed) > self.relayed
+
+    def relay_changes(self) -> bool:
+        written = len(self.table.feed)
+        has_changes = super().relay_changes()
+        if not has_changes:
+            self.relayed = written
+        return has_changes
 
     def add_consumer(self, name: str, kind: type[QueueMessage]) -> Service:
         """Adds an instance that handles messages of this kind, one after the other."""

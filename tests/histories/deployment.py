@@ -186,7 +186,7 @@ class RacingDeployment(InProcessDeployment):
             self.time.sleep(TICK_S if self.busy else 5.0)
 
     def _is_due(self, until: int) -> bool:
-        if self.queue.waiting or self._relayed < len(self.table.feed):
+        if self.queue.waiting or self.relay_changes():
             return True
         return any(True for shard in range(SHARDS) for _ in self.table.list_due(shard, until))
 

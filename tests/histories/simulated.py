@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.outbound import Outcome
     from a2a_serverless.store.items import Item
+    from a2a_serverless.testing.memory import MemoryTable
 
 HOURS: Final = 12
 CALM_MS: Final = 11 * HOUR_MS
@@ -42,7 +43,7 @@ class MonotoneItems(SimulatedItems):
     def _show_torn(self, before: list[tuple[str, str, Item | None]]) -> None:
         if not self.is_torn:
             return
-        torn = [(pk, sk, old, self._find(pk, sk)) for pk, sk, old in before]
+        torn = [(pk, sk, old, self.item_at(pk, sk)) for pk, sk, old in before]
         self._torn += torn
         try:
             if torn:
@@ -52,11 +53,14 @@ class MonotoneItems(SimulatedItems):
 
 
 class MonotoneTable(SimulatedTable):
+    items: MonotoneItems
+
     def __init__(self, simulation: Simulation, *, is_torn: bool) -> None:
         super().__init__(simulation.faults, lambda: simulation.scheduler.now)
-        self.items = items = MonotoneItems(simulation.faults, lambda: simulation.scheduler.now, self._add_to_feed)
-        items.is_torn = is_torn
-        self._table = self.items
+        self.items.is_torn = is_torn
+
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+        return MonotoneItems(self._faults, now, on_put)
 
 
 class RecordingReceivers(Receivers):

@@ -242,15 +242,20 @@ class Simulation(Instances):
         self.scheduler.trace(f"{message.key.task}: {ending}")
 
     def _notify(self, message: DeliveryMessage) -> None:
-        ending = deliver(self._posts[self.scheduler.current.name], message, self._time_left(NOTIFY_MS))
+        ending = deliver(self._posts[self.scheduler.current.name], message, self.time_left(NOTIFY_MS))
         self.seen.deliveries[message.key.task] += 1
         self.scheduler.trace(f"delivers {message.key.task} {message.config_id}: {ending.value}")
 
+    def time_left(self, ms: int) -> Callable[[], int]:
+        """How much is left of ``ms`` from now on, by the clock of whichever instance asks."""
+        until = self.clock.now() + ms
+        return lambda: until - self.clock.now()
+
     def relay_changes(self) -> bool:
         """Relays a batch of the table's stream; one that fails comes again."""
-        batch = [key for key, _ in self.table.feed[self._relayed : self._relayed + STREAM_BATCH]]
+        batch = [key for key, _ in self.table.feed[self.relayed : self.relayed + STREAM_BATCH]]
         if self.survives(lambda: relay(self.table, self.queue, batch, self.clock.now())):
-            self._relayed += len(batch)
+            self.relayed += len(batch)
         else:
             self.scheduler.sleep(1000)
         return bool(batch)
@@ -258,7 +263,7 @@ class Simulation(Instances):
     def sweep_due(self, number: int = 0) -> bool:
         """Sweeps every minute, while something is due."""
         began, starts = self.scheduler.now, self._swept[number]
-        swept = self.survives(lambda: sweep(self.sweeper, self._time_left(MINUTE_MS)))
+        swept = self.survives(lambda: sweep(self.sweeper, self.time_left(MINUTE_MS)))
         self._check_lateness([began, *starts] if swept else [])
         starts[:] = [began, *starts[: SWEEPS - 1]] if swept else []
         self.scheduler.sleep(1)

@@ -8,9 +8,12 @@ Messages are lost, doubled and late.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.store import keys
+from a2a_serverless.store.items import is_live
 from a2a_serverless.store.table import Check
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryKeyRingStore, MemoryStores, MemoryTable, place_of
 from tests.simulated import Killed, SharedQueues, next_due
@@ -128,28 +131,31 @@ class Faults:
 
 
 class SimulatedItems(MemoryTable):
-    """The table's items."""
+    """The table's items. ``stored`` shows them without time and faults."""
 
     def __init__(self, faults: Faults, now: Callable[[], int], on_put: Callable[[Item], None]) -> None:
-        super().__init__(now, on_put)
+        super().__init__(now)
+        self.stored = MemoryTable(now, on_put)
+        self.partitions = self.stored.partitions
         self._faults = faults
         self._clock = now
         self._random = faults._random  # noqa: SLF001 - one source of chance
         self._torn: list[tuple[str, str, Item | None, Item | None]] = []
+        self._index_items: dict[tuple[str, str], Item] = {}
         self._lagging: dict[tuple[str, str], tuple[int, Item | None]] = {}
         self._soonest: int | None = None
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         self._faults.call()
-        return super().get(pk, sk, consistent=consistent)
+        return self.stored.get(pk, sk, consistent=consistent)
 
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
         self._faults.call()
-        rows = {item["sk"]["S"]: item for item in super().query_range(pk, first, last)}
+        rows = {item["sk"]["S"]: item for item in self.stored.query_range(pk, first, last)}
         for of, sk, before, after in self._torn:
-            if of == pk and first <= sk <= last and self._find(pk, sk) is after and self._random.random() < 0.5:
+            if of == pk and first <= sk <= last and self.item_at(pk, sk) is after and self._random.random() < 0.5:
                 if before is None:
                     rows.pop(sk, None)
                 else:
@@ -159,35 +165,51 @@ class SimulatedItems(MemoryTable):
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         self._faults.call()
-        return super().query_due(shard, until, limit, since)
+        rows = self._from_index(("due_shard", shard), "due_at", since, until)
+        return islice(self._live_items(rows), limit or None)
+
+    def query_newest(self, index: str, partition: tuple[str, str], first: str, last: str, limit: int) -> list[Item]:
+        del index
+        rows = self._from_index(partition, "st", first, last)
+        return list(islice(self._live_items(reversed(rows)), limit))
+
+    def query_index(self, index: str, partition: tuple[str, str], after: str | None, limit: int) -> list[Item]:
+        del index
+        rows = self._from_index(partition, "st", after or "", keys.NEWEST)
+        return [item for item in rows if item["st"]["S"] != after][:limit]
 
     def list_keys(self, pk: str, prefix: str = "") -> list[Item]:
         self._faults.call()
-        return super().list_keys(pk, prefix)
+        return self.stored.list_keys(pk, prefix)
 
     def erase(self, places: Iterable[Item]) -> int:
         erased = 0
         for place in [*places]:
             self._faults.call()
-            erased += super().erase([place])
+            erased += self.stored.erase([place])
+            self._soonest = None
+            self._index_items.pop((place["pk"]["S"], place["sk"]["S"]), None)
         return erased
 
     def write(self, *actions: Any) -> WriteConflict | None:
         self._faults.call()
-        before = [
-            (*place_of(action), self._find(*place_of(action))) for action in actions if not isinstance(action, Check)
-        ]
-        refusal = super().write(*actions)
+        places = [place_of(action) for action in actions if not isinstance(action, Check)]
+        before = [(*place, self.item_at(*place)) for place in places]
+        refusal = self._write_to_index(places, actions)
         if refusal is None:
             self._show_torn(before if len(before) > 1 else [])
             if self._faults.happens(self._faults.weather.lose_answer):
-                refusal = super().write(*actions)
+                refusal = self._write_to_index(places, actions)
         self._faults.call()
         return refusal
 
+    def item_at(self, pk: str, sk: str) -> Item | None:
+        """The stored item, without a call."""
+        return self.partitions.get(pk, {}).get(sk)
+
     def _show_torn(self, before: list[tuple[str, str, Item | None]]) -> None:
         """For a moment, a query may see a part of what was written together."""
-        torn = [(pk, sk, old, self._find(pk, sk)) for pk, sk, old in before]
+        torn = [(pk, sk, old, self.item_at(pk, sk)) for pk, sk, old in before]
         self._torn += torn
         try:
             if torn:
@@ -196,19 +218,23 @@ class SimulatedItems(MemoryTable):
             for one in torn:
                 self._torn.remove(one)
 
-    def _store(self, place: tuple[str, str], item: Item | None) -> None:
-        if place in self._indexed or (item and "due_shard" in item):
-            lag_ms = self._random.choice((0, 50, 500, 3_000)) if self._faults.is_stormy else 0
-            self._lagging[place] = self._clock() + lag_ms, self._indexed.get(place)
+    def _write_to_index(self, places: list[tuple[str, str]], actions: tuple[Any, ...]) -> WriteConflict | None:
+        """Writes, and lets the indexes lag behind."""
+        if refusal := self.stored.write(*actions):
+            return refusal
         self._soonest = None
-        super()._store(place, item)
+        for place in places:
+            item, old = self.item_at(*place), self._index_items.pop(place, None)
+            if old is not None or (item and "due_shard" in item):
+                lag_ms = self._random.choice((0, 50, 500, 3_000)) if self._faults.is_stormy else 0
+                self._lagging[place] = self._clock() + lag_ms, old
+            if item and ("st" in item or "due_shard" in item):
+                self._index_items[place] = item
+        return None
 
-    def _remove(self, pk: str, sk: str) -> int:
-        self._soonest = None
-        return super()._remove(pk, sk)
-
-    def _query_index(self, held: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
-        now, current = self._clock(), dict(self._indexed)
+    def _from_index(self, partition: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
+        name, value = partition
+        now, current = self._clock(), dict(self._index_items)
         for place, (until, old) in [*self._lagging.items()]:
             if until <= now:
                 del self._lagging[place]
@@ -216,8 +242,12 @@ class SimulatedItems(MemoryTable):
                 current.pop(place, None)
             else:
                 current[place] = old
-        mine = [item for item in current.values() if item.get(held[0]) == {"S": held[1]} and by in item]
+        mine = [item for item in current.values() if item.get(name) == {"S": value} and by in item]
         return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
+
+    def _live_items(self, rows: Iterable[Item]) -> Iterator[Item]:
+        now = self._clock()
+        return (item for item in rows if is_live(item, now))
 
     def next_due(self) -> int:
         """When the next item is due for the sweeper (ms)."""
@@ -254,22 +284,33 @@ class SimulatedBlobs(MemoryBlobStore):
 class SimulatedTable(MemoryStores):
     """The stores over ``SimulatedItems`` and ``SimulatedBlobs``."""
 
+    items: SimulatedItems
+
     def __init__(self, faults: Faults, now: Callable[[], int]) -> None:
         self._faults = faults
         super().__init__(now)
-        self.items: SimulatedItems = SimulatedItems(faults, now, self._add_to_feed)
-        self._table = self.items
+
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+        return SimulatedItems(self._faults, now, on_put)
 
     def make_blobs(self) -> SimulatedBlobs:
         return SimulatedBlobs(self._faults)
 
     def calm(self) -> MemoryStores:
         """What is stored, read without time and faults."""
-        table = MemoryStores(self.items.now)
+        table = _CalmStores(self.items)
         table.blobs.content = self.blobs.content
-        for name in ("partitions", "_sort_keys", "_indexed"):
-            setattr(table.items, name, getattr(self.items, name))
         return table
+
+
+class _CalmStores(MemoryStores):
+    def __init__(self, items: SimulatedItems) -> None:
+        self._stored = items.stored
+        super().__init__(items.now)
+
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+        del now, on_put
+        return self._stored
 
 
 class SimulatedQueues(SharedQueues):
@@ -296,7 +337,7 @@ class SimulatedQueues(SharedQueues):
     def put(self, message: QueueMessage, delay_s: int = 0, hops: int | None = None) -> None:
         """Enqueues whatever the weather: one hop more than the message that is being handled, or with ``hops``."""
         super().enqueue(message, delay_s)
-        number = max(row[1] for row in self._waiting)
+        number = max(row[1] for row in self.rows)
         self.hops[number] = self._faults.process.hops + 1 if hops is None else hops
 
 
