@@ -207,7 +207,7 @@ def _rest(verb: str, path: str, version: str, *, old: bool) -> Form:
 def _pattern(template: str) -> re.Pattern[str]:
     """A task's id ends at a colon; the names of configurations, tenants and agents at a slash."""
     exact = re.sub(r"\{\w+:task\}", "[^/:]+", template)
-    return re.compile(re.sub(r"\{\w+:\w+\}", "[^/]+", exact))
+    return re.compile(re.sub(r"\{[\w:]+\}", "[^/]+", exact))
 
 
 def _rpc(body: bytes) -> Form:

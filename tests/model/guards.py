@@ -138,8 +138,8 @@ GUARDS = (
         "a step's first result stays",
         DYING,
         TASK_LOG,
-        "refusal = self._table.write(PutNew(item), *fence.checks())",
-        "refusal = self._table.write(Put(item), *fence.checks())",
+        "self._table.write(PutNew(item), *fence.checks(), *_count",
+        "self._table.write(Put(item), *fence.checks(), *_count",
     ),
     Guard(
         "a run after one that was lost takes the number of its late chunk",

@@ -13,7 +13,7 @@ from a2a_serverless.domain.task_copies import ended_paths, endings_of
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless.services.operation_runner import run_operation
 from a2a_serverless.services.task_changes import read_existing_head
-from a2a_serverless.services.tasks import Retry
+from a2a_serverless.services.tasks import TaskRetry
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
@@ -57,7 +57,7 @@ def retry_task(
         metadata={**(first.metadata or {}), METADATA_KEY: {name: value for name, value in names.items() if value}},
     )
     request_id, step, origin = request.request_id, request.from_step or "", head.origin or task_id
-    retry = Retry(request_id, digest([task_id, request]), task_id, step, origin)
+    retry = TaskRetry(request_id, digest([task_id, request]), task_id, step, origin)
     context = context._replace(extensions=first.extensions, trace=head.trace, retry=retry)
     return cast("Task", run_operation(service, context, agent, send))
 

@@ -71,7 +71,7 @@ class QuestionClosed(Exception):
     """The task does not wait for its client any more."""
 
 
-class Retry(NamedTuple):
+class TaskRetry(NamedTuple):
     """A request to repeat ``task`` from ``step`` ("" is the step that failed), which is recognised by id and digest.
 
     ``origin`` is the first task of those that repeat each other.
@@ -100,7 +100,7 @@ class RequestContext(NamedTuple):
     extensions: tuple[str, ...] = ()
     time_left_ms: int | None = None
     answers_by_context: bool = False
-    retry: Retry | None = None
+    retry: TaskRetry | None = None
 
     def key(self, task_id: str) -> TaskKey:
         """The key of one of the principal's tasks."""

@@ -217,7 +217,8 @@ def _key(task: str) -> TaskKey:
 
 def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookStatus]:
     """Returns the webhooks of a task, or the one with this configuration's id."""
-    snapshot = stack.admin.log.read_head(_key(task))
+    key = _key(task)
+    snapshot = stack.admin.log.read_head(key)
     if snapshot is None:
         raise TaskNotFound
     found = list_statuses(stack.admin.store, snapshot)
