@@ -6,6 +6,7 @@ import traceback
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless import Budget, TaskState
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.values import StoredText
     from tests.faults.plans import Faults
+    from tests.world import World
 
 MOST_ANSWERS = 30
 PLENTY = 10_000
@@ -99,6 +101,18 @@ def conversation_of(operations: Sequence[Operation], most: int | None = None) ->
     return Conversation(make, expected, ends=TaskState.FAILED if is_spent else TaskState.COMPLETED)
 
 
+def plan_event(world: World, url: str, body: str) -> None:
+    """Another system sends an event to the address, after a while."""
+
+    def send() -> None:
+        with suppress(TaskNotFound):  # the task has ended: it got an earlier one
+            assert store_event(
+                world.service, find_event_address(world.service, url.rpartition("/")[2]), {}, body.encode()
+            )
+
+    world.plan(EVENT_S * 1000, send)
+
+
 async def child(task: TaskContext) -> str:
     """The agent that programs call."""
     if task.text().endswith(SLOW):
@@ -125,16 +139,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
         del key, reference
         errors.extend(traceback.format_exception(error))
 
-    def submit(url: str, body: str) -> None:
-        def send() -> None:
-            with suppress(TaskNotFound):  # the task has ended: it got an earlier one
-                assert store_event(
-                    world.service, find_event_address(world.service, url.rpartition("/")[2]), {}, body.encode()
-                )
-
-        world.plan(EVENT_S * 1000, send)
-
-    effects.submit = submit
+    effects.submit = partial(plan_event, world)
     world.engine = replace(world.engine, is_replaced=is_replaced, on_error=note)
     task = world.send("go", push=False, agent=agent.id)
     key = TaskKey(ME.tenant, ME.owner, task.id)

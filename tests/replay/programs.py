@@ -65,6 +65,7 @@ SEQUENTIAL: Final = (
     "scope",
     "value",
     "rest",
+    "retry",
 )
 """Of these a budget in steps allows the same ones, however they are interrupted."""
 OVERDUE: Final = "overdue"
@@ -602,8 +603,12 @@ class Oracle:
 
     async def step(self, name: Any, work: Any, *args: Any) -> Any:
         for _ in range(name.retry.tries - 1 if isinstance(name, Step) and name.retry else 0):
-            with suppress(Exception):
+            try:
                 return await self._work(work, *args)
+            except BudgetExceeded:
+                raise
+            except Exception:  # noqa: BLE001, S112 - the program's own
+                continue
         return await self._work(work, *args)
 
     async def _work(self, work: Any, *args: Any) -> Any:

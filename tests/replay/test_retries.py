@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless import Budget
 from a2a_serverless.domain.task_copies import ended_paths
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.protocol.additions import RetryRequest
@@ -16,8 +19,8 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
-from tests.replay.plays import MOST_ANSWERS, MOST_VALUES, is_step_of, outcome_of_task
-from tests.replay.programs import KINDS, Effects, Player, answer_to, make_program, outcome_of
+from tests.replay.plays import MOST_ANSWERS, MOST_VALUES, PLENTY, child, is_step_of, outcome_of_task, plan_event
+from tests.replay.programs import FROM_OUTSIDE, KINDS, Effects, Player, answer_to, make_program, outcome_of
 from tests.replay.test_replay import FIRST, SEEDS
 from tests.world import ME, World
 
@@ -29,17 +32,16 @@ if TYPE_CHECKING:
 
 CHANGED = {"value", "first", "race"}
 """Values stay as they are at the end of the failed task. A race may have another winner if a part of it is repeated."""
+UNDECIDED = {*CHANGED, "plan"}
+"""What a step may change that is done again because its budget was spent meanwhile."""
+MOST_TASKS = 40
 COMPARED = ("answer", "artifacts", "values")
 
 
-async def _child(task: TaskContext) -> str:
-    return f"child of {task.text()}"
-
-
 class Play:
-    """A conversation with an agent that fails behind the first ``length`` of its operations."""
+    """A conversation with an agent that fails behind the first ``length`` of its operations, or at its budget."""
 
-    def __init__(self, operations: Sequence[Operation], length: int) -> None:
+    def __init__(self, operations: Sequence[Operation], length: int, steps: int = PLENTY) -> None:
         self.effects, self.is_broken, self.asked = Effects(), True, 0
         self.operations = operations
 
@@ -49,7 +51,9 @@ class Play:
             await task.step("break", self._break)
             return str(before + await player.play(operations[length:]))
 
-        self.world = World([agent_of(work), agent_of(_child, "child")])
+        agent = replace(agent_of(work), budget=Budget(usd=1000, steps=steps))
+        self.world = World([agent, agent_of(child, "child")])
+        self.effects.submit = partial(plan_event, self.world)
 
     def _break(self) -> None:
         if self.is_broken:
@@ -67,10 +71,10 @@ class Play:
             world.settle()
         return now
 
-    def retry(self, failed: Task, step: str | None = None) -> Task:
+    def retry(self, failed: Task, step: str | None = None, request: str = "r") -> Task:
         self.is_broken = False
         context, agent = RequestContext(ME, "echo", "1.0"), self.world.engine.agents["echo"]
-        return retry_task(self.world.service, context, agent, failed.id, RetryRequest(request_id="r", from_step=step))
+        return retry_task(self.world.service, context, agent, failed.id, RetryRequest(request_id=request, from_step=step))
 
     def outcome(self, task: Task) -> dict[str, Any]:
         values = self.world.table.list_values(ValueScope(ME.key(task.id)), "", "", MOST_VALUES)
@@ -80,7 +84,7 @@ class Play:
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_rule_07_a_retry_after_a_failure_anywhere_comes_to_the_same_and_repeats_nothing(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    operations = [one for one in make_program(chance) if one.kind != "leave"]
+    operations = [one for one in make_program(chance, 0, "", KINDS + FROM_OUTSIDE) if one.kind != "leave"]
     play = Play(operations, chance.randint(0, len(operations)))
     failed = play.to_end(play.world.send("go", push=False))
     assert failed.status.state is TaskState.FAILED
@@ -98,7 +102,7 @@ def test_rule_07_a_retry_after_a_failure_anywhere_comes_to_the_same_and_repeats_
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_rule_07_a_retry_from_any_step_comes_to_the_same(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    kinds = tuple(kind for kind in KINDS if kind not in CHANGED)
+    kinds = tuple(kind for kind in KINDS + FROM_OUTSIDE if kind not in CHANGED)
     operations = [one for one in make_program(chance, 0, "", kinds) if one.kind != "leave"]
     play = Play(operations, len(operations))
     failed = play.to_end(play.world.send("go", push=False))
@@ -113,6 +117,25 @@ def test_rule_07_a_retry_from_any_step_comes_to_the_same(seed: int) -> None:
         for one in (outcome_of(list(operations)), play.outcome(retried))
     )
     assert outcome == expected, program
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_rule_07_a_task_that_is_retried_whenever_its_budget_is_spent_comes_to_the_same(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    kinds = tuple(kind for kind in KINDS + FROM_OUTSIDE if kind not in UNDECIDED)
+    operations = [one for one in make_program(chance, 0, "", kinds) if one.kind != "leave"]
+    play = Play(operations, len(operations), chance.randint(4, 7))
+    play.is_broken = False
+    tasks = [play.to_end(play.world.send("go", push=False))]
+    while tasks[-1].status.state is TaskState.FAILED and len(tasks) < MOST_TASKS:
+        tasks.append(play.to_end(play.retry(tasks[-1], request=f"retry {len(tasks)}")))
+    program = " ".join(map(str, operations))
+    assert tasks[-1].status.state is TaskState.COMPLETED, (program, tasks[-1].status)
+    expected, outcome = outcome_of(list(operations)), play.outcome(tasks[-1])
+    assert {name: outcome[name] for name in COMPARED} == {name: expected[name] for name in COMPARED}, program
+    tolerated = {f"{one.label}.1" for one in operations if one.kind == "map"}  # an error: it is tried again
+    again = {label: times for label, times in Counter(play.effects.done).items() if times > 1 and label not in tolerated}
+    assert (again, play.effects.wrong) == ({}, []), program
 
 
 def _unnumbered(told: object) -> str:

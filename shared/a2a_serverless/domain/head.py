@@ -116,7 +116,8 @@ class Head(NamedTuple):
     (``domain/head.py``). ``children`` means that the task has called other agents.
     ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
-    ``origin`` is the first task that was retried. Other times are in ms.
+    ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other
+    times are in ms.
     """
 
     key: TaskKey
@@ -148,6 +149,7 @@ class Head(NamedTuple):
     origin: str = ""
     repeats: str = ""
     repeats_from: str = ""
+    copied: int = 0
 
     @property
     def caller(self) -> Caller:
@@ -446,9 +448,9 @@ def mark_children(head: Head, fence: int) -> Head:
     return check_fence(head, fence)._replace(children=True, rev=head.rev + 1)
 
 
-def note_copied(head: Head, fence: int) -> Head:
-    """The head of a retried task that has copied what it repeats."""
-    return check_fence(head, fence)._replace(repeats="", repeats_from="", rev=head.rev + 1)
+def note_copied(head: Head, fence: int, copied: int) -> Head:
+    """The head of a retried task that has copied what it repeats, up to the moment ``copied``."""
+    return check_fence(head, fence)._replace(repeats="", repeats_from="", copied=copied, rev=head.rev + 1)
 
 
 def set_snapshot(head: Head, fence: int, replay: str) -> Head:

@@ -46,6 +46,10 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
     """
     cut = _Cut.of(events, results, start)
     kept = {name: result for name, result in results.items() if cut.keeps(name, result)}
+    ends = {_path(name): one.moment for name, one in sorted(kept.items(), key=_moment) if not _is_tried_again(name, one)}
+    kept = {
+        name: one for name, one in kept.items() if not _is_tried_again(name, one) or one.moment < ends.get(_path(name), 0)
+    }
     attempts = {(_path(name), result.attempt) for name, result in kept.items() if result.attempt}
     acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in kept.items()]
     shown: list[StatusEvent | ArtifactEvent] = [*_messages(events, cut.last), *_chunks(events, cut.last, attempts)]
@@ -96,7 +100,8 @@ class _Cut:
         is_around = f"{self.path}{SEPARATOR}".startswith(f"{path}{SEPARATOR}")  # or the step itself
         if call:
             ending = call.done if call.done in self.results else call.failed
-            return name in {call.opened, ending} and not is_around and self._is_before(ending) and self._is_over(ending)
+            is_ending = name in {call.opened, ending} and call.canceled not in self.results
+            return is_ending and not is_around and self._is_before(ending) and self._is_over(ending)
         if name.startswith("@"):
             return not (is_around and name.startswith(RAISED)) and self._is_before(name) and self._is_over(name)
         return not is_around and (self._is_before(name) or result.began_at < self.at)
@@ -119,6 +124,15 @@ class _Cut:
         due_at = cast("int", timer.value)
         is_limit = path.rpartition(SEPARATOR)[2].startswith("timeout:")
         return due_at <= self.at and (not is_limit or due_at <= self.last_began_at)
+
+
+def _is_tried_again(name: str, result: StepResult) -> bool:
+    """Whether this is the error of a try after which another one was to come."""
+    return name.startswith(RAISED) and any(cast("Any", result.value)[3:4])
+
+
+def _moment(named: NamedResult) -> int:
+    return named[1].moment
 
 
 def _path(name: str) -> str:

@@ -52,13 +52,18 @@ class OwnerBudget:
 
 
 class TaskBudget:
-    """The spending of a task with these stored ``results``, and its bounds. ``running`` are the steps under way."""
+    """The spending of a task with these stored ``results``, and its bounds. ``running`` are the steps under way.
 
-    def __init__(self, agent: Budget, caller: Budget, results: Mapping[str, StepResult], running: Sized) -> None:
+    Results up to the moment ``copied`` do not count: the task that this one repeats has paid for them.
+    """
+
+    def __init__(
+        self, agent: Budget, caller: Budget, results: Mapping[str, StepResult], running: Sized, copied: int = 0
+    ) -> None:
         self._bounds = {kind: (bound, CALLER) for kind, bound in caller.bounds.items()}
         for kind, bound in agent.bounds.items():
             self._bounds[kind] = min((bound, AGENT), self._bounds.get(kind, (bound, AGENT)))
-        self._results, self._running = results, running
+        self._results, self._running, self._copied = results, running, copied
         self._counted = 0
         self._spent: Amounts = add({}, {})
         self._reserved: dict[str, Amounts] = {}
@@ -109,14 +114,19 @@ class TaskBudget:
         return reduce(add, self._reserved.values(), self.spent())
 
     def _count(self, name: str, result: StepResult) -> None:
+        call = call_of(name)
+        if 0 < self._results[call.opened if call else name].moment <= self._copied:
+            return
         used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
-        if call := call_of(name):
+        if call:
             if name == call.opened:
-                self._reserved[call.opened] = OpenedCall.of(result.value).budget or {}
+                self._reserved[name] = OpenedCall.of(result.value).budget or {}
             elif name == call.done:
                 self._reserved.pop(call.opened, None)
                 used = reported_amounts(result.value)
-            elif name in {call.failed, call.canceled}:
-                reserved = self._reserved.pop(call.opened, {})
-                used = reserved if {call.sent, call.told} & self._results.keys() else {}  # the spending is unknown
+            elif {call.failed, call.canceled} & self._results.keys():
+                if {call.sent, call.told} & self._results.keys():
+                    used = self._reserved.pop(call.opened, {})  # the spending is unknown
+                elif name == call.failed:
+                    self._reserved.pop(call.opened, None)
         self._spent = add(self._spent, used)

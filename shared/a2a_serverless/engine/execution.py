@@ -129,7 +129,8 @@ class Execution:
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
-        self.budget = TaskBudget(budget, read_budget(self.first_request.message.metadata), self.results, self.running)
+        caller = read_budget(self.first_request.message.metadata)
+        self.budget = TaskBudget(budget, caller, self.results, self.running, session.head.copied)
         session.describe_budget = self.budget.describe
         self._owner_budget, self._find_pause = OwnerBudget(session, owner_usd), find_pause
         self.signal: BaseException | None = None

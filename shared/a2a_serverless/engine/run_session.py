@@ -337,7 +337,7 @@ class RunSession:
 
     def note_copied(self) -> list[Event]:
         """Stores that the task has copied what it repeats, and returns its log."""
-        self._touch(lambda head: note_copied(head, self.fence))
+        self._touch(lambda head: note_copied(head, self.fence, self._moment))
         self._read_until = 0
         return self.read_new_events()
 

@@ -198,7 +198,7 @@ class Steps:
         self._session, self._results = execution.session, execution.results
         self._endings, self._emits = execution.endings, execution.emits
         self._secrets: set[str] = set()
-        self._failures: deque[tuple[RunningStep, Exception]] = deque(maxlen=FAILURES_LIMIT)
+        self._failures: deque[tuple[str, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
 
     async def execute(
@@ -216,7 +216,7 @@ class Steps:
                 if raised is None or not (error := _stored_error(raised)).retry_at:
                     raise
             began_at = error.began_at
-            await self._pause(scope, f"{path.rpartition(SEPARATOR)[2]}/{number + 1}", error.retry_at)
+            await self._pause(scope, path, number + 1, error.retry_at)
 
     def record_usage(self, scope: Scope, model: str, amounts: Mapping[str, float]) -> None:
         """Adds usage to the running step, or stores usage outside of steps, unless it is stored."""
@@ -256,11 +256,11 @@ class Steps:
     def note_failed(self, error: BaseException) -> None:
         """Stores the step from which ``error`` comes, the innermost one, if it comes from a step. It ends the task."""
         causes = set(map(id, causes_of(error)))
-        failure = next(((step, cause) for step, cause in self._failures if id(cause) in causes), None)
+        failure = next((one for one in self._failures if id(one[2]) in causes), None)
         if failure:
-            step, cause = failure
-            result = StepResult("", None, began_at=step.began_at, error=type(cause).__name__)
-            self._session.store_step(f"{FAILED}{step.path}", result)
+            path, began_at, cause = failure
+            result = StepResult("", None, began_at=began_at, error=type(cause).__name__)
+            self._session.store_step(f"{FAILED}{path}", result)
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
@@ -268,7 +268,9 @@ class Steps:
         if raised := self._results.get(attempt.error_name):
             self._emits.read_back(path, raised.attempt)
             await self._endings.end(raised.sequence, scope)
-            raise self._load_error(path, raised)
+            error = self._load_error(path, raised)
+            self._failures.append((path, raised.began_at, error))
+            raise error
         stored = self._results.get(path)
         if stored is None:
             stored = await self._run(scope, attempt, work)
@@ -279,9 +281,14 @@ class Steps:
             raise StepConflict(f"The step {path!r} was stored with other arguments.")
         return _loaded(path, codec, stored.value)
 
-    async def _pause(self, scope: Scope, name: str, until: int) -> None:
-        """Returns at ``until`` (ms). A long pause lets the task be suspended; a short one keeps the run awake."""
-        left_s = (until - self._session.now()) / 1000
+    async def _pause(self, scope: Scope, path: str, number: int, until: int) -> None:
+        """Returns at ``until`` (ms), when try ``number`` may begin. Raises BudgetExceeded before the pause.
+
+        A long pause lets the task be suspended; a short one keeps the run awake.
+        """
+        if until > self._session.now():
+            await self._execution.admit(path, scope, is_step=True)
+        left_s, name = (until - self._session.now()) / 1000, f"{path.rpartition(SEPARATOR)[2]}/{number}"
         if left_s > LONGEST_AWAKE_S:
             wait = Wait(join_path(scope.path, f"retry:{name}"), WaitKind.RETRY, lambda: until, until)
             await self._endings.look(wait, scope)
@@ -312,7 +319,7 @@ class Steps:
             with self._recorded(step, options.tool) if step.trace else nullcontext():
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
         except Exception as error:
-            self._failures.append((step, error))
+            self._failures.append((path, step.began_at, error))
             if stored := self._store_error(step, attempt, error, turn):
                 await self._endings.end(stored.sequence, scope)
                 if type(again := self._load_error(path, stored)) is not type(error):
@@ -322,7 +329,7 @@ class Steps:
             json_value = _json_value(path, options.codec, value)
             self._check_no_secret(path, json_value)
         except TaskFailed as unfit:
-            self._failures.append((step, unfit))
+            self._failures.append((path, step.began_at, unfit))
             raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
         return self._store_ending(path, StepResult(attempt.arguments, json_value), step, turn)

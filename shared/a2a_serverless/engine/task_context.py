@@ -152,9 +152,11 @@ class DurableTaskContext:
             raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
         once = replace(options, repeat=False, retry=options.retry or Retry(tries=1))
         with self.scope(options.name):
-            return await run_each(
+            results = await run_each(
                 lambda at: self.step(replace(once, name=str(at)), work, each[at]), len(each), limit, tolerate
             )
+        await self._execution.check_signal()  # it stands in the places of results
+        return results
 
     def scope(self, name: str) -> AbstractContextManager[None]:
         """See ``TaskContext.scope``."""
