@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import Budget, Retry, Step, Task, TaskState, current_task
+from a2a_serverless import Budget, Message, Part, Retry, Schedule, Step, Task, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult, call_name
 from a2a_serverless.engine.budgets import TaskBudget
+from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
@@ -357,3 +358,146 @@ def test_a_retried_task_of_a_paused_agent_waits() -> None:
     assert harness.retry(failed.task.id).said == "a"
     assert ran == ["a"]
     assert harness.runs[runs][1] > 0
+
+
+# ---- More of budgets
+
+
+def test_a_step_whose_error_cannot_be_stored_counts_like_any_other() -> None:
+    ran = list[int]()
+
+    async def fail() -> None:
+        await current_task().record_usage("model", input_tokens=100)
+        ran.append(1)
+        raise Unstorable
+
+    async def work(task: TaskContext) -> str:
+        for _ in range(20):
+            with suppress(Unstorable):
+                await task.step("a", fail)
+        return "never ends"
+
+    for budget, text in ((Budget(steps=3), "3 of 3 steps"), (Budget(tokens=250), "300 of 250 tokens")):
+        ran.clear()
+        assert AgentTestHarness(thrifty(work, budget)).send("go").said == f"The budget of the agent is spent: {text}."
+        assert len(ran) == 3
+
+
+def test_a_call_waits_for_another_one_that_a_later_run_has_not_gone_on_with_yet() -> None:
+    async def napping(task: TaskContext) -> str:
+        await task.sleep("nap", 3600)
+        return await task.step("a", Model().think, "a")
+
+    async def work(task: TaskContext) -> str:
+        async def second() -> str:
+            await task.step("first", asyncio.sleep, 5)
+            called = await task.call("second", "child", "go")
+            return called.status.state.name
+
+        async def first() -> str:
+            called = await task.call("first", "child", "go")
+            return called.status.state.name
+
+        return " ".join(await asyncio.gather(second(), first()))
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(napping, "child"))
+    assert harness.send("go").said == "COMPLETED COMPLETED"
+
+
+def test_the_share_of_a_call_under_way_at_the_task_s_end_counts_for_its_caller() -> None:
+    async def napping(task: TaskContext) -> str:
+        await task.sleep("nap", 3600)
+        return "rested"
+
+    async def child(task: TaskContext) -> str:
+        call = task.call("far", "far", "go", budget=Budget(usd=0.5))
+        await asyncio.gather(call, task.step("b", Model("b").think, "b", 20))
+        return "never"
+
+    async def work(task: TaskContext) -> str:
+        await task.call("child", "child", "go")
+        return str(await task.budget_left())
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=2)), agent_of(child, "child"), agent_of(napping, "far"))
+    assert harness.send("go").said == str(Budget(usd=1.4))
+
+
+def test_a_retried_task_has_the_bound_of_its_first_caller_and_has_spent_nothing() -> None:
+    model = Model()
+
+    async def work(task: TaskContext) -> str:
+        return " ".join([await task.step(name, model.think, name) for name in "abcde"])
+
+    harness = AgentTestHarness(agent_of(work))
+    metadata: Any = {METADATA_KEY: {"tokens": 200}}
+    message = Message(role=Role.USER, message_id=harness.ids.new(), parts=(Part(text="go"),), metadata=metadata)
+    task = harness.take("echo", message)
+    assert isinstance(task, Task)
+    harness.settle()
+    second = harness.retry(task.id)
+    assert second.said == "The budget of the caller is spent: 200 of 200 tokens."
+    assert harness.retry(second.task.id).said == "a b c d e"
+    assert model.ran == list("abcde")
+
+
+def test_what_failed_in_an_earlier_run_is_tried_again_though_something_was_done_about_it() -> None:
+    model = Model("a")
+
+    async def work(task: TaskContext) -> str:
+        try:
+            return await task.step("a", model.think, "a")
+        finally:
+            await task.step("undo", model.think, "undo")
+            await task.sleep("nap", 600)
+
+    harness = AgentTestHarness(agent_of(work))
+    failed = harness.send("go")
+    assert failed.state is TaskState.FAILED
+    ran = model.mended()
+    assert harness.retry(failed.task.id).said == "a"
+    assert ran == ["a", "undo"]
+
+
+# ---- More of pauses
+
+
+def test_an_answer_that_comes_during_a_pause_counts_after_it() -> None:
+    model = Model()
+
+    async def work(task: TaskContext) -> str:
+        await task.step("a", model.think, "a", 20)
+        answer, done = await asyncio.gather(task.ask("Go on?"), task.step("b", model.think, "b"))
+        return answer.text() + done
+
+    harness = AgentTestHarness(agent_of(work))
+    harness.at(harness.now + 5_000, lambda: pause(harness))
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.settle(300_000)
+    assert {wait.kind for wait in harness.waits(task.id)} == {"pause"}, "a question is an act, too"
+    resume(harness)
+    harness.settle(HOUR_MS)
+    assert harness.reply(task.id).state is TaskState.INPUT_REQUIRED
+    pause(harness)
+    harness.wait(20_000)
+    harness.at(harness.now + 600_000, lambda: resume(harness))
+    runs = len(harness.runs)
+    assert harness.send("yes ", task_id=task.id).said == "yes b"
+    assert len(harness.runs) == runs + 1, "no run begins before the pause is over"
+    assert model.ran == ["a", "b"]
+
+
+def test_a_task_that_a_schedule_starts_during_a_pause_waits_and_the_next_tick_is_skipped() -> None:
+    model = Model()
+
+    async def work(task: TaskContext) -> str:
+        return await task.step("a", model.think, "a")
+
+    nightly = Schedule("nightly", cron="30 1 * * ? *", text="go")
+    harness = AgentTestHarness(replace(agent_of(work), schedules=[nightly]))
+    pause(harness)
+    harness.settle(3 * 86_400_000)
+    assert [harness.reply(entry.task).state for entry in harness.tasks()] == [TaskState.SUBMITTED]
+    resume(harness)
+    harness.settle(HOUR_MS)
+    assert [harness.reply(entry.task).said for entry in harness.tasks()] == ["a"]

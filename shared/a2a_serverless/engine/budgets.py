@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.run_session import RunSession
 
 AGENT: Final = "agent"
@@ -89,6 +90,10 @@ class TaskBudget:
             self._count(name, result)
         return {kind: round(amount, DIGITS) for kind, amount in self._spent.items()}
 
+    def count_unstored(self, usage: Usage) -> None:
+        """Counts a try of a step whose error is not stored. A later run repeats it, and counts it itself."""
+        self._spent = add(self._spent, usage_amounts(usage) | {"steps": 1})
+
     def left(self) -> Budget:
         """What is neither spent nor reserved."""
         taken = self._taken()
@@ -105,13 +110,17 @@ class TaskBudget:
         bound, whose = self._bounds[kind]
         raise BudgetExceeded(whose, kind, self._taken()[kind], bound)
 
-    def describe(self) -> JsonObject | None:
-        """The spending and the bounds, as the client reads them; None without a bound."""
+    def describe(self, *, is_over: bool) -> JsonObject | None:
+        """The spending and the bounds, as the client reads them; None without a bound.
+
+        When the task is over, the spending of its calls under way stays unknown: their shares count.
+        """
         bounds: JsonObject = {kind: bound for kind, (bound, _) in self._bounds.items()}
-        return {"spent": {**self.spent()}, "bounds": bounds} if bounds else None
+        return {"spent": {**(self._taken() if is_over else self.spent())}, "bounds": bounds} if bounds else None
 
     def _taken(self) -> Amounts:
-        return reduce(add, self._reserved.values(), self.spent())
+        taken = reduce(add, self._reserved.values(), self.spent())
+        return {kind: round(amount, DIGITS) for kind, amount in taken.items()}
 
     def _count(self, name: str, result: StepResult) -> None:
         call = call_of(name)

@@ -202,9 +202,7 @@ class AgentCalls:
         if stored and OpenedCall.of(stored.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
         if (ending := self._ending(name)) is None:
-            if stored:
-                await self._endings.start(path, scope)
-            else:
+            if not stored:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))
             ending = await self._finish_call(name, agent, parts, content, limit, ask, scope)
         await self._endings.end(ending.sequence, scope)
@@ -263,6 +261,8 @@ class AgentCalls:
         opened: OpenedCall | None = None
         self._under_way += 1
         try:
+            if name.opened in self._steps:
+                await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
             call = _PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
             answer = await self._make_call(call, parts)

@@ -131,7 +131,7 @@ class Execution:
         self.busy_since = session.began_at
         caller = read_budget(self.first_request.message.metadata)
         self.budget = TaskBudget(budget, caller, self.results, self.running, session.head.copied)
-        session.describe_budget = self.budget.describe
+        session.describe_budget = lambda: self.budget.describe(is_over=self._end is not None)
         self._owner_budget, self._find_pause = OwnerBudget(session, owner_usd), find_pause
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None

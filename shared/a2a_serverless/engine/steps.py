@@ -324,6 +324,8 @@ class Steps:
                 await self._endings.end(stored.sequence, scope)
                 if type(again := self._load_error(path, stored)) is not type(error):
                     raise again from error
+            else:
+                self._execution.budget.count_unstored(step.usage)
             raise
         try:
             json_value = _json_value(path, options.codec, value)
