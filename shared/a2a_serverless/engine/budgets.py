@@ -124,7 +124,7 @@ class TaskBudget:
 
     def _count(self, name: str, result: StepResult) -> None:
         call = call_of(name)
-        if 0 < self._results[call.opened if call else name].moment <= self._copied:
+        if 0 < self._results.get(call.opened if call else name, result).moment <= self._copied:
             return
         used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
         if call:
