@@ -501,3 +501,24 @@ def test_a_task_that_a_schedule_starts_during_a_pause_waits_and_the_next_tick_is
     resume(harness)
     harness.settle(HOUR_MS)
     assert [harness.reply(entry.task).said for entry in harness.tasks()] == ["a"]
+
+
+def test_what_ended_within_a_step_between_its_first_error_and_the_spent_budget_is_kept() -> None:
+    model, tries = Model(), list[int]()
+
+    async def work(task: TaskContext) -> str:
+        async def outer() -> str:
+            tries.append(1)
+            if len(tries) == 1:
+                raise OSError("once")
+            return " ".join([await task.step(name, model.think, name) for name in "abc"])
+
+        with suppress(OSError):
+            return await task.step("outer", outer)
+        return await task.step("outer", outer)
+
+    harness = AgentTestHarness(thrifty(work, Budget(tokens=200)))
+    failed = harness.send("go")
+    assert failed.said == "The budget of the agent is spent: 200 of 200 tokens."
+    assert harness.retry(failed.task.id).said == "a b c"
+    assert model.ran == list("abc")

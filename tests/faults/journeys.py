@@ -11,7 +11,8 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.budgets import Budget
+from a2a_serverless.domain.agent import Retry, Step
+from a2a_serverless.domain.budgets import METADATA_KEY, Budget
 from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, replay
@@ -224,18 +225,35 @@ def paid(make: NewWorld) -> Story:
 
 
 def bounded(make: NewWorld) -> Story:
-    """The agent's budget allows two sections, and their calls of a model; the third one ends the task."""
-
-    async def write(task: TaskContext, name: str) -> str:
-        await task.record_usage("model", cost_usd=0.25)
-        return f"{name}: {task.text()}. "
+    """The agent's budget allows two sections, one of which fails once, while it is paused; the third ends the task."""
 
     async def work(task: TaskContext) -> None:
-        for name in ("one", "two", "three"):
-            await task.emit("document.md", await task.step(name, write, task, name), append=True, last=name == "three")
+        async def write(name: str) -> str:
+            has_failed = any(one.startswith("@raised/") for one in world.table.read_steps(ME.key(task.id)))
+            await task.record_usage("model", cost_usd=0.25)
+            if name == "two" and not has_failed:
+                raise OSError(name)
+            return f"{name}: {task.text()}. "
 
-    world = make([replace(agent_of(work), budget=Budget(usd=0.5))])
-    return Story(world, world.send("hello").id, frozenset({TaskState.FAILED}), texts=TEXTS[:2])
+        each = Step("write", retry=Retry(first_s=30))
+        sections = await task.map(each, write, ["one", "two"], limit=1)
+        await task.emit("document.md", "".join(sections), append=True)
+        await task.map(each, write, ["three"], tolerate=1)
+
+    world = make([replace(agent_of(work), budget=Budget(usd=0.75))])
+    task_id = world.send("hello").id
+    world.plan(10_000, lambda: world.table.add_pause(agent_pause("echo"), world.now))
+    world.plan(200_000, lambda: world.table.remove_pause(agent_pause("echo")))
+    return BoundedStory(world, task_id, frozenset({TaskState.FAILED}), texts=["".join(TEXTS[:2])])
+
+
+class BoundedStory(Story):
+    """A story whose budget is spent, and counted once."""
+
+    def assert_artifacts(self, task: Task, events: list[Any]) -> None:
+        super().assert_artifacts(task, events)
+        budget: Any = (task.metadata or {})[METADATA_KEY]
+        assert budget["spent"] == {"usd": 0.75, "tokens": 0, "steps": 3}
 
 
 def halted(make: NewWorld) -> Story:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CHANGED = {"value", "first", "race"}
 """Values stay as they are at the end of the failed task. A race may have another winner if a part of it is repeated."""
-UNDECIDED = {*CHANGED, "plan"}
+UNDECIDED = {*CHANGED, "plan", "flaky"}
 """What a step may change that is done again because its budget was spent meanwhile."""
 MOST_TASKS = 40
 COMPARED = ("answer", "artifacts", "values")

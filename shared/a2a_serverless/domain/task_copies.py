@@ -75,10 +75,12 @@ class _Cut:
     @classmethod
     def of(cls, events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> _Cut:
         path = start or next((name.removeprefix(FAILED) for name in results if name.startswith(FAILED)), "")
+        well, done, failed, _, noted = (results.get(name) for name in endings_of(path))
         raised = [one for name, one in results.items() if name.startswith(RAISED) and _path(name) == path]
         last_error = sorted(raised, key=lambda one: one.moment)[-1:]
-        well, done, failed, _, noted = (results.get(name) for name in endings_of(path))
-        ending = next(filter(None, (well, done, failed, *last_error, noted)), None)
+        if noted:  # it names the error that has ended the task, if that is stored
+            last_error = [results.get(str(noted.value), noted)]
+        ending = next(filter(None, (well, done, failed, *last_error)), None)
         began_at = max((one.began_at for one in results.values()), default=0)
         if ending is None:
             return cls(results, "", _NEVER, events[-1].at, is_named=False, last_began_at=began_at)

@@ -198,7 +198,7 @@ class Steps:
         self._session, self._results = execution.session, execution.results
         self._endings, self._emits = execution.endings, execution.emits
         self._secrets: set[str] = set()
-        self._failures: deque[tuple[str, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
+        self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
 
     async def execute(
@@ -254,13 +254,13 @@ class Steps:
             self._note_outside()
 
     def note_failed(self, error: BaseException) -> None:
-        """Stores the step from which ``error`` comes, the innermost one, if it comes from a step. It ends the task."""
+        """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task."""
         causes = set(map(id, causes_of(error)))
         failure = next((one for one in self._failures if id(one[2]) in causes), None)
         if failure:
-            path, began_at, cause = failure
-            result = StepResult("", None, began_at=began_at, error=type(cause).__name__)
-            self._session.store_step(f"{FAILED}{path}", result)
+            attempt, began_at, cause = failure
+            result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
+            self._session.store_step(f"{FAILED}{attempt.path}", result)
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
@@ -269,7 +269,7 @@ class Steps:
             self._emits.read_back(path, raised.attempt)
             await self._endings.end(raised.sequence, scope)
             error = self._load_error(path, raised)
-            self._failures.append((path, raised.began_at, error))
+            self._failures.append((attempt, raised.began_at, error))
             raise error
         stored = self._results.get(path)
         if stored is None:
@@ -319,7 +319,7 @@ class Steps:
             with self._recorded(step, options.tool) if step.trace else nullcontext():
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
         except Exception as error:
-            self._failures.append((path, step.began_at, error))
+            self._failures.append((attempt, step.began_at, error))
             if stored := self._store_error(step, attempt, error, turn):
                 await self._endings.end(stored.sequence, scope)
                 if type(again := self._load_error(path, stored)) is not type(error):
@@ -331,7 +331,7 @@ class Steps:
             json_value = _json_value(path, options.codec, value)
             self._check_no_secret(path, json_value)
         except TaskFailed as unfit:
-            self._failures.append((path, step.began_at, unfit))
+            self._failures.append((attempt, step.began_at, unfit))
             raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
         return self._store_ending(path, StepResult(attempt.arguments, json_value), step, turn)
