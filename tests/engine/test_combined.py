@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import Budget, Message, Part, Retry, Schedule, Step, Task, TaskState, current_task
+from a2a_serverless import Budget, Message, Part, Retry, Schedule, Step, Task, TaskFailed, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult, call_name
 from a2a_serverless.engine.budgets import TaskBudget
@@ -522,3 +522,31 @@ def test_what_ended_within_a_step_between_its_first_error_and_the_spent_budget_i
     assert failed.said == "The budget of the agent is spent: 200 of 200 tokens."
     assert harness.retry(failed.task.id).said == "a b c"
     assert model.ran == list("abc")
+
+
+@pytest.mark.parametrize(("kind", "again"), [("its error cannot be stored", 100), ("a step in it is refused", 200)])
+def test_what_a_step_has_spent_is_known_though_its_error_is_not_stored(kind: str, again: int) -> None:
+    model = Model()
+
+    async def work(task: TaskContext) -> str:
+        async def outer() -> None:
+            await current_task().record_usage("model", cost_usd=0.1, input_tokens=100)
+            if kind == "its error cannot be stored":
+                raise Unstorable
+            await task.step("a", model.think, "a")
+            await task.step("b", model.think, "b")
+
+        with suppress(Unstorable):
+            await task.step("outer", outer)
+        await task.sleep("nap", 60)
+        raise TaskFailed("That is all.")
+
+    harness = AgentTestHarness(thrifty(work, Budget(usd=9, steps=2)))
+    harness.engine = replace(harness.engine, owner_usd=9)
+    task = harness.send("go").task
+    paid = 100 * (1 + len(model.ran))
+    assert spent(harness, task)["tokens"] == paid
+    assert (task.metadata or {})["a2a-serverless/usage"] == {"model": {"cost_usd": paid / 1000, "input_tokens": paid}}
+    assert harness.table.read_spent(CLIENT.key(""), harness.now) == paid * 1000
+    retried = harness.retry(task.id)
+    assert spent(harness, retried.task)["tokens"] == again

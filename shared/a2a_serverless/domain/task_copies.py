@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
 _NEVER: Final = 2**62
-_LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED)
+_LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names.SPENT)
 
 
 def endings_of(path: str) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.records import StepResult
-    from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.run_session import RunSession
 
 AGENT: Final = "agent"
@@ -90,9 +89,9 @@ class TaskBudget:
             self._count(name, result)
         return {kind: round(amount, DIGITS) for kind, amount in self._spent.items()}
 
-    def count_unstored(self, usage: Usage) -> None:
+    def count_unstored(self) -> None:
         """Counts a try of a step whose error is not stored. A later run repeats it, and counts it itself."""
-        self._spent = add(self._spent, usage_amounts(usage) | {"steps": 1})
+        self._spent = add(self._spent, {"steps": 1})
 
     def left(self) -> Budget:
         """What is neither spent nor reserved."""

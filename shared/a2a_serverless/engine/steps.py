@@ -36,7 +36,7 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import FAILED, OUTSIDE, SEPARATOR, USAGE, StepResult, join_path, unfinished_name
+from a2a_serverless.domain.records import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, StepResult, join_path, unfinished_name
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.scopes import NeedsWorker, RunningStep, Scope, StepAlreadyStored, Suspended
@@ -325,7 +325,7 @@ class Steps:
                 if type(again := self._load_error(path, stored)) is not type(error):
                     raise again from error
             else:
-                self._execution.budget.count_unstored(step.usage)
+                self._note_unstored(step, attempt)
             raise
         try:
             json_value = _json_value(path, options.codec, value)
@@ -389,6 +389,14 @@ class Steps:
         value = cast("Json", [*dumped][: 5 if retry else 3])
         result = StepResult(attempt.arguments, value, error=kind.__name__)
         return self._store_ending(attempt.error_name, result, step, turn)
+
+    def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
+        """Counts a try whose error is not stored, and stores its usage: once, also if later runs make this try again."""
+        execution, name = self._execution, f"{SPENT}{attempt.error_name}"
+        execution.budget.count_unstored()
+        may_write = not execution.is_stopping or isinstance(execution.signal, BudgetExceeded)
+        if may_write and step.usage and name not in self._results:
+            self._results[name] = self._session.store_step(name, StepResult("", None, usage=step.usage))
 
     def _dump(self, error: Exception) -> StoredError | None:
         """The error as it is stored; None if it cannot be stored, or contains a secret."""
