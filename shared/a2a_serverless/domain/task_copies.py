@@ -1,7 +1,8 @@
 """What a retried task copies of its predecessor: all that this came to before the step from which the retry goes on.
 
 Copied are the results of the steps and calls that do not depend on that step, with the chunks that they emitted, and
-the messages until then. Of errors only those are copied after which the agent went on to another step. Not copied, so
+the messages until then. Of errors only those are copied after which the agent went on to another step, or the step
+itself to an ending that is copied. Not copied, so
 that the agent's code does it again: other errors, questions without an answer, open timers and addresses for events.
 """
 
@@ -46,9 +47,10 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
     """
     cut = _Cut.of(events, results, start)
     kept = {name: result for name, result in results.items() if cut.keeps(name, result)}
-    ends = {_path(name): one.moment for name, one in sorted(kept.items(), key=_moment) if not _is_tried_again(name, one)}
+    in_order = sorted(kept.items(), key=lambda named: named[1].moment)
+    ends = {_path(name): one.moment for name, one in in_order if not _is_tried_again(name, one)}
     kept = {
-        name: one for name, one in kept.items() if not _is_tried_again(name, one) or one.moment < ends.get(_path(name), 0)
+        name: one for name, one in in_order if not _is_tried_again(name, one) or one.moment < ends.get(_path(name), 0)
     }
     attempts = {(_path(name), result.attempt) for name, result in kept.items() if result.attempt}
     acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in kept.items()]
@@ -131,10 +133,6 @@ class _Cut:
 def _is_tried_again(name: str, result: StepResult) -> bool:
     """Whether this is the error of a try after which another one was to come."""
     return name.startswith(RAISED) and any(cast("Any", result.value)[3:4])
-
-
-def _moment(named: NamedResult) -> int:
-    return named[1].moment
 
 
 def _path(name: str) -> str:

@@ -36,7 +36,16 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, StepResult, join_path, unfinished_name
+from a2a_serverless.domain.records import (
+    FAILED,
+    OUTSIDE,
+    SEPARATOR,
+    SPENT,
+    USAGE,
+    StepResult,
+    join_path,
+    unfinished_name,
+)
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.scopes import NeedsWorker, RunningStep, Scope, StepAlreadyStored, Suspended
@@ -391,7 +400,7 @@ class Steps:
         return self._store_ending(attempt.error_name, result, step, turn)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
-        """Counts a try whose error is not stored, and stores its usage: once, also if later runs make this try again."""
+        """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
         execution, name = self._execution, f"{SPENT}{attempt.error_name}"
         execution.budget.count_unstored()
         may_write = not execution.is_stopping or isinstance(execution.signal, BudgetExceeded)
