@@ -57,6 +57,17 @@ def thrifty(work: object, budget: Budget, name: str = "echo") -> Agent:
     return replace(agent_of(work, name), budget=budget)
 
 
+def said_by(called: Task | Message) -> str:
+    assert isinstance(called, Task)
+    assert called.status.message
+    return called.status.message.text()
+
+
+def state_of(called: Task | Message) -> str:
+    assert isinstance(called, Task)
+    return called.status.state.name
+
+
 def spent(harness: AgentTestHarness, task: Task) -> Any:
     metadata: Any = harness.reply(task.id).task.metadata or {}
     return metadata[METADATA_KEY]["spent"]
@@ -187,7 +198,7 @@ def test_a_call_that_was_canceled_before_the_failure_is_canceled_in_the_retry() 
         for other in others:
             other.cancel()
         said.extend(str(one) for one in await asyncio.gather(*others, return_exceptions=True))
-        return done.pop().result().status.message.text() + await task.step("b", model.think, "b")
+        return said_by(done.pop().result()) + await task.step("b", model.think, "b")
 
     harness = AgentTestHarness(agent_of(work), agent_of(child, "child"))
     failed = harness.send("go")
@@ -207,7 +218,7 @@ def test_a_call_that_a_failure_canceled_is_made_again_by_the_retry() -> None:
         async with asyncio.TaskGroup() as group:
             called = group.create_task(task.call("work", "child", "go"))
             group.create_task(task.step("b", model.think, "b", 20))
-        return called.result().status.message.text()
+        return said_by(called.result())
 
     harness = AgentTestHarness(agent_of(work), agent_of(child, "child"))
     failed = harness.send("go")
@@ -391,12 +402,10 @@ def test_a_call_waits_for_another_one_that_a_later_run_has_not_gone_on_with_yet(
     async def work(task: TaskContext) -> str:
         async def second() -> str:
             await task.step("first", asyncio.sleep, 5)
-            called = await task.call("second", "child", "go")
-            return called.status.state.name
+            return state_of(await task.call("second", "child", "go"))
 
         async def first() -> str:
-            called = await task.call("first", "child", "go")
-            return called.status.state.name
+            return state_of(await task.call("first", "child", "go"))
 
         return " ".join(await asyncio.gather(second(), first()))
 
@@ -494,7 +503,7 @@ def test_a_task_that_a_schedule_starts_during_a_pause_waits_and_the_next_tick_is
         return await task.step("a", model.think, "a")
 
     nightly = Schedule("nightly", cron="30 1 * * ? *", text="go")
-    harness = AgentTestHarness(replace(agent_of(work), schedules=[nightly]))
+    harness = AgentTestHarness(replace(agent_of(work), schedules=(nightly,)))
     pause(harness)
     harness.settle(3 * 86_400_000)
     assert [harness.reply(entry.task).state for entry in harness.tasks()] == [TaskState.SUBMITTED]
