@@ -19,9 +19,10 @@ from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
 from strands.types.exceptions import ModelThrottledException
 
-from a2a_serverless import Part, Task, TaskContext
+from a2a_serverless import Budget, Part, Task, TaskContext
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
+from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.strands import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
@@ -421,3 +422,57 @@ def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_f
 @pytest.mark.parametrize("name", page_tests("strands.md"))
 def test_what_the_page_says_is_so(name: str) -> None:
     names_of("strands.md")[name]()
+
+
+def looking(budget: Budget, looked: list[int], turns: int = 9) -> AgentTestHarness:
+    """An agent that calls a tool twice at a time in each turn, which strands executes in parallel; then it answers."""
+
+    @tool
+    async def look(number: int) -> str:
+        """Looks."""
+        await asyncio.sleep(20)
+        looked.append(number)
+        return str(number)
+
+    def make() -> Agent:
+        def turn_of(turn: int) -> Iterable[Any]:
+            if turn > turns:
+                return ["done"]
+            return [("look", f"c{turn}{one}", {"number": 10 * turn + one}) for one in (1, 2)]
+
+        return Agent(FakeModel(turn_of), tools=[look], callback_handler=None)
+
+    return AgentTestHarness(agent(make, id="fake", description="Looks.", budget=budget))
+
+
+def test_a_spent_budget_ends_the_task_though_the_framework_gives_the_errors_of_tools_to_the_model() -> None:
+    looked = list[int]()
+    reply = looking(Budget(steps=5), looked).send("go")
+    assert reply.said == "The budget of the agent is spent: 5 of 5 steps."
+    assert sorted(looked)[:2] == [11, 12]
+    assert len(looked) <= 3, "model, two tools, model, one tool, which may be cancelled"
+    looked.clear()
+    assert looking(Budget(tokens=16), looked).send("go").said == "The budget of the agent is spent: 16 of 16 tokens."
+    assert sorted(looked) == [11, 12]
+
+
+def test_a_retry_after_a_spent_budget_asks_no_model_and_no_tool_twice() -> None:
+    looked = list[int]()
+    harness = looking(Budget(steps=5), looked, turns=3)
+    reply = harness.send("go")
+    for _ in range(4):
+        if reply.state != "failed":
+            break
+        reply = harness.retry(reply.task.id)
+    assert reply.text("answer") == "done"
+    assert sorted(looked) == [11, 12, 21, 22, 31, 32]
+
+
+def test_a_paused_agent_of_the_framework_goes_on_after_the_pause_and_repeats_nothing() -> None:
+    looked = list[int]()
+    harness = looking(Budget(), looked, turns=3)
+    harness.at(harness.now + 5_000, lambda: harness.table.add_pause(agent_pause("fake"), harness.now))
+    harness.at(harness.now + 300_000, lambda: harness.table.remove_pause(agent_pause("fake")))
+    assert harness.send("go").text("answer") == "done"
+    assert sorted(looked) == [11, 12, 21, 22, 31, 32]
+    assert len(harness.runs) == 2
