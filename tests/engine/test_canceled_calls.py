@@ -16,6 +16,7 @@ from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Task, TaskState, TaskStatus, TaskStatusUpdateEvent, stream_response
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless, Several, SlowLoop
@@ -239,3 +240,19 @@ def test_a_cancelled_call_ends_in_the_timeline() -> None:
     )
     assert span.ended_at is not None
     assert (span.ended_at - span.began_at) // 1000 in range(29, 33)
+
+
+def test_an_agent_that_is_unavailable_is_told_of_the_cancel_after_a_pause_of_its_caller() -> None:
+    async def work(task: TaskContext) -> str:
+        await first_of(task.call("far", "far", "hello"), task.sleep("nap", 30))
+        return (await task.ask("Go on?")).text()
+
+    peer = Away()
+    world, task = with_peer(work, peer)
+    world.plan(32_000, lambda: world.table.add_pause(agent_pause("parent"), world.now))
+    world.plan(600_000, lambda: world.table.remove_pause(agent_pause("parent")))
+    world.wait(500_000)
+    assert peer.states == {"hello": "working"}
+    world.wait(HOUR_MS)
+    assert peer.states == {"hello": "canceled"}
+    assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
 
-from a2a_serverless import BudgetExceeded, Retry, Step, StepFailed
+from a2a_serverless import Budget, BudgetExceeded, Retry, Step, StepFailed
 from a2a_serverless.domain.agent import TaskEnded
 from a2a_serverless.testing.harness import START, SimulatedLoop
 
@@ -72,6 +72,8 @@ OVERDUE: Final = "overdue"
 """It marks a question that nobody answers in time, and which is asked again, as often as there is time."""
 SLOW: Final = "slow"
 """It marks what a called agent does not do before its task is canceled."""
+SHARE: Final = Budget(usd=1, steps=100)
+"""The budget of a call: so calls beside each other do not wait for one another."""
 APART: Final = "#"
 """It marks a question whose answer does not depend on how many came before it, because another branch asks, too."""
 
@@ -161,7 +163,7 @@ class Task(Protocol):
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> Any: ...
     async def now(self, name: str) -> Any: ...
     async def callback(self, name: str) -> Any: ...
-    async def call(self, name: str, agent: str, content: str) -> Any: ...
+    async def call(self, name: str, agent: str, content: str, *, budget: Budget) -> Any: ...
     async def emit(self, name: str, content: str, *, append: bool = False) -> None: ...
     async def report_progress(self, content: str) -> None: ...
     async def record_usage(self, model: str, **amounts: float) -> None: ...
@@ -370,7 +372,7 @@ class Player:
         return str((await self._task.ask(f"ask {operation.name}?")).text())
 
     async def _call(self, operation: Operation) -> str:
-        called = await self._task.call(operation.name, "child", operation.label)
+        called = await self._task.call(operation.name, "child", operation.label, budget=SHARE)
         return str(called.status.message.text())
 
     async def _sleep(self, operation: Operation) -> str:
@@ -640,8 +642,8 @@ class Oracle:
             raise TimeoutError
         return _Text(answer_to(question, sum(OVERDUE not in one for one in self.asked)))
 
-    async def call(self, name: str, agent: str, content: str) -> _Text:
-        del name
+    async def call(self, name: str, agent: str, content: str, *, budget: Budget) -> _Text:
+        del name, budget
         self._check(self._ended)
         if content.endswith(SLOW):
             await asyncio.sleep(5 * DAY_S)
