@@ -571,13 +571,15 @@ def test_the_retry_of_a_schedule_s_task_delays_no_tick_and_is_its_owner_s() -> N
     nightly = Schedule("nightly", cron="30 1 * * ? *", text="go", owner=CLIENT.owner, tenant=CLIENT.tenant)
     harness = AgentTestHarness(replace(agent_of(work), schedules=(nightly,)))
     failed = harness.tick("nightly")
-    assert failed and failed.state is TaskState.FAILED
+    assert failed
+    assert failed.state is TaskState.FAILED
     model.mended()
     retried = harness.retry(failed.task.id)
     assert retried.state is TaskState.INPUT_REQUIRED
     assert retried.task.metadata
     harness.wait(HOUR_MS)
     second = harness.tick("nightly")
-    assert second and second.state is TaskState.INPUT_REQUIRED, "of a task that was retried nothing is known"
+    assert second
+    assert second.state is TaskState.INPUT_REQUIRED, "of a task that was retried nothing is known"
     harness.wait(HOUR_MS)
     assert harness.tick("nightly") is None, "the second one waits for its answer"

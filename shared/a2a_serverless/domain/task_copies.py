@@ -31,7 +31,7 @@ _LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names
 def endings_of(path: str) -> tuple[str, ...]:
     """The names under which an ending of the step or call of this path may be stored; that of a success is first."""
     call = names.call_name(path)
-    return path, call.done, call.failed, names.raised_name(path, 1), f"{FAILED}{path}"
+    return path, call.canceled, call.done, call.failed, names.raised_name(path, 1), f"{FAILED}{path}"
 
 
 def ended_paths(results: Iterable[str]) -> list[str]:
@@ -77,12 +77,12 @@ class _Cut:
     @classmethod
     def of(cls, events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> _Cut:
         path = start or next((name.removeprefix(FAILED) for name in results if name.startswith(FAILED)), "")
-        well, done, failed, _, noted = (results.get(name) for name in endings_of(path))
+        well, canceled, done, failed, _, noted = (results.get(name) for name in endings_of(path))
         raised = [one for name, one in results.items() if name.startswith(RAISED) and _path(name) == path]
         last_error = sorted(raised, key=lambda one: one.moment)[-1:]
         if noted:  # it names the error that has ended the task, if that is stored
             last_error = [results.get(str(noted.value), noted)]
-        ending = next(filter(None, (well, done, failed, *last_error)), None)
+        ending = next(filter(None, (well, canceled, done, failed, *last_error)), None)
         began_at = max((one.began_at for one in results.values()), default=0)
         if ending is None:
             return cls(results, "", _NEVER, events[-1].at, is_named=False, last_began_at=began_at)
