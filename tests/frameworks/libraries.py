@@ -22,6 +22,7 @@ LIBRARIES: Final = (
 EXTRAS: Final = {
     "google-adk": "a2a-sdk",
     "langgraph": "langgraph",
+    "openai-agents": "openai-agents",
     "pydantic-ai": "pydantic-ai",
     "strands-agents": "strands",
 }
