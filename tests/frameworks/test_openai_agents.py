@@ -1,0 +1,391 @@
+"""Agents of the OpenAI Agents SDK through the SDK's own loop, with a fake model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from random import Random
+from runpy import run_path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("agents", reason="The OpenAI Agents SDK is not installed here: make frameworks")
+
+from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool
+from agents.testing import assistant_message, function_call
+from openai.types.responses import ResponseTextDeltaEvent
+from pydantic import BaseModel
+
+from a2a_serverless import Part, Task, TaskContext, current_task
+from a2a_serverless import agent as plain
+from a2a_serverless.agent_loader import by_id
+from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.pages import names_of, page_tests
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+    from a2a_serverless import Agent as A2AAgent
+
+SEEDS = range(int(os.environ.get("SEEDS", "1")))
+OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+
+
+class FakeModel(Model):
+    """Says what ``turns`` returns for the number of its turn: pieces of text, and tool calls as (name, id, input).
+
+    Turns are counted since the last message of the client. ``heard`` gets the input items of each call.
+    """
+
+    model = "fake"
+
+    def __init__(
+        self, turns: Callable[[int], Iterable[Any]], pause_s: float = 0, heard: list[Any] | None = None
+    ) -> None:
+        self._turns, self._pause_s = turns, pause_s
+        self._heard = [] if heard is None else heard
+
+    async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:  # noqa: A002
+        self._heard.append(input)
+        said = list(self._turns(turn_of(input)))
+        await asyncio.sleep(self._pause_s * len(said))
+        text = "".join(one for one in said if isinstance(one, str))
+        calls = [function_call(one[0], one[2], call_id=one[1]) for one in said if not isinstance(one, str)]
+        usage = Usage(requests=1, input_tokens=5, output_tokens=3, total_tokens=8)
+        return ModelResponse([*([assistant_message(text)] if text else []), *calls], usage, None)
+
+    async def stream_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:  # noqa: A002
+        self._heard.append(input)
+        said = list[Any]()
+        for one in self._turns(turn_of(input)):
+            await asyncio.sleep(self._pause_s)
+            said.append(one)
+            if isinstance(one, str):
+                yield ResponseTextDeltaEvent.model_construct(type="response.output_text.delta", delta=one)
+        whole = await FakeModel(lambda _: said).get_response(system_instructions, [])
+        usage = vars(whole.usage)
+        tokens = {name: usage[name] for name in usage if name.endswith(("tokens", "details"))}
+        response = SimpleNamespace(id="r", output=whole.output, usage=SimpleNamespace(**tokens))
+        yield SimpleNamespace(type="response.completed", response=response)
+
+
+def turn_of(items: Any) -> int:
+    """1, and 1 more for each response since the client's last message: a response with calls has outputs after it."""
+    if isinstance(items, str):
+        return 1
+    began = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
+    kinds = [item.get("type") in OUTPUTS for item in items[began:]]
+    return 1 + sum(after and not before for before, after in zip([False, *kinds], kinds, strict=False))
+
+
+def step_of(what: str) -> str:
+    """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
+    kind, _, number = what.partition(" ")
+    if kind == "model":
+        return ": model" if number == "1" else f": model#{number}"
+    return f":{what}"
+
+
+def shopper(ledger: Ledger, seed: int) -> A2AAgent:
+    """Calls tools in parallel, of which one raises and one needs an approval; then it answers in words."""
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    prices = chance.sample(range(1, 90), chance.randint(1, 3))
+    words = [f"word{number} " for number in range(chance.randint(3, 9))]
+
+    def turns(turn: int) -> Iterable[Any]:
+        tried = ledger.pay(f"model {turn}")
+        if turn == 1:
+            looks = [("look", f"look-{place}", {"price": price}) for place, price in enumerate(prices)]
+            return ["I look at the prices.", *looks, ("stumble", "stumble-1", {}), ("buy", "buy-1", {"price": 9})]
+        return [f"{word}{tried} " for word in words]
+
+    @function_tool
+    async def look(price: int) -> str:
+        """Looks."""
+        ledger.pay(f"look-{prices.index(price)}")
+        await asyncio.sleep(price / 100)
+        return str(price)
+
+    @function_tool
+    def stumble() -> str:
+        """Stumbles."""
+        ledger.pay("stumble-1")
+        raise ValueError("no")
+
+    @function_tool(needs_approval=True)
+    async def buy(price: int) -> str:
+        """Buys."""
+        ledger.pay("buy-1")
+        return f"bought for {price}"
+
+    model = FakeModel(turns, chance.choice([0, 0.1, 0.4]))
+    wrapped = Agent("Shop", model=model, tools=[look, stumble, buy])
+    return agent(wrapped, id="shop", description="Buys the most expensive thing.")
+
+
+def assert_whole(played: Played) -> None:
+    """The answer is the text of the last response that was stored, and nothing else."""
+    assert_one_answer(played)
+    (message,) = played.steps["Shop: model#2"].value["output"]
+    assert played.answer() == message["content"][0]["text"]
+    assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
+    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
+    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
+    assert not report.wrong
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
+    assert not kill_at_random(scenario, assert_whole, seed).wrong
+
+
+def staff(ledger: Ledger) -> A2AAgent:
+    """A chief asks two clerks at once, of which one needs an approval in a tool; then it hands over to a writer."""
+
+    def turns(name: str, *said: Iterable[Any]) -> FakeModel:
+        def say(turn: int) -> Iterable[Any]:
+            ledger.pay(f"{name} {turn}")
+            return said[turn - 1]
+
+        return FakeModel(say, 0.1)
+
+    @function_tool(needs_approval=True)
+    async def pay(price: int) -> str:
+        """Pays."""
+        ledger.pay(f"pay-{price}")
+        return "paid"
+
+    clerk = Agent("clerk", model=turns("clerk", [("pay", "c1", {"price": 7})], ["Paid."]), tools=[pay])
+    guide = Agent("guide", model=turns("guide", ["Go left."]))
+    writer = Agent("writer", model=turns("writer", [], [], ["Paid, and left."]))
+    tools = [clerk.as_tool("clerk", "Pays."), guide.as_tool("guide", "Guides.")]
+    asks = [("clerk", "c1", {"input": "pay"}), ("guide", "c2", {"input": "where"})]
+    model = turns("chief", asks, ["I hand over.", ("transfer_to_writer", "c1", {})])
+    wrapped = Agent("chief", model=model, tools=[*tools], handoffs=[writer])
+    return agent(wrapped, id="chief", description="Delegates.")
+
+
+def step_of_staff(what: str) -> str:
+    """The end of the name of the step that stores a payment of the staff."""
+    kind, _, turn = what.partition(" ")
+    if kind.startswith("pay-"):
+        return "pay:c1"
+    nested = {"clerk": "clerk:c1 > ", "guide": "guide:c2 > "}.get(kind, "")
+    second = kind == "chief" and turn == "2"
+    if kind == "clerk" and turn == "2":
+        return "clerk:c1#2 > clerk: model"
+    return f"{nested}{kind}: model{'#2' if second else ''}"
+
+
+def test_a_death_while_agents_as_tools_ask_and_hand_over_repeats_no_effect() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert played.answer() == "Paid, and left."
+        assert played.ledger.paid.count("pay-7") >= 1
+        usage = played.task.metadata["a2a-serverless/usage"]["fake"]
+        assert usage["requests"] == 6, "what agents inside use counts"
+
+    report = kill_everywhere(Scenario(staff, step_of_staff, ["yes"]), check)
+    print(f"{report.kills.total()} kills, {len(report.wrong)} wrong")
+    assert not report.wrong
+
+
+def harness_of(
+    *turns: Iterable[Any], tools: Sequence[Any] = (), pause_s: float = 0, heard: list[Any] | None = None, **options: Any
+) -> AgentTestHarness:
+    """An agent whose model says in each turn what is given."""
+    model = FakeModel(lambda turn: turns[min(turn, len(turns)) - 1], pause_s, heard)
+    return AgentTestHarness(agent(Agent("fake", model=model, tools=[*tools]), id="fake", description="Says.", **options))
+
+
+def test_the_agent_has_what_a_card_needs() -> None:
+    assert by_id((agent(Agent("Shop"), id="shop", description="Sells."),))
+
+
+class Offer(BaseModel):
+    """A thing and its price."""
+
+    thing: str
+
+
+def test_a_structured_output_is_a_data_part_also_after_the_task_has_waited() -> None:
+    @function_tool(needs_approval=True)
+    def check() -> str:
+        """Checks."""
+        return "ready"
+
+    model = FakeModel(lambda turn: [("check", "c1", {})] if turn == 1 else ['{"thing": "car"}'])
+    wrapped = Agent("offers", model=model, tools=[check], output_type=Offer)
+    harness = AgentTestHarness(agent(wrapped, id="offers", description="Offers."))
+    asked = harness.send("go")
+    assert (asked.state, asked.said) == ("input-required", "May I call check({})? Answer yes, or no and why.")
+    reply = harness.send({"approved": True}, task_id=asked.task.id)
+    assert (reply.error, reply.data("answer")) == (None, {"thing": "car"})
+
+
+def test_an_approval_is_given_after_a_deployment() -> None:
+    harness = AgentTestHarness(example("car"))
+    asked = harness.send("a car")
+    assert asked.said == 'May I call order({"thing": "car"})? Answer yes, or no and why.'
+    harness.deploy(example("car", "By the new version."))
+    assert harness.send("yes", task_id=asked.task.id).text("answer") == "By the new version."
+
+
+def example(thing: str, says: str = "Ordered.") -> A2AAgent:
+    """The agent of the example, with a fake model."""
+    model = FakeModel(lambda turn: [("order", "c1", {"thing": thing})] if turn == 1 else [says])
+    made = run_path("examples/openai_agents_agent.py")
+    return agent(made["shop"].clone(model=model), id="shop", description=made["shop_agent"].description)
+
+
+def test_a_denied_call_is_not_executed_though_ids_and_arguments_repeat() -> None:
+    bought: list[str] = []
+    heard: list[Any] = []
+
+    @function_tool(needs_approval=True)
+    async def buy() -> str:
+        """Buys."""
+        bought.append("bought")
+        return "bought"
+
+    turns = [("buy", "c1", {}), ("buy", "c1", {})], [("buy", "c1", {})], ["Done."]
+    harness = harness_of(*turns, tools=[buy], heard=heard)
+    reply = harness.send("buy")
+    for answer in ("yes", "no, too much", "no"):
+        assert reply.said == "May I call buy({})? Answer yes, or no and why.", reply.error
+        reply = harness.send(answer, task_id=reply.task.id)
+    assert (reply.text("answer"), bought) == ("Done.", ["bought"])
+    outputs = [item["output"] for item in heard[-1] if item.get("type") == "function_call_output"]
+    assert outputs == ["bought", "no, too much", "no"]
+
+
+def test_what_agents_inside_say_is_not_the_answer_and_their_calls_are_steps() -> None:
+    paid: list[str] = []
+
+    def model(name: str, *said: Iterable[Any]) -> FakeModel:
+        def say(turn: int) -> Iterable[Any]:
+            paid.append(name)
+            return said[turn - 1]
+
+        return FakeModel(say)
+
+    @function_tool
+    async def delegate() -> str:
+        """Delegates by the SDK's own runner."""
+        inner = Agent("inner", model=model("inner", ["from inside"]))
+        first = (await Runner.run(inner, "go")).final_output
+        streamed = Runner.run_streamed(Agent("streamed", model=model("streamed", ["streamed"])), "go")
+        async for _ in streamed.stream_events():
+            pass
+        answer = await current_task().ask("Well?")
+        return f"{first} {streamed.final_output} {answer.text()}"
+
+    events: list[Any] = []
+    helper = Agent("helper", model=model("helper", ["helped"]))
+    tools = [delegate, helper.as_tool("help", "Helps.", on_stream=events.append)]
+    outer = model("outer", ["Wait.", ("help", "c0", {"input": "a"})], [("delegate", "c1", {})], ["The answer."])
+    harness = AgentTestHarness(agent(Agent("outer", model=outer, tools=tools), id="outer", description="x"))
+    asked = harness.send("go")
+    assert asked.said == "Well?", asked.error
+    reply = harness.send("!", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer")) == (None, "The answer.")
+    assert paid == ["outer", "helper", "outer", "inner", "streamed", "outer"]
+    assert reply.task.metadata["a2a-serverless/usage"]["fake"]["requests"] == 6
+    assert events
+
+
+def test_a_tool_that_raises_tells_the_model() -> None:
+    @function_tool
+    def divide() -> float:
+        """Divides."""
+        return 1 / 0
+
+    reply = harness_of([("divide", "c1", {})], ["It failed."], tools=[divide]).send("divide")
+    assert (reply.state, reply.text("answer")) == ("completed", "It failed.")
+
+
+def test_the_items_of_a_task_with_a_question_are_the_history_of_the_next_one() -> None:
+    heard: list[Any] = []
+
+    @function_tool(needs_approval=True)
+    async def check() -> str:
+        """Checks."""
+        return "checked"
+
+    harness = harness_of([("check", "c1", {})], ["Yes."], tools=[check], heard=heard)
+    asked = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png")])
+    assert asked.said.startswith("May I call check"), asked.error
+    harness.send("yes", task_id=asked.task.id)
+    harness.send("And?", context_id=asked.task.context_id)
+    kinds = [
+        [item.get("type") or [one["type"] for one in item["content"]] for item in items] for items in heard
+    ]
+    assert kinds[:2] == [
+        [["input_text", "input_image"]],
+        [["input_text", "input_image"], "function_call", "function_call_output"],
+    ]
+    assert kinds[2] == [["input_text", "input_text"], "function_call", "function_call_output", "message", ["input_text"]]
+    assert heard[2][0]["content"][1]["text"] == "[image]"
+
+
+def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
+    harness = harness_of(["a", "b", "c", "d"], pause_s=10)
+    task = harness.begin("go")
+    assert isinstance(task, Task)
+    harness.at(harness.now + 25_000, lambda: harness.cancel(task.id))
+    harness.settle()
+    reply = harness.reply(task.id)
+    assert (reply.state, reply.text("answer")) == ("canceled", "a")
+
+
+def test_two_other_agents_are_called_at_once_as_tools_while_nothing_runs_here() -> None:
+    @plain(id="echo", name="Echo", description="Repeats.", skills=[])
+    async def echo(task: TaskContext) -> None:
+        await asyncio.sleep(600)
+        await task.emit("said", task.text(), last=True)
+
+    calls = [("call_echo", "c1", {"message": "a"}), ("call_echo", "c2", {"message": "b"})]
+    model = FakeModel(lambda turn: calls if turn == 1 else ["Both."])
+    wrapped = Agent("caller", model=model, tools=[call_agent("echo", description="Repeats.")])
+    harness = AgentTestHarness(agent(wrapped, id="caller", description="Calls."), echo)
+    reply = harness.send("call")
+    assert reply.text("answer") == "Both."
+    assert sorted(entry.agent for entry in harness.tasks(reply.task.context_id)) == ["caller", "echo", "echo"]
+    own = [end - began for task_id, began, end in harness.runs if task_id == reply.task.id]
+    assert sum(own) < 60_000, "nothing runs here while the other agents work"
+
+
+def test_a_run_in_a_function_of_ones_own_gives_the_result_in_each_run_of_the_task() -> None:
+    paid: list[int] = []
+
+    @plain(id="clerk", name="Clerk", description="Writes.", skills=[])
+    async def clerk(task: TaskContext) -> str:
+        model = FakeModel(lambda turn: paid.append(turn) or ["a", "b"])
+        result = await run(Agent("writer", model=model), task.text(), stream=False, max_turns=1)
+        again = await run(result.last_agent, result.to_input_list(), stream=False)
+        return f"{result.final_output}{again.final_output} {(await task.ask('Well?')).text()}"
+
+    harness = AgentTestHarness(clerk)
+    asked = harness.send("go")
+    reply = harness.send("!", task_id=asked.task.id)
+    assert (reply.said, reply.artifacts, paid) == ("abab !", {}, [1, 1])
+
+
+def test_outside_of_a_task_the_runner_is_the_framework_s_own() -> None:
+    result = asyncio.run(Runner.run(Agent("plain", model=FakeModel(lambda _: ["Hello."])), "go"))
+    assert result.final_output == "Hello."
+
+
+@pytest.mark.parametrize("name", page_tests("openai-agents.md"))
+def test_what_the_page_says_is_so(name: str) -> None:
+    names_of("openai-agents.md")[name]()
+
