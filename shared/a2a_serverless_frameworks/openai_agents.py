@@ -26,8 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import agents
 from agents.mcp import MCPServerManager
+from agents.models.openai_provider import shared_http_client
 from agents.run import AgentRunner, set_default_agent_runner
 from agents.tool import invoke_function_tool
+from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
 from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -115,7 +117,7 @@ async def run(
     async with AsyncExitStack() as stack:
         if own is None:
             stack.push_async_callback(given.model_provider.aclose)
-        one = _Run(given, stream, tracing, stack if connect else None)
+        one = _Run(given, stream, tracing, stack, connect)
         with one.entered():
             start, options["run_config"] = one.durable(wrapped), one.config
             result = await AgentRunner().run(start, prompt, **options)
@@ -173,14 +175,16 @@ def _without_files(item: Any) -> Any:  # noqa: ANN401 - JSON
 class _Run:
     """A run of the SDK's loop. ``given`` is the configuration that it was called with.
 
-    ``servers`` holds the connections to MCP servers, None if others connect them. ``call_ids`` are those of the tool
-    calls in the run. ``copies`` are the durable copies of agents, each after its agent, by the agent's ``id()``.
+    ``stack`` closes the connections that the run makes: to MCP servers if ``connects``, and to OpenAI. ``call_ids`` are
+    those of the tool calls in the run. ``copies`` are the durable copies of agents, each after its agent, by the
+    agent's ``id()``.
     """
 
     given: agents.RunConfig
     stream: bool
     tracing: bool
-    servers: AsyncExitStack | None
+    stack: AsyncExitStack
+    connects: bool
     connected: set[Any] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     call_ids: set[str] = field(default_factory=set)
@@ -215,12 +219,27 @@ class _Run:
             chosen = one.model if self.given.model is None else self.given.model
             made = one.clone(model=chosen, **_scoped(one))
             model = chosen if isinstance(chosen, agents.Model) else self.given.model_provider.get_model(chosen)
-            made.model = _StepModel(model, one, self)
+            made.model = _StepModel(self._in_this_loop(model), one, self)
             vars(made)["get_all_tools"] = partial(self._all_tools, made)
             self.copies[id(one)] = (one, made)
             made.handoffs = [self._handoff(target) for target in one.handoffs]
         copied: agents.Agent[Any] = self.copies[id(one)][1]
         return copied
+
+    def _in_this_loop(self, model: Any) -> Any:  # noqa: ANN401 - a model
+        """The model with connections of its own: those that OpenAI's client keeps work in one event loop only.
+
+        Each run of a task has an event loop of its own. An HTTP client that the author has made stays as it is.
+        """
+        client = getattr(model, "_client", None)
+        pool = getattr(client, "_client", None)
+        is_default = pool is shared_http_client() or type(pool).__name__ == "AsyncHttpxClientWrapper"
+        if not (isinstance(client, AsyncOpenAI) and is_default):
+            return model
+        own_pool, made = DefaultAsyncHttpx2Client(), copy.copy(model)
+        self.stack.push_async_callback(own_pool.aclose)
+        vars(made)["_client"] = client.with_options(http_client=own_pool)
+        return made
 
     def _handoff(self, target: agents.Agent[Any] | agents.Handoff[Any, Any]) -> Any:  # noqa: ANN401 - as ``target``
         if not isinstance(target, agents.Handoff):
@@ -237,9 +256,9 @@ class _Run:
         """The tools of a durable agent, also those of MCP servers, which are connected once."""
         async with self.lock:
             for server in one.mcp_servers:
-                if self.servers and server not in self.connected:
+                if self.connects and server not in self.connected:
                     options = {"strict": True, "suppress_cancelled_error": False, "connect_in_parallel": True}
-                    await self.servers.enter_async_context(MCPServerManager([server], **options))
+                    await self.stack.enter_async_context(MCPServerManager([server], **options))
                     self.connected.add(server)
         return [_durable_tool(tool) for tool in await type(one).get_all_tools(one, context)]
 
