@@ -23,5 +23,7 @@ async def order(thing: str) -> str:
     return f"ordered: {thing}"
 
 
-shop = Agent("Shop", instructions="Say the price before you order.", model=os.environ.get("MODEL"), tools=[price, order])
+shop = Agent(
+    "Shop", instructions="Say the price before you order.", model=os.environ.get("MODEL"), tools=[price, order]
+)
 shop_agent = agent(shop, id="shop", description="Tells prices and orders what its client approves.")

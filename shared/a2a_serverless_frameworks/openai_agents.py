@@ -117,7 +117,7 @@ async def run(
     async with AsyncExitStack() as stack:
         if own is None:
             stack.push_async_callback(given.model_provider.aclose)
-        one = _Run(given, stream, tracing, stack, connect)
+        one = _DurableRun(given, stream, tracing, stack, connect)
         with one.entered():
             start, options["run_config"] = one.durable(wrapped), one.config
             result = await AgentRunner().run(start, prompt, **options)
@@ -172,7 +172,7 @@ def _without_files(item: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 @dataclass(frozen=True)
-class _Run:
+class _DurableRun:
     """A run of the SDK's loop. ``given`` is the configuration that it was called with.
 
     ``stack`` closes the connections that the run makes: to MCP servers if ``connects``, and to OpenAI. ``call_ids`` are
@@ -197,7 +197,7 @@ class _Run:
         off = given.tracing_disabled or not self.tracing
         object.__setattr__(self, "config", replace(given, model=None, tracing_disabled=off, **guardrails))
 
-    def nested(self, options: dict[str, Any]) -> _Run:
+    def nested(self, options: dict[str, Any]) -> _DurableRun:
         """The run of another agent within this one. Its configuration is this one's if it has none."""
         given = options.get("run_config") or agents.RunConfig(model_provider=self.given.model_provider)
         given = self.given if given is self.config else given
@@ -263,7 +263,7 @@ class _Run:
         return [_durable_tool(tool) for tool in await type(one).get_all_tools(one, context)]
 
 
-_RUN: Final[ContextVar[_Run | None]] = ContextVar("openai_agents_run", default=None)
+_RUN: Final[ContextVar[_DurableRun | None]] = ContextVar("openai_agents_run", default=None)
 
 
 class _Runner(AgentRunner):
@@ -368,7 +368,7 @@ class _StepModel(agents.Model):
     Output guardrails get the whole answer first, and structured output is no text.
     """
 
-    def __init__(self, model: agents.Model, original: agents.Agent[Any], one: _Run) -> None:
+    def __init__(self, model: agents.Model, original: agents.Agent[Any], one: _DurableRun) -> None:
         self.original = original
         self.streams = one.stream and original.output_type in {None, str}
         self.streams &= not (original.output_guardrails or one.given.output_guardrails)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +23,28 @@ CUT = "CUT"
 """A piece of text after which the connection is closed."""
 
 
-@contextmanager
-def openai_server(say: Callable[[dict[str, Any]], Iterable[Any] | int]) -> Iterator[str]:
-    """The base URL of the server.
+@dataclass
+class OpenAIServer:
+    """``say`` gets the body of each request.
 
-    ``say`` gets the body of each request. It returns pieces of text and tool calls as (name, id, input), or the status
-    of an error.
+    It returns pieces of text and tool calls as (name, id, input), or the status of an error.
     """
+
+    say: Callable[[dict[str, Any]], Iterable[Any] | int]
+    url: str = ""
+
+
+@contextmanager
+def openai_server(say: Callable[[dict[str, Any]], Iterable[Any] | int] = lambda _: 500) -> Iterator[OpenAIServer]:
+    """A server that runs while it is entered."""
+    made = OpenAIServer(say)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            said = say(request)
+            said = made.say(request)
             if isinstance(said, int):
                 self._answer(said, "application/json", json.dumps({"error": {"message": "no", "code": "x"}}))
             elif request.get("stream"):
@@ -58,7 +67,8 @@ def openai_server(say: Callable[[dict[str, Any]], Iterable[Any] | int]) -> Itera
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/v1"
+            made.url = f"http://127.0.0.1:{server.server_port}/v1"
+            yield made
         finally:
             server.shutdown()
             thread.join()
@@ -96,6 +106,6 @@ def _events(said: list[Any]) -> list[dict[str, Any]]:
         for one in said
         if isinstance(one, str) and one != CUT
     ]
-    created = {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}}
-    end = [] if CUT in said else [{"type": "response.completed", "response": whole}]
+    created: dict[str, Any] = {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}}
+    end: list[dict[str, Any]] = [] if CUT in said else [{"type": "response.completed", "response": whole}]
     return [{**one, "sequence_number": number} for number, one in enumerate([created, *deltas, *end])]

@@ -41,7 +41,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
 from tests.frameworks.observed import chunks_of, names_of_spans
 from tests.frameworks.openai_server import CUT, openai_server
-from tests.frameworks.test_openai_agents import FakeModel, harness_of
+from tests.frameworks.test_openai_agents import FakeModel, harness_of, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -142,7 +142,11 @@ def test_each_part_of_the_message_is_a_content(part: Part, content: Any) -> None
 def test_of_files_the_history_has_the_kinds() -> None:
     heard: list[Any] = []
     made = harness(talker(["Yes."], heard=heard))
-    files = [Part(raw="Li4u", media_type="image/png"), Part(raw="Li4u", media_type="application/pdf"), Part(text="Look")]
+    files = [
+        Part(raw="Li4u", media_type="image/png"),
+        Part(raw="Li4u", media_type="application/pdf"),
+        Part(text="Look"),
+    ]
     made.send("And?", context_id=made.send(files).task.context_id)
     assert [one["text"] for one in heard[1][0]["content"]] == ["[image]", "[file]", "Look"]
     assert [item.get("role") for item in heard[1]] == ["user", "assistant", "user"]
@@ -165,7 +169,7 @@ def test_ids_of_tool_calls_may_repeat_or_be_empty_also_in_the_next_task() -> Non
         rolled.append(str(len(rolled) + 1))
         return rolled[-1]
 
-    turns = [("roll", "c1", {}), ("roll", "c1", {})], [("roll", "c1", {}), ("roll", "", {})], ["Done."]
+    turns: Any = [("roll", "c1", {}), ("roll", "c1", {})], [("roll", "c1", {}), ("roll", "", {})], ["Done."]
     made = harness(talker(*turns, tools=[roll], heard=heard))
     reply = made.send("go")
     assert (reply.error, reply.text("answer")) == (None, "Done.")
@@ -318,7 +322,9 @@ def test_an_agent_that_is_handed_over_to_in_any_way_answers() -> None:
         return "bought"
 
     last = talker([], [], [], ["Bought."], name="last")
-    buyer = talker([], [("buy", "c1", {})], [("transfer_to_last", "c2", {})], name="buyer", tools=[buy], handoffs=[last])
+    buyer = talker(
+        [], [("buy", "c1", {})], [("transfer_to_last", "c2", {})], name="buyer", tools=[buy], handoffs=[last]
+    )
     first = talker(["Wait.", ("transfer_to_buyer", "c1", {})], name="first")
     first.handoffs = [handoff(buyer, on_handoff=lambda _: handed.append("buyer"))]
     last.handoffs = [first]
@@ -327,7 +333,7 @@ def test_an_agent_that_is_handed_over_to_in_any_way_answers() -> None:
     assert asked.said.startswith("May I call buy"), asked.error
     reply = made.send("yes", task_id=asked.task.id)
     assert chunks_of(made, reply.task.id)[-1] == ("Bought.", False, True)
-    assert reply.task.metadata["a2a-serverless/usage"]["fake"]["requests"] == 4
+    assert used_by(reply.task)["requests"] == 4
 
 
 def test_the_context_and_the_options_of_a_run_are_those_of_the_sdk() -> None:
@@ -411,7 +417,7 @@ def test_a_tool_of_an_mcp_server_is_a_step_and_each_run_connects_the_server_once
         return "checked"
 
     helper = talker(["Helped."], name="helper", mcp_servers=[server])
-    turns = [("count", "c1", {}), ("help", "c2", {"input": "a"})], [("check", "c3", {})], ["Done."]
+    turns: Any = [("count", "c1", {}), ("help", "c2", {"input": "a"})], [("check", "c3", {})], ["Done."]
     tools = [check, helper.as_tool("help", "Helps.")]
 
     @plain(id="clerk", name="Clerk", description="Counts.", skills=[])
@@ -505,7 +511,7 @@ def test_the_sdk_traces_nothing_unless_its_user_wants_it(traces: Traces) -> None
         return str((await Runner.run(talker(["inside"], name="inner"), "go")).final_output)
 
     helper = talker(["Helped."], name="helper")
-    turns = [("delegate", "c1", {}), ("help", "c2", {"input": "a"})], ["Done."]
+    turns: Any = [("delegate", "c1", {}), ("help", "c2", {"input": "a"})], ["Done."]
     wrapped = talker(*turns, tools=[delegate, helper.as_tool("help", "Helps.")])
     config = RunConfig(workflow_name="own")
     for options in ({}, {"run_config": config}):
@@ -529,8 +535,8 @@ def test_openai_s_client_streams_and_its_connections_do_not_outlive_a_run(monkey
         called = request["input"][-1].get("type") == "function_call_output"
         return ["It ", "is ", "seen."] if called else ["I look.", ("look", "c1", {})]
 
-    with openai_server(say) as url:
-        monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with openai_server(say) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         made = harness(Agent("eyes", model="gpt-test", tools=[look]))
         reply = made.send("go")
@@ -545,16 +551,16 @@ def test_openai_s_client_streams_and_its_connections_do_not_outlive_a_run(monkey
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("said", [500, ["It ", CUT]])
 def test_a_response_that_does_not_come_to_its_end_fails_the_task(said: Any) -> None:
-    with openai_server(lambda _: said) as url:
-        client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+    with openai_server(lambda _: said) as server:
+        client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
         wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client), model_settings=ModelSettings())
         assert harness(wrapped).send("go").state == "failed"
 
 
 @pytest.mark.enable_socket
 def test_openai_s_client_answers_whole_for_an_agent_that_does_not_stream() -> None:
-    with openai_server(lambda _: ["All ", "at once."]) as url:
-        client = AsyncOpenAI(base_url=url, api_key="none")
+    with openai_server(lambda _: ["All ", "at once."]) as server:
+        client = AsyncOpenAI(base_url=server.url, api_key="none")
         wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client))
         made = harness(wrapped, streaming=False)
         replies = [made.send("go"), made.send("go")]
@@ -563,6 +569,6 @@ def test_openai_s_client_answers_whole_for_an_agent_that_does_not_stream() -> No
 
 def test_a_copy_of_an_agent_keeps_its_fields() -> None:
     heard: list[Any] = []
-    wrapped = replace(talker(["a"], heard=heard), instructions=lambda context, one: f"I am {one.name}.")
+    wrapped = replace(talker(["a"], heard=heard), instructions=lambda _, one: f"I am {one.name}.")
     assert harness(wrapped).send("go").text("answer") == "a"
     assert len(heard) == 1

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("agents", reason="The OpenAI Agents SDK is not installed here: make frameworks")
 
 from agents import Agent, function_tool
-from agents.tool_context import ToolContext
+from agents.tool_context import ToolContext  # noqa: TC002 - the SDK reads the annotation
 
 from a2a_serverless_frameworks.openai_agents import run
 from tests.echo import agent_of
