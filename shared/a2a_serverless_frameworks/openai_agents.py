@@ -113,7 +113,7 @@ async def run(
     ``connect`` is false.
     """
     own = options.pop("run_config", None)
-    given = agents.RunConfig(**own) if isinstance(own, dict) else own or agents.RunConfig()
+    given = _config_of(own) or agents.RunConfig()
     async with AsyncExitStack() as stack:
         if own is None:
             stack.push_async_callback(given.model_provider.aclose)
@@ -199,7 +199,8 @@ class _DurableRun:
 
     def nested(self, options: dict[str, Any]) -> _DurableRun:
         """The run of another agent within this one. Its configuration is this one's if it has none."""
-        given = options.get("run_config") or agents.RunConfig(model_provider=self.given.model_provider)
+        own = _config_of(options.get("run_config"))
+        given = own or agents.RunConfig(model_provider=self.given.model_provider)
         given = self.given if given is self.config else given
         return replace(self, given=given, stream=False, call_ids=set(), copies={})
 
@@ -285,6 +286,10 @@ class _Runner(AgentRunner):
 
 
 set_default_agent_runner(_Runner())
+
+
+def _config_of(own: Any) -> Any:  # noqa: ANN401 - a configuration, its fields, or None
+    return agents.RunConfig(**own) if isinstance(own, dict) else own
 
 
 def _scoped(holder: agents.Agent[Any] | agents.RunConfig) -> dict[str, Any]:
@@ -461,7 +466,10 @@ def _last_text(response: agents.ModelResponse) -> str | None:
 
 async def _decide(state: agents.RunState[Any], approval: agents.ToolApprovalItem) -> None:
     """Asks the client for the approval. Data has ``approved``, and may have ``message``."""
-    arguments = json.loads(approval.arguments or "{}")
+    try:
+        arguments = json.loads(approval.arguments or "{}")
+    except ValueError:  # a weak model's: the tool will tell it
+        arguments = approval.arguments
     call = f"{approval.name}({json.dumps(arguments, ensure_ascii=False)})"
     data = {"kind": "approval", "tool": approval.name, "tool_call_id": approval.call_id, "arguments": arguments}
     task = current_task()

@@ -130,12 +130,18 @@ def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     return agent(wrapped, id="shop", description="Buys the most expensive thing.")
 
 
+def assert_stored(played: Played, name_of: Callable[[str], str]) -> None:
+    """All that was paid for is stored as a step."""
+    assert not [what for what in played.ledger.paid if not any(one.endswith(name_of(what)) for one in played.steps)]
+
+
 def assert_whole(played: Played) -> None:
     """The answer is the text of the last response that was stored, and nothing else."""
     assert_one_answer(played)
     (message,) = played.steps["Shop: model#2"].value["output"]
     assert played.answer() == message["content"][0]["text"]
     assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
+    assert_stored(played, step_of)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -172,6 +178,7 @@ def test_a_death_at_any_call_pays_openai_s_server_nothing_twice() -> None:
     def check(played: Played) -> None:
         assert_one_answer(played)
         assert (played.answer(), {*played.ledger.paid}) == ("Bought it.", {"model 1", "buy-1", "model 2"})
+        assert_stored(played, step_of)
 
     with openai_server() as server:
         report = kill_everywhere(Scenario(served, step_of, ["yes"]), check)
@@ -228,7 +235,7 @@ def test_a_death_while_agents_as_tools_ask_and_hand_over_repeats_no_effect() -> 
         assert_one_answer(played)
         assert played.answer() == "Paid, and left."
         assert set(played.ledger.paid) == {"chief 1", "chief 2", "clerk 1", "clerk 2", "guide 1", "writer 3", "pay-7"}
-        assert all(any(name.endswith(step_of_staff(what)) for name in played.steps) for what in played.ledger.paid)
+        assert_stored(played, step_of_staff)
         assert used_by(played.task)["requests"] == 6, "what agents inside use counts"
 
     report = kill_everywhere(Scenario(staff, step_of_staff, ["yes"]), check)

@@ -231,6 +231,21 @@ def test_a_question_has_the_call_and_data_answers_it() -> None:
     assert heard[1][-1]["output"] == "too big"
 
 
+def test_arguments_that_are_no_json_are_asked_about_and_the_tool_tells_the_model() -> None:
+    heard: list[Any] = []
+
+    @function_tool(needs_approval=True)
+    def buy(thing: str) -> str:
+        """Buys."""
+        return f"bought {thing}"
+
+    made = harness(talker([("buy", "c1", '{"thing')], ["Done."], tools=[buy], heard=heard))
+    asked = made.send("go")
+    assert asked.said == 'May I call buy("{\\"thing")? Answer yes, or no and why.', asked.error
+    assert made.send("yes", task_id=asked.task.id).text("answer") == "Done."
+    assert heard[1][-1]["output"].startswith("An error occurred")
+
+
 def test_a_function_decides_about_approvals_unless_the_tool_would_get_other_arguments() -> None:
     asked_about: list[Any] = []
 
@@ -311,6 +326,23 @@ def test_tools_that_act_in_this_process_outside_of_steps_are_refused_and_those_o
 def test_tool_calls_are_spans_of_their_tools() -> None:
     made = agent(talker([("look", "c1", {})], ["Done."], tools=[look], name="eyes"), id="eyes", description="x")
     assert names_of_spans(made) == ["step eyes: model", "execute_tool look", "step eyes: model#2"]
+
+
+def test_agents_inside_get_the_configuration_of_the_run_or_their_own() -> None:
+    @function_tool
+    async def delegate() -> str:
+        """Delegates."""
+        model = FakeModel(lambda _: ["By its own model."])
+        return str((await Runner.run(Agent("inner"), "go", run_config={"model": model})).final_output)
+
+    heard: list[Any] = []
+    turns: Any = [("delegate", "c1", {}), ("help", "c2", {"input": "a"})], ["By the run's model."]
+    model = FakeModel(lambda turn: turns[turn - 1] if len(heard) != 2 else ["Helped."], heard=heard)
+    outer = Agent("outer", tools=[delegate, Agent("helper").as_tool("help", "Helps.")])
+    reply = harness(outer, options={"run_config": RunConfig(model=model)}).send("go")
+    assert (reply.error, reply.text("answer")) == (None, "By the run's model.")
+    outputs = [item["output"] for item in heard[2] if item.get("type") == "function_call_output"]
+    assert outputs == ["By its own model.", "Helped."]
 
 
 def test_an_agent_that_is_handed_over_to_in_any_way_answers() -> None:
