@@ -267,22 +267,28 @@ class _DurableRun:
 _RUN: Final[ContextVar[_DurableRun | None]] = ContextVar("openai_agents_run", default=None)
 
 
+@contextmanager
+def _nested(one: agents.Agent[Any], options: dict[str, Any]) -> Iterator[agents.Agent[Any]]:
+    """Yields the agent; within ``run`` its durable copy, and the options get the configuration of a run in that run."""
+    if not (around := _RUN.get()):
+        yield one
+        return
+    nested = around.nested(options)
+    options["run_config"] = nested.config
+    with nested.entered():
+        yield nested.durable(one)
+
+
 class _Runner(AgentRunner):
     """The runner behind ``Runner.run``: durable within ``run``, the SDK's own elsewhere."""
 
     async def run(self, starting_agent: Any, input: Any, **options: Any) -> agents.RunResult:  # noqa: A002, ANN401
-        if not (around := _RUN.get()):
-            return await super().run(starting_agent, input, **options)
-        one = around.nested(options)
-        with one.entered():
-            return await super().run(one.durable(starting_agent), input, **{**options, "run_config": one.config})
+        with _nested(starting_agent, options) as start:
+            return await super().run(start, input, **options)
 
     def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> agents.RunResultStreaming:  # noqa: A002, ANN401
-        if not (around := _RUN.get()):
-            return super().run_streamed(starting_agent, input, **options)
-        one = around.nested(options)
-        with one.entered():
-            return super().run_streamed(one.durable(starting_agent), input, **{**options, "run_config": one.config})
+        with _nested(starting_agent, options) as start:
+            return super().run_streamed(start, input, **options)
 
 
 set_default_agent_runner(_Runner())
@@ -381,7 +387,8 @@ class _StepModel(agents.Model):
 
     async def get_response(self, system_instructions: Any, input: Any, *given: Any, **options: Any) -> Any:  # noqa: A002, ANN401
         """The response, from the step."""
-        used = self._run.call_ids | {item["call_id"] for item in input if _type_of(item) == _CALL}
+        earlier = (item for item in input if isinstance(item, dict) and item.get("type") == _CALL)
+        used = self._run.call_ids | {item["call_id"] for item in earlier}
 
         async def work() -> agents.ModelResponse:
             call = self._stream if self.streams else self._model.get_response
@@ -430,10 +437,6 @@ class _StepModel(agents.Model):
         used = {name: amount for name, amount in amounts.items() if amount}
         name = getattr(self._model, "model", None) or type(self._model).__name__
         await current_task().record_usage(str(name), requests=max(1, usage.requests), **used)
-
-
-def _type_of(item: Any) -> str:  # noqa: ANN401 - an input item
-    return str(item.get("type")) if isinstance(item, dict) else ""
 
 
 def _make_unique(response: agents.ModelResponse, used: set[str]) -> None:
