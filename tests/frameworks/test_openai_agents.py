@@ -6,7 +6,6 @@ import asyncio
 import os
 from random import Random
 from runpy import run_path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +15,7 @@ pytest.importorskip("agents", reason="The OpenAI Agents SDK is not installed her
 from agents import Agent, Model, ModelResponse, OpenAIResponsesModel, RunConfig, Runner, Usage, function_tool
 from agents.testing import assistant_message, function_call
 from openai import AsyncOpenAI
-from openai.types.responses import ResponseTextDeltaEvent
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseTextDeltaEvent, ResponseUsage
 from pydantic import BaseModel
 
 from a2a_serverless import Part, Task, TaskContext, current_task
@@ -72,8 +71,8 @@ class FakeModel(Model):
         whole = await FakeModel(lambda _: said).get_response(system_instructions, [])
         usage = vars(whole.usage)
         tokens = {name: usage[name] for name in usage if name.endswith(("tokens", "details"))}
-        response = SimpleNamespace(id="r", output=whole.output, usage=SimpleNamespace(**tokens))
-        yield SimpleNamespace(type="response.completed", response=response)
+        response = Response.model_construct(id="r", output=whole.output, usage=ResponseUsage.model_construct(**tokens))
+        yield ResponseCompletedEvent.model_construct(type="response.completed", response=response)
 
 
 def turn_of(items: Any) -> int:
@@ -434,9 +433,17 @@ def test_a_run_in_a_function_of_ones_own_gives_the_result_in_each_run_of_the_tas
 
 
 def test_outside_of_a_task_the_runner_is_the_framework_s_own() -> None:
-    wrapped = Agent("plain", model=FakeModel(lambda _: ["Hello."]))
-    result = asyncio.run(Runner.run(wrapped, "go", run_config=RunConfig(tracing_disabled=True)))
-    assert result.final_output == "Hello."
+    config = RunConfig(tracing_disabled=True, model=FakeModel(lambda _: ["Hello."]))
+
+    async def stream() -> str:
+        result = Runner.run_streamed(Agent("plain"), "go", run_config=config)
+        return "".join([str(event.data.delta) async for event in result.stream_events() if is_text(event)])
+
+    def is_text(event: Any) -> bool:
+        return bool(getattr(getattr(event, "data", None), "type", "") == "response.output_text.delta")
+
+    assert asyncio.run(Runner.run(Agent("plain"), "go", run_config=config)).final_output == "Hello."
+    assert asyncio.run(stream()) == "Hello."
 
 
 @pytest.mark.parametrize("name", page_tests("openai-agents.md"))
