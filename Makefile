@@ -16,7 +16,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable langgraph,.a2a/venvs/bench-$(name)/.installed)
-FRAMEWORKS := a2a-sdk a2a-sdk-0.3 langgraph openai-agents pydantic-ai strands
+FRAMEWORKS := a2a-sdk a2a-sdk-0.3 adk langgraph openai-agents pydantic-ai strands
 RUN := $(VENV)/bin/
 # On a terminal uv shows how far it is.
 QUIET := $(shell test -t 2 || echo --quiet)

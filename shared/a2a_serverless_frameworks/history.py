@@ -34,7 +34,7 @@ async def save_turn(task: TaskContext, agent_id: str, messages: Sequence[Json], 
         stored = await task.conversation.get(key)
         newest_turns = [*_turns(stored.value if stored else None, task), {"task": task.id, "messages": list(messages)}]
         try:
-            await task.conversation.put(key, _newest(newest_turns[-turns:]), version=stored.version if stored else "")
+            await task.conversation.put(key, newest(newest_turns[-turns:]), version=stored.version if stored else "")
         except VersionConflict:  # another task of the conversation has ended in between
             continue
         return
@@ -44,7 +44,7 @@ def _turns(value: Any, task: TaskContext) -> list[Any]:  # noqa: ANN401 - JSON
     return [turn for turn in value or () if turn["task"] != task.id]
 
 
-def _newest(turns: list[Json]) -> list[Json]:
+def newest(turns: list[Json]) -> list[Json]:
     """The newest turns that fit into the limit."""
     size = 0
     for place in reversed(range(len(turns))):

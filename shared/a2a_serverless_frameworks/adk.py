@@ -1,0 +1,552 @@
+"""Runs an agent of Google's Agent Development Kit (ADK) as an agent of a deployment.
+
+    from a2a_serverless_frameworks.adk import agent
+
+    support_agent = agent(root_agent, id="support", description="Answers questions.")
+
+The framework's own Runner runs. Each model call and each tool call is a step: a later run of the task gets the stored
+result. Everything between steps runs again, so it must be deterministic: callbacks, plugins, instructions, agents of
+your own classes. A session is a conversation of A2A, and it is stored in the conversation's values.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.apps import App, ResumabilityConfig
+from google.adk.events import Event, EventActions
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.platform.time import set_time_provider
+from google.adk.platform.uuid import set_id_provider
+from google.adk.plugins import BasePlugin
+from google.adk.runners import Runner
+from google.adk.sessions import BaseSessionService, Session
+from google.adk.sessions.base_session_service import ListSessionsResponse
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.set_model_response_tool import SetModelResponseTool
+from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
+from google.genai import types
+from pydantic_core import to_jsonable_python
+
+from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, VersionConflict, current_task
+from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes, text_in
+from a2a_serverless_frameworks.history import TRIES, newest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.agents.invocation_context import InvocationContext
+    from google.adk.models import LlmRequest
+    from google.adk.sessions.base_session_service import GetSessionConfig
+    from google.adk.tools import BaseTool, ToolContext
+    from google.adk.workflow import BaseNode
+    from pydantic import BaseModel
+
+    from a2a_serverless import Message, TaskContext
+
+EMPTY: Final[dict[str, Any]] = {"state": {}, "turns": []}
+"""The stored form of a session without events. ``state`` is that of the events that are not stored any more."""
+CONFIRMATION: Final = "adk_request_confirmation"
+INPUT: Final = "adk_request_input"
+CREDENTIAL: Final = "adk_request_credential"
+PART: Final = "google.genai.Part"
+"""The key under which a part in a tool's result is stored."""
+
+
+def agent(  # noqa: PLR0913 - the fields of a card
+    made: BaseNode | App | Callable[[], BaseNode | App],
+    *,
+    id: str,  # noqa: A002 - the card's word
+    description: str = "",
+    name: str = "",
+    skills: Sequence[Skill] = (),
+    history: int = 40,
+    streaming: bool = True,
+    services: Callable[[], dict[str, Any]] = dict,
+    **card: Any,  # noqa: ANN401 - the other fields of ``Agent``
+) -> Agent:
+    """Makes an ``Agent`` of a root agent, an ``App``, or a function that makes one for each run of a task.
+
+    The output is the artifact ``answer``. The name defaults to the id, the description to the root agent's, the skills
+    to one skill with the description. The session has the events of the newest ``history`` tasks of the conversation.
+    ``services`` makes other services of the ``Runner`` (``artifact_service``, ``memory_service``) for each run.
+    """
+    root = None if callable(made) else made.root_agent if isinstance(made, App) else made
+    description = description or (root.description if root else "") or name or id
+
+    async def work(task: TaskContext) -> None:
+        record, at = await task.step("session", partial(_begin, task, id))
+        sessions = ConversationSessions(history, record=record, at_end=True)
+        app = _app_of(made() if callable(made) else made, id)
+        await _Run(task, app, sessions, at, stream=streaming, **services()).play(await read_prompt(task))
+        if history:
+            await sessions.save()
+
+    own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
+    return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
+
+
+def call_agent(agent_id: str, *, description: str, name: str = "") -> FunctionTool:
+    """A tool that sends a message to another A2A agent (``TaskContext.call``). Meanwhile the task uses no compute."""
+
+    async def call(message: str) -> dict[str, Any]:
+        try:
+            return {"answer": content_of(await current_task().call(agent_id, agent_id, message))}
+        except AgentCallFailed as failed:
+            return {"error": str(failed)}
+
+    call.__name__, call.__doc__ = name or f"call_{agent_id}", description
+    return _AgentCall(call)
+
+
+async def read_prompt(task: TaskContext) -> types.Content:
+    """The task's message as content: text, data as JSON, files as inline data."""
+    return types.Content(role="user", parts=[await _part(task, part) for part in task.message.parts])
+
+
+async def _part(task: TaskContext, part: Part) -> types.Part:
+    if (text := text_in(part)) is not None:
+        return types.Part(text=text)
+    media_type = part.media_type or "application/octet-stream"
+    return types.Part.from_bytes(data=await task.read_file(part), mime_type=media_type)
+
+
+class ConversationSessions(BaseSessionService):
+    """Sessions in the values of the current task's conversation, for a ``Runner`` in an agent's function or executor.
+
+    A conversation belongs to one owner, so its sessions and all of their state do, whatever ``user_id`` is. State of
+    the app and of the user lives as long as the conversation. An event is stored at once; if its turn is interrupted
+    and runs again, the turn's events are replaced. The events of the newest ``turns`` turns stay stored, as far as they
+    have 300,000 characters. The client's files are stored as their media types.
+    """
+
+    def __init__(self, turns: int = 40, *, record: Any = None, at_end: bool = False) -> None:  # noqa: ANN401 - JSON
+        self._turns = turns
+        self._record = record
+        self._at_end = at_end
+        # What this run has appended, by session. An interrupted turn runs again in another run.
+        self._added: WeakKeyDictionary[TaskContext, dict[tuple[str, str], list[Event]]] = WeakKeyDictionary()
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Session:
+        """A session with this state. It is stored with its first event."""
+        session_id = session_id or current_task().context_id
+        session = Session(id=session_id, app_name=app_name, user_id=user_id)
+        if state:
+            await self.append_event(session, Event(author="user", actions=EventActions(state_delta=state)))
+        return session
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        """The session with the events of the earlier turns, or None."""
+        key = _key(app_name, session_id)
+        record, added = await self._read(key), self._added_to(key)
+        if record is None and not added:
+            return None
+        turns = [turn for turn in (record or EMPTY)["turns"] if turn["turn"] != self._turn()]
+        stored = [_load(Event, event) for turn in turns for event in turn["events"]]
+        events = [*stored, *added]
+        state = (record or EMPTY)["state"] | _state_in(events)
+        if config and config.num_recent_events is not None:
+            events = events[len(events) - config.num_recent_events :] if config.num_recent_events else []
+        if config and config.after_timestamp is not None:
+            events = [event for event in events if event.timestamp >= config.after_timestamp]
+        return Session(id=session_id, app_name=app_name, user_id=user_id, state=state, events=events)
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        """The sessions of this app in the conversation, without events."""
+        prefix = _key(app_name, "")
+        ids = [value.key.removeprefix(prefix) for value in await current_task().conversation.list(prefix)]
+        return ListSessionsResponse(
+            sessions=[Session(id=session_id, app_name=app_name, user_id=user_id or "") for session_id in ids]
+        )
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Deletes the session."""
+        del user_id
+        await current_task().conversation.delete(_key(app_name, session_id))
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Appends the event to the session, and stores it."""
+        event = await super().append_event(session, event)
+        if not event.partial:
+            self._added_to(_key(session.app_name, session.id)).append(event)
+            if not self._at_end:
+                await self.save()
+        return event
+
+    def _turn(self) -> str:
+        """The name of the turn: the task, in an executor with the message that it works on."""
+        task = current_task()
+        return task.id if self._at_end else f"{task.id}/{task.request.message.message_id}"
+
+    def _added_to(self, key: str) -> list[Event]:
+        return self._added.setdefault(current_task(), {}).setdefault((key, self._turn()), [])
+
+    async def _read(self, key: str) -> Any:  # noqa: ANN401 - JSON
+        if self._at_end:
+            return self._record
+        stored = await current_task().conversation.get(key)
+        return stored and stored.value
+
+    async def save(self) -> None:
+        """Stores the events of the current turn. Idempotent."""
+        for (key, turn), events in self._added.get(current_task(), {}).items():
+            if turn == self._turn():
+                await self._put(key, {"turn": turn, "events": [_dump(_without_files(event)) for event in events]})
+
+    async def _put(self, key: str, turn: dict[str, Any]) -> None:
+        conversation = current_task().conversation
+        for _ in range(TRIES):
+            stored = await conversation.get(key)
+            record: Any = stored.value if stored else EMPTY
+            turns = [*(one for one in record["turns"] if one["turn"] != turn["turn"]), turn]
+            kept = newest(turns[-self._turns :])
+            forgotten = [_load(Event, event) for one in turns[: len(turns) - len(kept)] for event in one["events"]]
+            value = {"state": record["state"] | _state_in(forgotten), "turns": kept}
+            try:
+                await conversation.put(key, value, version=stored.version if stored else "")
+            except VersionConflict:  # another task of the conversation has stored a turn in between
+                continue
+            return
+
+
+def _key(app_name: str, session_id: str) -> str:
+    return f"adk/{app_name}/{session_id}"
+
+
+def _state_in(events: Sequence[Event]) -> dict[str, Any]:
+    """The state that the events have written."""
+    return {name: value for event in events for name, value in event.actions.state_delta.items()}
+
+
+def _dump(model: Any) -> Any:  # noqa: ANN401 - a model of the framework, as JSON
+    return json.loads(model.model_dump_json(exclude_none=True))
+
+
+def _load(kind: type[BaseModel], dumped: Any) -> Any:  # noqa: ANN401 - JSON, and a model of the framework
+    """The model that was dumped. Bytes are base64 in JSON only, so it is read from JSON's text."""
+    return kind.model_validate_json(json.dumps(dumped))
+
+
+def _without_files(event: Event) -> Event:
+    """The event with the media types of the client's files in place of their bytes."""
+    if event.author != "user" or not event.content:
+        return event
+    parts = [
+        types.Part(text=f"[{part.inline_data.mime_type}]") if part.inline_data else part
+        for part in event.content.parts or ()
+    ]
+    return event.model_copy(update={"content": types.Content(role=event.content.role, parts=parts)})
+
+
+async def _begin(task: TaskContext, app_name: str) -> list[Any]:
+    """The stored session and the time: a run that begins later gets the same."""
+    stored = await task.conversation.get(_key(app_name, task.context_id))
+    return [stored.value if stored else None, time()]
+
+
+def _app_of(made: BaseNode | App, name: str) -> App:
+    """The app of a root agent: its agents go on after a question where they were."""
+    if isinstance(made, App):
+        return made
+    return App.model_construct(
+        name=name, root_agent=made, plugins=[], resumability_config=ResumabilityConfig(is_resumable=True)
+    )
+
+
+class _Run:
+    """A run of a task: the framework's loop, its questions and its output."""
+
+    def __init__(
+        self,
+        task: TaskContext,
+        app: App,
+        sessions: BaseSessionService,
+        at: float,
+        *,
+        stream: bool,
+        **services: Any,  # noqa: ANN401 - the framework's
+    ) -> None:
+        self._task = task
+        self._steps = _Steps(sessions, stream=stream)
+        self._finals: dict[str, Event] = {}
+        app = app.model_copy(update={"plugins": [*app.plugins, self._steps]})
+        self._runner = Runner(app=app, session_service=sessions, auto_create_session=True, **services)
+        set_id_provider(partial(framework_task(task).make_id, "adk"))
+        set_time_provider(lambda: at)
+
+    async def play(self, prompt: types.Content) -> None:
+        """Runs the agent to its end, asks its questions, and emits its output."""
+        async with self._runner:
+            pending = await self._advance(prompt)
+            while pending:
+                answers = [await _ask(self._task, call) for call in pending]
+                parts = [types.Part(function_response=answer) for answer in answers]
+                pending = await self._advance(types.Content(role="user", parts=parts))
+        for name, event in self._finals.items():
+            await self._emit(name, event)
+
+    async def _advance(self, message: types.Content) -> list[types.FunctionCall]:
+        """Runs the agent until it ends or waits; returns the calls that wait for the client."""
+        pending: dict[str, types.FunctionCall] = {}
+        user, session = self._task.caller.owner, self._task.context_id
+        async with aclosing(self._runner.run_async(user_id=user, session_id=session, new_message=message)) as events:
+            async for event in events:
+                waiting = event.long_running_tool_ids or ()
+                pending |= {call.id: call for call in event.get_function_calls() if call.id in waiting}
+                if event.is_final_response() and _has_output(event):
+                    self._finals[_artifact(event.branch, event.author)] = event
+        confirmed = {call.args["originalFunctionCall"]["id"] for call in pending.values() if call.name == CONFIRMATION}
+        return [call for call in pending.values() if call.id not in confirmed]
+
+    async def _emit(self, name: str, event: Event) -> None:
+        """Emits an agent's output as the artifact ``name``, unless its model has streamed it."""
+        text = _text_of(event.content)
+        if event.error_code and not text:
+            raise RuntimeError(f"{event.error_code}: {event.error_message}")
+        if event.author in self._steps.structured and text:
+            await self._task.emit(name, Part(data=json.loads(text)), last=True)
+        elif text and text != self._steps.streamed.get(name):
+            await self._task.emit(name, text, last=True)
+        elif event.output is not None and not text:
+            await self._task.emit(name, Part(data=to_jsonable_python(event.output, fallback=str)), last=True)
+
+
+def _has_output(event: Event) -> bool:
+    return bool(_text_of(event.content) or event.error_code or event.output is not None)
+
+
+def _artifact(branch: str | None, author: str) -> str:
+    """The artifact of an agent's text: that of parallel agents has the agent's name."""
+    return author if branch else ANSWER
+
+
+class _Steps(BasePlugin):
+    """Makes each model call and each tool call a step. The author's own plugins and callbacks run around it.
+
+    ``streamed`` are the texts of the last responses by artifact; ``structured`` are the agents that answer in a schema.
+    """
+
+    def __init__(self, sessions: BaseSessionService, *, stream: bool) -> None:
+        super().__init__(name="a2a_serverless")
+        self._sessions = sessions
+        self._stream = stream
+        self.streamed: dict[str, str] = {}
+        self.structured: set[str] = set()
+
+    async def before_agent_callback(self, *, agent: BaseAgent, callback_context: CallbackContext) -> None:
+        """Lets the invocation use a copy of the agent, whose model makes steps. The agent itself stays as it is."""
+        if not isinstance(agent, LlmAgent) or isinstance(agent.model, _StepModel):
+            return
+        context: InvocationContext = callback_context._invocation_context  # noqa: SLF001 - it has no public name
+        name = f"{context.branch}: {agent.name}" if context.branch else agent.name
+        artifact = None
+        if context.session_service is self._sessions:  # not within a tool
+            if agent.output_schema:
+                self.structured.add(agent.name)
+            elif self._stream:
+                artifact = _artifact(context.branch, agent.name)
+        inner = agent.canonical_model
+        model = _StepModel(model=inner.model, inner=inner, step=f"{name}: model", artifact=artifact, steps=self)
+        context.agent = agent.model_copy(update={"model": model})
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> None:
+        """Makes the call that follows a step. Callbacks and confirmations come before it, as without us."""
+        del tool_args
+        if isinstance(tool, IN_PROCESS):
+            return
+        _CALLS.add(tool_context)
+        if getattr(tool.run_async, "func", None) is not _call_tool:
+            tool.run_async = partial(_call_tool, tool, tool.run_async)
+
+
+class _StepModel(BaseLlm):
+    """A model whose calls are steps. Its text is emitted as ``artifact`` while it arrives, unless that is None."""
+
+    inner: Any
+    step: str
+    artifact: str | None
+    steps: Any
+
+    @property
+    def capabilities(self) -> Any:  # noqa: ANN401 - the framework's
+        """Those of the model."""
+        return self.inner.capabilities
+
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:  # noqa: FBT001, FBT002 - the framework's
+        """The complete responses of one call. The framework never sees the pieces of them."""
+        del stream
+        step = Step(fit_name(self.step), repeat=True)
+        for dumped in await current_task().step(step, partial(self._respond, llm_request)):
+            response = _load(LlmResponse, dumped)
+            if self.artifact:
+                self.steps.streamed[self.artifact] = _text_of(response.content)
+            yield response
+
+    async def _respond(self, request: LlmRequest) -> list[Any]:
+        task, responses, streamed = current_task(), list[LlmResponse](), ""
+        answer = AnswerStream(task, self.artifact or ANSWER)
+        async with aclosing(self.inner.generate_content_async(request, stream=bool(self.artifact))) as stream:
+            async for response in stream:
+                if response.partial and self.artifact:
+                    streamed += _text_of(response.content)
+                    await answer.add(_text_of(response.content))
+                elif not response.partial:
+                    responses.append(response)
+        if self.artifact:
+            text = "".join(_text_of(response.content) for response in responses)
+            if text != streamed:  # the model does not stream, or has taken text back
+                answer = AnswerStream(task, self.artifact)
+                await answer.add(text)
+            calls = any(part.function_call for response in responses for part in _parts(response.content))
+            await answer.end(last=not calls)
+        await _record_usage(task, self.model, responses)
+        return [_dump(response) for response in responses]
+
+
+class _AgentCall(FunctionTool):
+    """A tool that calls another A2A agent."""
+
+
+IN_PROCESS: Final = (SetModelResponseTool, TransferToAgentTool)
+"""Tools of the framework that only set a value in this process."""
+_CALLS: Final[WeakSet[ToolContext]] = WeakSet()
+"""The calls that an agent makes, of which each becomes a step."""
+
+
+async def _call_tool(
+    tool: BaseTool, run_async: Callable[..., Awaitable[Any]], *, args: dict[str, Any], tool_context: ToolContext
+) -> Any:  # noqa: ANN401 - any result of the tool
+    """Calls the tool in a step, which also stores the actions of the call and what it writes into the state.
+
+    Calls of other agents, and agents as tools, run in a scope instead: they have steps of their own.
+    """
+    if tool_context not in _CALLS:
+        return await run_async(args=args, tool_context=tool_context)
+    _CALLS.discard(tool_context)
+    task, name = current_task(), fit_name(f"{tool.name}:{tool_context.function_call_id}")
+    if isinstance(tool, _AgentCall) or (isinstance(tool, AgentTool) and tool.include_plugins):
+        with task.scope(name):
+            return await run_async(args=args, tool_context=tool_context)
+
+    async def work() -> list[Any]:
+        result = _dump_result(await run_async(args=args, tool_context=tool_context))
+        return [result, json.loads(tool_context.actions.model_dump_json(exclude_defaults=True))]
+
+    result, dumped = await task.step(Step(name, repeat=True, tool=tool.name), work)
+    actions = _load(EventActions, dumped)
+    for field in actions.model_fields_set - {"state_delta"}:
+        setattr(tool_context.actions, field, getattr(actions, field))
+    tool_context.state.update(actions.state_delta)
+    return _load_result(result)
+
+
+def _dump_result(value: Any) -> Any:  # noqa: ANN401 - any result of a tool, as JSON
+    match value:
+        case types.Part():
+            return {PART: _dump(value)}
+        case dict():
+            return {str(key): _dump_result(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_dump_result(item) for item in value]
+        case _:
+            return to_jsonable_python(value, fallback=str, inf_nan_mode="null")
+
+
+def _load_result(value: Any) -> Any:  # noqa: ANN401 - JSON, and the result of a tool
+    match value:
+        case dict() if value.keys() == {PART}:
+            return _load(types.Part, value[PART])
+        case dict():
+            return {key: _load_result(item) for key, item in value.items()}
+        case list():
+            return [_load_result(item) for item in value]
+        case _:
+            return value
+
+
+async def _record_usage(task: TaskContext, model: str, responses: Sequence[LlmResponse]) -> None:
+    reports = [response.usage_metadata for response in responses if response.usage_metadata]
+    if not reports:
+        return await task.record_usage(model, requests=1)
+    used = reports[-1]
+    cached = used.cached_content_token_count or 0
+    counts = {
+        "input_tokens": (used.prompt_token_count or 0) - cached,
+        "output_tokens": (used.candidates_token_count or 0) + (used.thoughts_token_count or 0),
+        "cache_read_tokens": cached,
+    }
+    return await task.record_usage(model, requests=1, **{name: count for name, count in counts.items() if count > 0})
+
+
+def _parts(content: types.Content | None) -> list[types.Part]:
+    return (content and content.parts) or []
+
+
+def _text_of(content: types.Content | None) -> str:
+    """The text of the answer: without thoughts."""
+    return "".join(part.text for part in _parts(content) if part.text and not part.thought)
+
+
+async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionResponse:
+    """The client's answer to a call that waits: a confirmation, an input, or the result of a long-running tool."""
+    arguments = call.args or {}
+    if call.name == CREDENTIAL:
+        raise TaskFailed("A tool asks its user to sign in, which this agent does not support.")
+    if call.name == CONFIRMATION:
+        response = await _ask_confirmation(task, call.id, arguments)
+    elif call.name == INPUT:
+        question = str(arguments.get("message") or "Please give your input.")
+        response = _response_in(await _send(task, "input", call.id, question, arguments))
+    else:
+        question = f"What is the result of {_written(call.name, arguments)}?"
+        response = _response_in(
+            await _send(task, "result", call.id, question, {"tool": call.name, "arguments": arguments})
+        )
+    return types.FunctionResponse(id=call.id, name=call.name, response=response)
+
+
+async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The client's decision. Data has ``approved`` or ``confirmed``, and may have a ``payload`` for the tool."""
+    original, confirmation = arguments["originalFunctionCall"], arguments["toolConfirmation"]
+    tool, given, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
+    question = f"May I call {_written(tool, given)}? Answer yes or no."
+    if hint and not hint.startswith("Please approve or reject the tool call"):  # the framework's own hint
+        question = f"{hint} {question}"
+    data = {"tool": tool, "arguments": given, "hint": hint, "payload": confirmation.get("payload")}
+    answer = await _send(task, "approval", call_id, question, data)
+    decision = answer.data()
+    if isinstance(decision, dict):
+        confirmed = decision.get("approved", decision.get("confirmed")) is True
+        return {"confirmed": confirmed, "payload": decision.get("payload")}
+    return {"confirmed": is_yes(answer.text())}
+
+
+async def _send(task: TaskContext, kind: str, call_id: str, question: str, data: dict[str, Any]) -> Message:
+    """Asks the client: a text, and a data part for programs."""
+    with task.scope(fit_name(f"{kind} {call_id}")):
+        return await task.ask([Part(text=question), Part(data={"kind": kind, **data})])
+
+
+def _written(tool: str | None, arguments: dict[str, Any]) -> str:
+    return f"{tool}({json.dumps(arguments, ensure_ascii=False)})"
+
+
+def _response_in(answer: Message) -> dict[str, Any]:
+    """The response for the model: an object of the client as it is, anything else as ``result``."""
+    response = data_or_text(answer)
+    return response if isinstance(response, dict) else {"result": response}
