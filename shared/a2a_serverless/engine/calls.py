@@ -465,7 +465,7 @@ def _guarded(call: Callable[[], T]) -> T:
     except (Exception, ProcessInterrupted, StoreFailed):
         raise
     except BaseException as error:
-        raise ProcessInterrupted from error
+        raise ProcessInterrupted(error) from error
 
 
 def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, now: int) -> None:

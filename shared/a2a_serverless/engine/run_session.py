@@ -71,14 +71,15 @@ class StoreFailed(BaseException):
     write may be retried.
     """
 
-    def __init__(self, again: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, again: Callable[[], object] = lambda: None, cause: Exception | None = None) -> None:
         super().__init__("the store has failed")
         self.retry = again
+        self.cause = cause
 
     @property
     def is_permanent(self) -> bool:
         """Whether a retry cannot help: the request or the data is wrong, and not the store."""
-        return isinstance(self.__cause__, (AttributeError, LookupError, RuntimeError, TypeError, ValueError))
+        return isinstance(self.cause, (AttributeError, LookupError, RuntimeError, TypeError, ValueError))
 
 
 class _GuardedStore:
@@ -150,9 +151,9 @@ def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
         except (IllegalTransition, ContentNotFound, ProcessInterrupted):
             raise
         except Exception as error:
-            raise StoreFailed(partial(guarded, *args, **kwargs)) from error
+            raise StoreFailed(partial(guarded, *args, **kwargs), error) from error
         except BaseException as error:
-            raise ProcessInterrupted from error
+            raise ProcessInterrupted(error) from error
 
     return guarded
 
@@ -162,7 +163,7 @@ def _retry(attempt: Callable[[], T]) -> T:
     try:
         return retry_on_conflict(attempt)
     except Overloaded as error:
-        raise StoreFailed from error
+        raise StoreFailed(cause=error) from error
 
 
 class RunSession:

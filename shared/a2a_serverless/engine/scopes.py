@@ -41,12 +41,19 @@ class NeedsWorker(BaseException):
 
 
 class ProcessInterrupted(BaseException):
-    """The process ends while the engine calls a store or another agent. The cause is the exception that ends it."""
+    """The process ends while the engine calls a store or another agent. ``cause`` is the exception that ends it."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__()
+        self.cause = cause
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """The source of the error: the failure of a store, or the end of the process."""
-    return error.__cause__ or error
+    """The source of the error: the failure of a store, or the end of the process.
+
+    It is not ``__cause__``: a framework that raises the error again ``from None`` loses that.
+    """
+    return getattr(error, "cause", None) or error
 
 
 class TimeLimitReached(Exception):
