@@ -26,7 +26,7 @@ from google.adk.platform.time import set_time_provider
 from google.adk.platform.uuid import set_id_provider
 from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
-from google.adk.sessions import BaseSessionService, Session
+from google.adk.sessions import BaseSessionService, InMemorySessionService, Session
 from google.adk.sessions.base_session_service import ListSessionsResponse
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
@@ -87,12 +87,38 @@ def agent(  # noqa: PLR0913 - the fields of a card
         record, at = await task.step("session", partial(_begin, task, id))
         sessions = ConversationSessions(history, record=record, at_end=True)
         app = _app_of(made() if callable(made) else made, id)
-        await _Run(task, app, sessions, at, stream=streaming, **services()).play(await read_prompt(task))
+        run_of_app = _Run(task, app, stream=streaming, session_service=sessions, **services())
+        set_time_provider(lambda: at)
+        await run_of_app.play(await read_prompt(task))
+        await run_of_app.emit_output()
         if history:
             await sessions.save()
 
     own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
     return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
+
+
+async def run(
+    made: BaseNode | App,
+    prompt: str | types.Content,
+    *,
+    stream: bool = True,
+    session_service: BaseSessionService | None = None,
+    **services: Any,  # noqa: ANN401 - those of the Runner
+) -> Event | None:
+    """The last output of a root agent or an app, with durable model and tool calls, in an agent's function.
+
+    With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Confirmations and long-running tools
+    are questions to the client. By default the session is a new one.
+    """
+    task, sessions = current_task(), session_service or InMemorySessionService()
+    now = await task.now("adk")
+    set_time_provider(now.timestamp)
+    run_of_app = _Run(task, _app_of(made, made.name), stream=stream, session_service=sessions, **services)
+    await run_of_app.play(
+        types.Content(role="user", parts=[types.Part(text=prompt)]) if isinstance(prompt, str) else prompt
+    )
+    return run_of_app.output
 
 
 def call_agent(agent_id: str, *, description: str, name: str = "") -> FunctionTool:
@@ -273,30 +299,31 @@ class _Run:
         self,
         task: TaskContext,
         app: App,
-        sessions: BaseSessionService,
-        at: float,
         *,
         stream: bool,
+        session_service: BaseSessionService,
         **services: Any,  # noqa: ANN401 - the framework's
     ) -> None:
         self._task = task
-        self._steps = _Steps(sessions, stream=stream)
-        self._finals: dict[str, Event] = {}
+        self._steps = _Steps(session_service, stream=stream)
+        self._outputs: dict[str, Event] = {}
         app = app.model_copy(update={"plugins": [*app.plugins, self._steps]})
-        self._runner = Runner(app=app, session_service=sessions, auto_create_session=True, **services)
+        self._runner = Runner(app=app, session_service=session_service, auto_create_session=True, **services)
         set_id_provider(partial(framework_task(task).make_id, "adk"))
-        set_time_provider(lambda: at)
+
+    @property
+    def output(self) -> Event | None:
+        """The last event with an output of an agent."""
+        return next(reversed(self._outputs.values()), None)
 
     async def play(self, prompt: types.Content) -> None:
-        """Runs the agent to its end, asks its questions, and emits its output."""
+        """Runs the agent to its end, and asks its questions."""
         async with self._runner:
             pending = await self._advance(prompt)
             while pending:
                 answers = [await _ask(self._task, call) for call in pending]
                 parts = [types.Part(function_response=answer) for answer in answers]
                 pending = await self._advance(types.Content(role="user", parts=parts))
-        for name, event in self._finals.items():
-            await self._emit(name, event)
 
     async def _advance(self, message: types.Content) -> list[types.FunctionCall]:
         """Runs the agent until it ends or waits; returns the calls that wait for the client."""
@@ -307,9 +334,16 @@ class _Run:
                 waiting = event.long_running_tool_ids or ()
                 pending |= {call.id: call for call in event.get_function_calls() if call.id in waiting}
                 if event.is_final_response() and _has_output(event):
-                    self._finals[_artifact(event.branch, event.author)] = event
+                    name = _artifact(event.branch, event.author)
+                    self._outputs.pop(name, None)
+                    self._outputs[name] = event
         confirmed = {call.args["originalFunctionCall"]["id"] for call in pending.values() if call.name == CONFIRMATION}
         return [call for call in pending.values() if call.id not in confirmed]
+
+    async def emit_output(self) -> None:
+        """Emits the output of the agents, one artifact each."""
+        for name, event in self._outputs.items():
+            await self._emit(name, event)
 
     async def _emit(self, name: str, event: Event) -> None:
         """Emits an agent's output as the artifact ``name``, unless its model has streamed it."""
@@ -521,7 +555,7 @@ async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionRes
 
 
 async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The client's decision. Data has ``approved`` or ``confirmed``, and may have a ``payload`` for the tool."""
+    """The client's decision. Data has ``approved``, and may have a ``payload`` for the tool, which else gets the text."""
     original, confirmation = arguments["originalFunctionCall"], arguments["toolConfirmation"]
     tool, given, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
     question = f"May I call {_written(tool, given)}? Answer yes or no."
@@ -531,9 +565,9 @@ async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str
     answer = await _send(task, "approval", call_id, question, data)
     decision = answer.data()
     if isinstance(decision, dict):
-        confirmed = decision.get("approved", decision.get("confirmed")) is True
+        confirmed = True in (decision.get("approved"), decision.get("confirmed"))
         return {"confirmed": confirmed, "payload": decision.get("payload")}
-    return {"confirmed": is_yes(answer.text())}
+    return {"confirmed": is_yes(answer.text()), "payload": answer.text()}
 
 
 async def _send(task: TaskContext, kind: str, call_id: str, question: str, data: dict[str, Any]) -> Message:

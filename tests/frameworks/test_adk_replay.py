@@ -1,0 +1,135 @@
+"""However a random agent that runs agents of Google's ADK is interrupted, it comes to the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="Google's ADK is not installed here: make frameworks")
+
+from google.adk.agents import LlmAgent
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.tools import FunctionTool, ToolContext
+from google.genai import types
+
+from a2a_serverless_frameworks.adk import run
+from tests.echo import agent_of
+from tests.replay.plays import Conversation, differences, is_step_of
+from tests.replay.tool_programs import ToolPlayer, answer_to, last_words, leaves, make_tool_program, tool_outcome_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from google.adk.models import LlmRequest
+
+    from a2a_serverless import Agent as A2AAgent
+    from a2a_serverless import TaskContext
+    from tests.replay.programs import Effects, Operation
+
+FIRST = int(os.environ.get("FIRST_SEED", "1"))
+SEEDS = int(os.environ.get("SEEDS", "1"))
+PLAYS = int(os.environ.get("PLAYS", "24"))
+MODEL = "fake"
+APPROVAL = "May I? May I call guarded({})? Answer yes or no."
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning"),
+    pytest.mark.filterwarnings("ignore:A test tried to use socket.socket:UserWarning"),  # the framework asks for IPv6
+]
+
+
+class OperationModel(BaseLlm):
+    """Calls the tools of the operation, and says at last what they have answered."""
+
+    model: str = MODEL
+    player: Any
+    operation: Any
+
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        turn, heard = _turn_of(llm_request.contents)
+        calls = self.operation.inner[turn] if turn < len(self.operation.inner) else ()
+        parts = []
+        for piece in [f"I call my tools for the turn {turn}."] if calls else last_words(self.operation, heard):
+            await asyncio.sleep(self.operation.seconds)
+            parts.append(types.Part(text=piece))
+            if stream:
+                yield LlmResponse(content=types.Content(role="model", parts=[parts[-1]]), partial=True)
+        for call in calls:
+            parts.append(types.Part(function_call=types.FunctionCall(name=call.kind, id=call.name, args={})))
+        self.player.pay(self.operation, turn)
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+
+def _turn_of(contents: list[types.Content]) -> tuple[int, list[str]]:
+    """How many responses there are, and what the tools have answered, in the order of their ids."""
+    heard = list[str]()
+    for content in contents:
+        responses = sorted((one.id, one.response["result"]) for one in map(_response, content.parts) if one)
+        heard += [text for _, text in responses]
+    return sum(content.role == "model" for content in contents), heard
+
+
+def _response(part: types.Part) -> types.FunctionResponse | None:
+    return part.function_response
+
+
+class AdkPlayer(ToolPlayer):
+    """Each run has a new session."""
+
+    async def run_agent(self, operation: Operation, *, stream: bool) -> str:
+        tools = [self._tool(operation, name) for name in ("work", "guarded", "delegate")]
+        model = OperationModel(player=self, operation=operation)
+        output = await run(LlmAgent(name=operation.name, model=model, tools=tools), "go", stream=stream)
+        return "".join(part.text for part in output.content.parts)
+
+    def _tool(self, operation: Operation, name: str) -> FunctionTool:
+        async def use(tool_context: ToolContext) -> str:
+            """A tool."""
+            answers = sum(bool(event.get_function_calls()) for event in _own(tool_context))
+            call_id = tool_context.function_call_id
+            (call,) = (one for one in operation.inner[answers - 1] if one.name == call_id)
+            if name == "guarded" and not tool_context.tool_confirmation:
+                tool_context.request_confirmation(hint="May I?")
+                return "asked"
+
+            async def approve() -> str:
+                return str(tool_context.tool_confirmation.payload)
+
+            return await self.play_tool(call, approve)
+
+        use.__name__ = name
+        return FunctionTool(use)
+
+
+def _own(tool_context: ToolContext) -> list[Any]:
+    """The events of the model, without the framework's requests for confirmations."""
+    events = [event for event in tool_context.session.events if event.get_function_calls()]
+    return [event for event in events if event.get_function_calls()[0].name != "adk_request_confirmation"]
+
+
+def conversation_of(operations: list[Operation]) -> Conversation:
+    def make(effects: Effects) -> A2AAgent:
+        async def work(task: TaskContext) -> str:
+            return " ".join(leaves(await AdkPlayer(task, effects).play(operations)))
+
+        return agent_of(work)
+
+    expected, responses = tool_outcome_of(operations, MODEL, APPROVAL)
+
+    def stores(name: str, label: str) -> bool:
+        agent, _, number = responses.get(label, "").partition("#")
+        model = f"{agent}: model" if number == "1" else f"{agent}: model#{number}"
+        return is_step_of(name, label) or (bool(agent) and name == model)
+
+    return Conversation(make, expected, answer_to, stores)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_rule_07_an_interruption_anywhere_changes_nothing_of_what_agents_with_tools_come_to(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - a seed, not a secret
+    operations = make_tool_program(chance)
+    wrong = list(differences(conversation_of(operations), chance, PLAYS))
+    assert not wrong, f"{len(wrong)} of {' '.join(map(str, operations))}: " + "\n".join(wrong[:5])
