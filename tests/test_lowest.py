@@ -16,7 +16,7 @@ from a2a_serverless_tools.stack.library import CHECKOUT
 if TYPE_CHECKING:
     from pathlib import Path
 
-FRAMEWORKS = {"a2a-sdk", "langgraph", "openai-agents", "pydantic-ai", "strands"}  # in environments of their own
+FRAMEWORKS = {"a2a-sdk", "adk", "langgraph", "openai-agents", "pydantic-ai", "strands"}  # in environments of their own
 
 
 def bounds(file: Path) -> dict[str, Version]:

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App, ResumabilityConfig
@@ -26,8 +26,7 @@ from google.adk.platform.time import set_time_provider
 from google.adk.platform.uuid import set_id_provider
 from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
-from google.adk.sessions import BaseSessionService, InMemorySessionService, Session
-from google.adk.sessions.base_session_service import ListSessionsResponse
+from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
@@ -35,10 +34,10 @@ from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 from google.genai import types
 from pydantic_core import to_jsonable_python
 
-from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, VersionConflict, current_task
+from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless_frameworks.adk_sessions import ConversationSessions, dump, load, session_key
 from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes, text_in
-from a2a_serverless_frameworks.history import TRIES, newest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -46,15 +45,11 @@ if TYPE_CHECKING:
     from google.adk.agents.callback_context import CallbackContext
     from google.adk.agents.invocation_context import InvocationContext
     from google.adk.models import LlmRequest
-    from google.adk.sessions.base_session_service import GetSessionConfig
     from google.adk.tools import BaseTool, ToolContext
     from google.adk.workflow import BaseNode
-    from pydantic import BaseModel
 
     from a2a_serverless import Message, TaskContext
 
-EMPTY: Final[dict[str, Any]] = {"state": {}, "turns": []}
-"""The stored form of a session without events. ``state`` is that of the events that are not stored any more."""
 CONFIRMATION: Final = "adk_request_confirmation"
 INPUT: Final = "adk_request_input"
 CREDENTIAL: Final = "adk_request_credential"
@@ -146,140 +141,9 @@ async def _part(task: TaskContext, part: Part) -> types.Part:
     return types.Part.from_bytes(data=await task.read_file(part), mime_type=media_type)
 
 
-class ConversationSessions(BaseSessionService):
-    """Sessions in the values of the current task's conversation, for a ``Runner`` in an agent's function or executor.
-
-    A conversation belongs to one owner, so its sessions and all of their state do, whatever ``user_id`` is. State of
-    the app and of the user lives as long as the conversation. An event is stored at once; if its turn is interrupted
-    and runs again, the turn's events are replaced. The events of the newest ``turns`` turns stay stored, as far as they
-    have 300,000 characters. The client's files are stored as their media types.
-    """
-
-    def __init__(self, turns: int = 40, *, record: Any = None, at_end: bool = False) -> None:  # noqa: ANN401 - JSON
-        self._turns = turns
-        self._record = record
-        self._at_end = at_end
-        # What this run has appended, by session. An interrupted turn runs again in another run.
-        self._added: WeakKeyDictionary[TaskContext, dict[tuple[str, str], list[Event]]] = WeakKeyDictionary()
-
-    async def create_session(
-        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
-    ) -> Session:
-        """A session with this state. It is stored with its first event."""
-        session_id = session_id or current_task().context_id
-        session = Session(id=session_id, app_name=app_name, user_id=user_id)
-        if state:
-            await self.append_event(session, Event(author="user", actions=EventActions(state_delta=state)))
-        return session
-
-    async def get_session(
-        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
-    ) -> Session | None:
-        """The session with the events of the earlier turns, or None."""
-        key = _key(app_name, session_id)
-        record, added = await self._read(key), self._added_to(key)
-        if record is None and not added:
-            return None
-        turns = [turn for turn in (record or EMPTY)["turns"] if turn["turn"] != self._turn()]
-        stored = [_load(Event, event) for turn in turns for event in turn["events"]]
-        events = [*stored, *added]
-        state = (record or EMPTY)["state"] | _state_in(events)
-        if config and config.num_recent_events is not None:
-            events = events[len(events) - config.num_recent_events :] if config.num_recent_events else []
-        if config and config.after_timestamp is not None:
-            events = [event for event in events if event.timestamp >= config.after_timestamp]
-        return Session(id=session_id, app_name=app_name, user_id=user_id, state=state, events=events)
-
-    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """The sessions of this app in the conversation, without events."""
-        prefix = _key(app_name, "")
-        ids = [value.key.removeprefix(prefix) for value in await current_task().conversation.list(prefix)]
-        return ListSessionsResponse(
-            sessions=[Session(id=session_id, app_name=app_name, user_id=user_id or "") for session_id in ids]
-        )
-
-    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Deletes the session."""
-        del user_id
-        await current_task().conversation.delete(_key(app_name, session_id))
-
-    async def append_event(self, session: Session, event: Event) -> Event:
-        """Appends the event to the session, and stores it."""
-        event = await super().append_event(session, event)
-        if not event.partial:
-            self._added_to(_key(session.app_name, session.id)).append(event)
-            if not self._at_end:
-                await self.save()
-        return event
-
-    def _turn(self) -> str:
-        """The name of the turn: the task, in an executor with the message that it works on."""
-        task = current_task()
-        return task.id if self._at_end else f"{task.id}/{task.request.message.message_id}"
-
-    def _added_to(self, key: str) -> list[Event]:
-        return self._added.setdefault(current_task(), {}).setdefault((key, self._turn()), [])
-
-    async def _read(self, key: str) -> Any:  # noqa: ANN401 - JSON
-        if self._at_end:
-            return self._record
-        stored = await current_task().conversation.get(key)
-        return stored and stored.value
-
-    async def save(self) -> None:
-        """Stores the events of the current turn. Idempotent."""
-        for (key, turn), events in self._added.get(current_task(), {}).items():
-            if turn == self._turn():
-                await self._put(key, {"turn": turn, "events": [_dump(_without_files(event)) for event in events]})
-
-    async def _put(self, key: str, turn: dict[str, Any]) -> None:
-        conversation = current_task().conversation
-        for _ in range(TRIES):
-            stored = await conversation.get(key)
-            record: Any = stored.value if stored else EMPTY
-            turns = [*(one for one in record["turns"] if one["turn"] != turn["turn"]), turn]
-            kept = newest(turns[-self._turns :])
-            forgotten = [_load(Event, event) for one in turns[: len(turns) - len(kept)] for event in one["events"]]
-            value = {"state": record["state"] | _state_in(forgotten), "turns": kept}
-            try:
-                await conversation.put(key, value, version=stored.version if stored else "")
-            except VersionConflict:  # another task of the conversation has stored a turn in between
-                continue
-            return
-
-
-def _key(app_name: str, session_id: str) -> str:
-    return f"adk/{app_name}/{session_id}"
-
-
-def _state_in(events: Sequence[Event]) -> dict[str, Any]:
-    """The state that the events have written."""
-    return {name: value for event in events for name, value in event.actions.state_delta.items()}
-
-
-def _dump(model: Any) -> Any:  # noqa: ANN401 - a model of the framework, as JSON
-    return json.loads(model.model_dump_json(exclude_none=True))
-
-
-def _load(kind: type[BaseModel], dumped: Any) -> Any:  # noqa: ANN401 - JSON, and a model of the framework
-    """The model that was dumped. Bytes are base64 in JSON only, so it is read from JSON's text."""
-    return kind.model_validate_json(json.dumps(dumped))
-
-
-def _without_files(event: Event) -> Event:
-    """The event with the media types of the client's files in place of their bytes."""
-    if event.author != "user" or not event.content:
-        return event
-    parts = [
-        types.Part(text=f"[{part.inline_data.mime_type}]") if part.inline_data else part
-        for part in event.content.parts or ()
-    ]
-    return event.model_copy(update={"content": types.Content(role=event.content.role, parts=parts)})
-
-
 async def _begin(task: TaskContext, app_name: str) -> list[Any]:
     """The stored session and the time: a run that begins later gets the same."""
-    stored = await task.conversation.get(_key(app_name, task.context_id))
+    stored = await task.conversation.get(session_key(app_name, task.context_id))
     return [stored.value if stored else None, time()]
 
 
@@ -426,7 +290,7 @@ class _StepModel(BaseLlm):
         del stream
         step = Step(fit_name(self.step), repeat=True)
         for dumped in await current_task().step(step, partial(self._respond, llm_request)):
-            response = _load(LlmResponse, dumped)
+            response = load(LlmResponse, dumped)
             if self.artifact:
                 self.steps.streamed[self.artifact] = _text_of(response.content)
             yield response
@@ -449,7 +313,7 @@ class _StepModel(BaseLlm):
             calls = any(part.function_call for response in responses for part in _parts(response.content))
             await answer.end(last=not calls)
         await _record_usage(task, self.model, responses)
-        return [_dump(response) for response in responses]
+        return [dump(response) for response in responses]
 
 
 class _AgentCall(FunctionTool):
@@ -482,7 +346,7 @@ async def _call_tool(
         return [result, json.loads(tool_context.actions.model_dump_json(exclude_defaults=True))]
 
     result, dumped = await task.step(Step(name, repeat=True, tool=tool.name), work)
-    actions = _load(EventActions, dumped)
+    actions = load(EventActions, dumped)
     for field in actions.model_fields_set - {"state_delta"}:
         setattr(tool_context.actions, field, getattr(actions, field))
     tool_context.state.update(actions.state_delta)
@@ -492,7 +356,7 @@ async def _call_tool(
 def _dump_result(value: Any) -> Any:  # noqa: ANN401 - any result of a tool, as JSON
     match value:
         case types.Part():
-            return {PART: _dump(value)}
+            return {PART: dump(value)}
         case dict():
             return {str(key): _dump_result(item) for key, item in value.items()}
         case list() | tuple():
@@ -504,7 +368,7 @@ def _dump_result(value: Any) -> Any:  # noqa: ANN401 - any result of a tool, as 
 def _load_result(value: Any) -> Any:  # noqa: ANN401 - JSON, and the result of a tool
     match value:
         case dict() if value.keys() == {PART}:
-            return _load(types.Part, value[PART])
+            return load(types.Part, value[PART])
         case dict():
             return {key: _load_result(item) for key, item in value.items()}
         case list():
@@ -555,7 +419,7 @@ async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionRes
 
 
 async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The client's decision. Data has ``approved``, and may have a ``payload`` for the tool, which else gets the text."""
+    """The client's decision. Data has ``approved``, and may have a ``payload`` for the tool. A text is the payload."""
     original, confirmation = arguments["originalFunctionCall"], arguments["toolConfirmation"]
     tool, given, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
     question = f"May I call {_written(tool, given)}? Answer yes or no."

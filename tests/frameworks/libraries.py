@@ -20,7 +20,7 @@ LIBRARIES: Final = (
 )
 # With the extra for its agents, too.
 EXTRAS: Final = {
-    "google-adk": "a2a-sdk",
+    "google-adk": "adk",
     "langgraph": "langgraph",
     "openai-agents": "openai-agents",
     "pydantic-ai": "pydantic-ai",

@@ -175,5 +175,10 @@ AREAS: Final = {
         ("frameworks/test_pydantic_ai*.py",),
         "pydantic-ai",
     ),
+    "adk": Area(
+        ("a2a_serverless_frameworks/adk.py", "a2a_serverless_frameworks/adk_sessions.py"),
+        ("frameworks/test_adk*.py",),
+        "adk",
+    ),
     "strands": Area(("a2a_serverless_frameworks/strands.py",), ("frameworks/test_strands*.py",), "strands"),
 }

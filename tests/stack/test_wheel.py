@@ -80,7 +80,7 @@ def test_the_extras_that_people_type_bring_the_other_distributions(dist: Path) -
     needs = Metadata.from_email(metadata, validate=True).requires_dist or []
     brought = {
         extra: {one.name for one in needs if one.marker and one.marker.evaluate({"extra": extra})}
-        for extra in ("cli", "a2a-sdk", "langgraph", "openai-agents", "pydantic-ai", "strands")
+        for extra in ("cli", "a2a-sdk", "adk", "langgraph", "openai-agents", "pydantic-ai", "strands")
     }
     assert brought.pop("cli") == {"a2a-serverless-tools"}
     assert {*map(frozenset, brought.values())} == {frozenset({"a2a-serverless-frameworks"})}
