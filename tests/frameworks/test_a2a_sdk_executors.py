@@ -45,22 +45,24 @@ def conversation(ledger: Ledger) -> Agent:
     from google.adk.agents import LlmAgent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import Runner
-    from google.adk.tools import LongRunningFunctionTool, ToolContext
+    from google.adk.tools import LongRunningFunctionTool
     from google.genai import types
 
     from a2a_serverless_frameworks.adk_sessions import ConversationSessions
 
-    def approve(tool_context: ToolContext) -> None:
+    def approve() -> None:
         """Asks."""
-        tool_context.state["asked"] = tool_context.state.get("asked", 0) + 1
+
+    def count(callback_context: Any) -> None:
+        callback_context.state["turns"] = callback_context.state.get("turns", 0) + 1
 
     class Fake(BaseLlm):
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[Any]:  # noqa: ARG002, FBT001, FBT002
             ledger.pay("turn")
             parts = [part for content in llm_request.contents for part in content.parts]
             heard = [part.text for part in parts if part.text]
-            asked = "asked 1 time" in llm_request.config.system_instruction
-            said = types.Part(text=f"{heard} {asked}")
+            second = "turn 2" in llm_request.config.system_instruction
+            said = types.Part(text=f"{heard} {second}")
             if heard[-1] == "go" and not any(part.function_call for part in parts):
                 said = types.Part(function_call=types.FunctionCall(name="approve", id="c1", args={}))
             yield LlmResponse(content=types.Content(role="model", parts=[said]))
@@ -68,8 +70,9 @@ def conversation(ledger: Ledger) -> Agent:
     root = LlmAgent(
         name="greeter",
         model=Fake(model="fake"),
-        instruction="asked {asked?} time",
+        instruction="turn {turns}",
         tools=[LongRunningFunctionTool(approve)],
+        before_agent_callback=count,
     )
     runner = Runner(app_name="greeter", agent=root, session_service=ConversationSessions())
     return from_executor(lambda: A2aAgentExecutor(runner=runner), **FIELDS)

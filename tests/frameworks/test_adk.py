@@ -50,7 +50,11 @@ class FakeModel(BaseLlm):
     turns: Any
     pause_s: float = 0
 
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
+    async def generate_content_async(
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002 - the framework's
+    ) -> AsyncIterator[LlmResponse]:
         parts = []
         for said in self.turns(1 + sum(content.role == "model" for content in llm_request.contents)):
             await asyncio.sleep(self.pause_s)
@@ -123,7 +127,7 @@ def shopper(ledger: Ledger, seed: int) -> A2AAgent:
         ledger.pay("buy-1#2")
         return f"bought for {price}"
 
-    def say_error(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:
+    def say_error(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:  # noqa: ARG001 - the framework names them
         return {"error": str(error)}
 
     root = LlmAgent(
@@ -190,7 +194,7 @@ def test_text_is_streamed_as_chunks_of_the_answer_and_usage_is_counted_by_model(
     ],
 )
 def test_a_tool_that_needs_a_confirmation_asks_the_client(answer: Any, result: str) -> None:
-    def buy(price: int) -> str:
+    def buy(price: int) -> str:  # noqa: ARG001 - its model names it
         """Buys."""
         return "bought"
 
@@ -209,7 +213,9 @@ def asking(turns: Callable[[LlmRequest], Iterable[Any]], *tools: Any, **options:
 
     class Requested(FakeModel):
         async def generate_content_async(
-            self, llm_request: LlmRequest, stream: bool = False
+            self,
+            llm_request: LlmRequest,
+            stream: bool = False,  # noqa: ARG002, FBT001, FBT002 - the framework's
         ) -> AsyncIterator[LlmResponse]:
             parts = [part_of(said) for said in turns(llm_request)]
             yield LlmResponse(content=types.Content(role="model", parts=parts))
@@ -262,7 +268,7 @@ def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None
         bought.append(tool_context.function_call_id)
         return "bought"
 
-    calls = [[("buy", "c1", {}), ("buy", "c2", {})], [("buy", "c3", {})], ["Done."]]
+    calls: list[list[Any]] = [[("buy", "c1", {}), ("buy", "c2", {})], [("buy", "c3", {})], ["Done."]]
     harness = harness_of(llm("shop", *calls, tools=[FunctionTool(buy, require_confirmation=True)]))
     reply = harness.send("buy")
     for answer in ("yes", "no", "no"):
@@ -393,10 +399,10 @@ def test_a_cancel_in_the_middle_of_a_response_leaves_a_canceled_task() -> None:
 def test_callbacks_of_the_author_come_around_the_stored_calls_in_each_run() -> None:
     seen: list[str] = []
 
-    def before_tool(tool: Any, args: dict[str, Any], tool_context: ToolContext) -> dict[str, str] | None:
+    def before_tool(tool: Any, args: dict[str, Any], tool_context: ToolContext) -> dict[str, str] | None:  # noqa: ARG001 - the framework names them
         return {"result": "blocked"} if args["word"] == "secret" else None
 
-    def after_model(callback_context: Any, llm_response: LlmResponse) -> None:
+    def after_model(callback_context: Any, llm_response: LlmResponse) -> None:  # noqa: ARG001 - the framework names them
         seen.append("response")
 
     def look(word: str) -> str:

@@ -48,7 +48,11 @@ class OperationModel(BaseLlm):
     player: Any
     operation: Any
 
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
+    async def generate_content_async(
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002 - the framework's
+    ) -> AsyncIterator[LlmResponse]:
         turn, heard = _turn_of(llm_request.contents)
         calls = self.operation.inner[turn] if turn < len(self.operation.inner) else ()
         parts = []
@@ -57,8 +61,8 @@ class OperationModel(BaseLlm):
             parts.append(types.Part(text=piece))
             if stream:
                 yield LlmResponse(content=types.Content(role="model", parts=[parts[-1]]), partial=True)
-        for call in calls:
-            parts.append(types.Part(function_call=types.FunctionCall(name=call.kind, id=call.name, args={})))
+        calls_made = [types.FunctionCall(name=call.kind, id=call.name, args={}) for call in calls]
+        parts += [types.Part(function_call=call) for call in calls_made]
         self.player.pay(self.operation, turn)
         yield LlmResponse(content=types.Content(role="model", parts=parts))
 
@@ -83,6 +87,7 @@ class AdkPlayer(ToolPlayer):
         tools = [self._tool(operation, name) for name in ("work", "guarded", "delegate")]
         model = OperationModel(player=self, operation=operation)
         output = await run(LlmAgent(name=operation.name, model=model, tools=tools), "go", stream=stream)
+        assert output
         return "".join(part.text for part in output.content.parts)
 
     def _tool(self, operation: Operation, name: str) -> FunctionTool:

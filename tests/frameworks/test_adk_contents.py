@@ -1,0 +1,285 @@
+"""What a client, a model, a tool and a tracer get of an agent of Google's ADK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="Google's ADK is not installed here: make frameworks")
+
+from google.adk.agents import LlmAgent
+from google.adk.apps import App, ResumabilityConfig
+from google.adk.models import LlmResponse
+from google.adk.plugins import BasePlugin
+from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
+from google.adk.tools.base_toolset import BaseToolset
+from google.adk.workflow import Workflow
+from google.genai import types
+from pydantic import BaseModel
+
+from a2a_serverless import Skill
+from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless_frameworks.adk import agent, run
+from tests.echo import agent_of
+from tests.frameworks.observed import chunks_of, names_of_spans
+from tests.frameworks.test_adk import FakeModel, asking, checked, harness_of, last_response, llm, pytestmark
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from google.adk.models import LlmRequest
+
+    from a2a_serverless import TaskContext
+
+__all__ = ["pytestmark"]
+CHECK = LongRunningFunctionTool(checked)
+
+
+def look() -> str:
+    """Looks."""
+    return "seen"
+
+
+class Offer(BaseModel):
+    """A thing and its price."""
+
+    thing: str
+
+
+def test_the_card_has_what_is_given_or_else_what_the_agent_says() -> None:
+    made = agent(llm("shop", description="Sells."), id="my-shop")
+    assert (made.id, made.name, made.description, made.streaming) == ("my-shop", "my-shop", "Sells.", True)
+    assert made.skills == (Skill("my-shop", "my-shop", "Sells.", ("my-shop",)),)
+    named = agent(lambda: llm("shop"), id="shop", name="Shop", description="Sells.", version="2.0.0", streaming=False)
+    assert (named.name, named.description, named.version, named.streaming) == ("Shop", "Sells.", "2.0.0", False)
+    skills = [Skill("sell", "Sell", "Sells.", ("shop",))]
+    assert agent(llm("shop"), id="shop", skills=skills).skills == tuple(skills)
+    assert agent(llm("shop"), id="shop").description == "shop"
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_an_agent_emits_its_answer(streaming: bool) -> None:  # noqa: FBT001
+    harness = harness_of(
+        llm("eye", ["I look.", ("look", None, {})], ["It is ", "seen."], tools=[look]), streaming=streaming
+    )
+    chunks = chunks_of(harness, harness.send("go").task.id)
+    assert [chunk.content for chunk in chunks] == (["I look.", "It is seen."] if streaming else ["It is seen."])
+    assert [chunk.last for chunk in chunks][-1]
+
+
+def test_a_model_that_gives_no_pieces_is_one_chunk() -> None:
+    harness = harness_of(asking(lambda _: ["Yes, ", "indeed."]))
+    assert chunks_of(harness, harness.send("go").task.id) == [("Yes, indeed.", False, True)]
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        llm("offers", ['{"thing": ', '"car"}'], output_schema=Offer),
+        llm(
+            "offers",
+            [("look", "c1", {})],
+            [("set_model_response", "c2", {"thing": "car"})],
+            output_schema=Offer,
+            tools=[look],
+        ),
+        llm("offers", [("checked", "c1", {})], ['{"thing": "car"}'], output_schema=Offer, tools=[CHECK]),
+    ],
+)
+def test_an_answer_in_a_schema_is_a_data_part_and_no_text_of_it_is_sent(root: LlmAgent) -> None:
+    harness = harness_of(root)
+    reply = harness.send("go")
+    if reply.state == "input-required":
+        reply = harness.send("ready", task_id=reply.task.id)
+    assert [chunk.content for chunk in chunks_of(harness, reply.task.id)] == [{"thing": "car"}]
+
+
+def test_the_output_of_a_workflow_is_a_data_part() -> None:
+    def first(node_input: Any) -> dict[str, int]:
+        return {"parts": len(node_input.parts)}
+
+    harness = harness_of(Workflow(name="flow", edges=[("START", first)]))
+    assert harness.send("go").data("answer") == {"parts": 1}
+
+
+def test_what_a_tool_returns_and_writes_into_the_state_is_the_same_in_a_later_run() -> None:
+    heard: list[Any] = []
+    calls: list[str] = []
+
+    def draw(tool_context: ToolContext) -> Any:
+        """Draws."""
+        calls.append("draw")
+        tool_context.state["kind"] = {"name": "png", "of": [1]}
+        return {
+            "image": types.Part.from_bytes(data=b"\xff\x00", mime_type="image/png"),
+            "n": (1, 2),
+            "at": Offer(thing="x"),
+        }
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        responses = [part.function_response for content in request.contents for part in content.parts]
+        drawn = [one for one in responses if one and one.name == "draw"]
+        if not drawn:
+            return [("draw", "c1", {})]
+        blobs = [(part.inline_data.data, part.inline_data.mime_type) for part in drawn[0].parts]
+        heard.append((drawn[0].response, blobs, "png" in request.config.system_instruction))
+        return [("checked", "c2", {})] if len(heard) == 1 else ["Done."]
+
+    harness = harness_of(asking(turns, draw, CHECK, instruction="{kind?}"))
+    asked = harness.send("go")
+    assert harness.send("yes", task_id=asked.task.id).text("answer") == "Done."
+    assert heard == [({"n": [1, 2], "at": {"thing": "x"}}, [(b"\xff\x00", "image/png")], True)] * 2
+    assert calls == ["draw"]
+
+
+def test_thoughts_and_their_signatures_go_back_to_the_model_and_not_to_the_client() -> None:
+    heard: list[Any] = []
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        parts = [part for content in request.contents for part in content.parts if part.thought_signature]
+        heard.append([part.thought_signature for part in parts])
+        thought = types.Part(text="Hm.", thought=True)
+        call = types.FunctionCall(name="checked", id="c1", args={})
+        signed = types.Part(function_call=call, thought_signature=b"\xfe\x00")
+        return ["Done."] if last_response(request) else [thought, signed]
+
+    harness = harness_of(asking(turns, CHECK))
+    asked = harness.send("go")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert ([chunk.content for chunk in chunks_of(harness, reply.task.id)], heard) == (["Done."], [[], [b"\xfe\x00"]])
+
+
+def test_an_agent_without_history_gets_the_message_only() -> None:
+    heard: list[int] = []
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        heard.append(len(request.contents))
+        return ["Yes."]
+
+    harness = harness_of(asking(turns), history=0)
+    context_id = harness.send("a").task.context_id
+    harness.send("b", context_id=context_id)
+    assert heard == [1, 1]
+
+
+def test_a_toolset_makes_its_tools_in_each_run_and_is_closed() -> None:
+    closed: list[str] = []
+    called: list[str] = []
+
+    class Remote(BaseToolset):
+        async def get_tools(self, readonly_context: Any = None) -> list[BaseTool]:  # noqa: ARG002
+            def fetch() -> str:
+                """Fetches."""
+                called.append("fetch")
+                return "fetched"
+
+            return [FunctionTool(fetch)]
+
+        async def close(self) -> None:
+            closed.append("closed")
+
+    calls: list[Any] = [[("fetch", "c1", {})], [("checked", "c2", {})], ["Done."]]
+    harness = harness_of(llm("remote", *calls, tools=[Remote(), CHECK]))
+    asked = harness.send("go")
+    assert harness.send("yes", task_id=asked.task.id).text("answer") == "Done."
+    assert called == ["fetch"]
+    assert len(closed) == 2
+
+
+def test_an_agent_as_a_tool_without_plugins_is_one_step() -> None:
+    paid: list[str] = []
+
+    def turns(_: int) -> Iterable[Any]:
+        paid.append("inner")
+        return ["inner"]
+
+    inner = LlmAgent(name="inner", model=FakeModel(turns=turns))
+    calls: list[Any] = [[("inner", "c1", {"request": "a"})], [("checked", "c2", {})], ["Done."]]
+    harness = harness_of(llm("root", *calls, tools=[AgentTool(inner, include_plugins=False), CHECK]))
+    asked = harness.send("go")
+    assert harness.send("yes", task_id=asked.task.id).text("answer") == "Done."
+    assert paid == ["inner"]
+
+
+def test_an_app_keeps_its_plugins() -> None:
+    seen: list[str] = []
+
+    class Watching(BasePlugin):
+        async def after_tool_callback(self, *, tool: Any, **_: Any) -> None:
+            seen.append(tool.name)
+
+    root = llm("eye", [("look", "c1", {})], ["Seen."], tools=[look])
+    app = App(
+        name="eyes",
+        root_agent=root,
+        plugins=[Watching(name="watching")],
+        resumability_config=ResumabilityConfig(is_resumable=True),
+    )
+    assert harness_of(app).send("go").text("answer") == "Seen."
+    assert (seen, [plugin.name for plugin in app.plugins]) == (["look"], ["watching"])
+
+
+def test_an_error_of_the_model_fails_the_task_with_a_reference() -> None:
+    class Blocked(FakeModel):
+        async def generate_content_async(self, *_: Any, **__: Any) -> AsyncIterator[LlmResponse]:
+            yield LlmResponse(error_code="SAFETY", error_message="secret words")
+
+    reply = harness_of(LlmAgent(name="blocked", model=Blocked(turns=None))).send("go")
+    assert (reply.state, "secret words" in reply.said, "SAFETY" in str(reply.error)) == ("failed", False, True)
+
+
+def test_a_tool_that_raises_fails_the_task() -> None:
+    def divide() -> float:
+        """Divides."""
+        return 1 / 0
+
+    assert harness_of(llm("math", [("divide", "c1", {})], ["Done."], tools=[divide])).send("go").state == "failed"
+
+
+def test_a_tool_that_does_not_exist_is_an_error_for_the_model() -> None:
+    reply = harness_of(llm("eye", [("fly", "c1", {})], ["I cannot."], tools=[look])).send("go")
+    assert reply.text("answer") == "I cannot."
+
+
+def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool() -> None:
+    def book(seat: str, tool_context: ToolContext) -> str:
+        """Books."""
+        if not tool_context.tool_confirmation:
+            tool_context.request_confirmation(hint="Which class?", payload={"class": ""})
+            return "asked"
+        return f"{seat} {tool_context.tool_confirmation.payload['class']} {tool_context.tool_confirmation.confirmed}"
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        result = last_response(request)
+        return [result["result"]] if result else [("book", "c1", {"seat": "1a"})]
+
+    harness = harness_of(asking(turns, book))
+    asked = harness.send("book")
+    assert asked.said == 'Which class? May I call book({"seat": "1a"})? Answer yes or no.'
+    assert asked.task.status.message
+    assert asked.task.status.message.data() == {
+        "kind": "approval",
+        "tool": "book",
+        "arguments": {"seat": "1a"},
+        "hint": "Which class?",
+        "payload": {"class": ""},
+    }
+    answer = {"approved": True, "payload": {"class": "first"}}
+    assert harness.send(answer, task_id=asked.task.id).text("answer") == "1a first True"
+
+
+def test_tool_calls_are_spans_of_their_tools() -> None:
+    root = llm("eye", [("look", "c1", {})], ["Seen."], tools=[look])
+    names = names_of_spans(agent(root, id="eye"))
+    assert names == ["step session", "step eye: model", "execute_tool look", "step eye: model#2"]
+
+
+def test_a_run_in_an_agent_s_function_returns_the_output_and_emits_nothing_if_it_does_not_stream() -> None:
+    async def work(task: TaskContext) -> str:
+        output = await run(llm("eye", ["Seen."]), task.text(), stream=False)
+        assert output
+        return str(output.content.parts[0].text)
+
+    reply = AgentTestHarness(agent_of(work)).send("go")
+    assert (reply.said, reply.task.artifacts) == ("Seen.", ())
