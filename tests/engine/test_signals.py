@@ -15,6 +15,7 @@ from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import At, fail
+from tests.simulated import Killed
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -55,6 +56,13 @@ async def grouping(call: Awaitable[object]) -> object:
     async with asyncio.TaskGroup() as group:
         running: asyncio.Task[object] = group.create_task(call)  # type: ignore[arg-type]
     return running.result()
+
+
+async def forgetting(call: Awaitable[object]) -> object:
+    try:
+        return await call
+    except BaseException as error:
+        raise error from None
 
 
 async def replacing(call: Awaitable[object]) -> object:
@@ -128,6 +136,19 @@ def test_a_store_that_fails_is_not_the_agent_s_failure_when_a_library(library: s
     world.settle()
     task = world.get(key.task)
     assert (task.status.state, last_word(task), len(ran)) == (TaskState.COMPLETED, "thought", 1)
+
+
+@pytest.mark.parametrize("kind", [TypeError, Killed])
+def test_the_error_of_a_store_stays_known_though_a_library_raises_it_again_from_none(kind: type[BaseException]) -> None:
+    def raise_it() -> None:
+        raise kind
+
+    async def work(task: TaskContext) -> str:
+        return str(await forgetting(task.step("think", asyncio.sleep, 0)))
+
+    world, key = world_with_task(work, faults=At(1, late=False, what=raise_it, only="table.store_step"))
+    with pytest.raises(kind):
+        world.run(key)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -36,7 +36,7 @@ def _call(activity: Callable[[Ports], object], ports: Ports) -> None:
     try:
         activity(ports)
     except ProcessInterrupted as interrupted:
-        raise interrupted.__cause__ or interrupted from None
+        raise interrupted.cause from None
 
 
 class Violation(BaseException):
