@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -10,7 +13,7 @@ pytest.importorskip("google.adk", reason="Google's ADK is not installed here: ma
 
 from google.adk.agents import LlmAgent
 from google.adk.apps import App, ResumabilityConfig
-from google.adk.models import LlmResponse
+from google.adk.models import Gemini, LlmResponse
 from google.adk.plugins import BasePlugin
 from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
 from google.adk.tools.base_toolset import BaseToolset
@@ -283,3 +286,59 @@ def test_a_run_in_an_agent_s_function_returns_the_output_and_emits_nothing_if_it
 
     reply = AgentTestHarness(agent_of(work)).send("go")
     assert (reply.said, reply.task.artifacts) == ("Seen.", ())
+
+
+# ---- A server that speaks Gemini's API
+
+
+class GeminiServer(BaseHTTPRequestHandler):
+    """Streams the responses of ``turns``: lists of parts, of which each is a chunk."""
+
+    turns: ClassVar[list[list[Any]]] = [
+        [{"text": "I look. "}, {"functionCall": {"name": "buy", "args": {"price": 9}}, "thoughtSignature": "/v8A"}],
+        [{"text": "It "}, {"text": "is "}, {"text": "bought."}],
+    ]
+    heard: ClassVar[list[Any]] = []
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.heard.append(request["contents"])
+        parts = self.turns[sum(content["role"] == "model" for content in request["contents"])]
+        chunks: list[Any] = [{"candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in parts]
+        chunks[-1]["candidates"][0]["finishReason"] = "STOP"
+        chunks[-1]["usageMetadata"] = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write("".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks).encode())
+
+
+@pytest.mark.enable_socket
+@pytest.mark.filterwarnings("ignore")  # the client does not close its connections when its event loop ends
+def test_the_client_of_gemini_streams_and_its_signatures_are_sent_back_after_a_question() -> None:
+    def buy(price: int) -> str:
+        """Buys."""
+        return f"bought for {price}"
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), GeminiServer) as server:
+        Thread(target=server.serve_forever).start()
+        model = Gemini(
+            model="gemini-2.5-flash",
+            base_url=f"http://127.0.0.1:{server.server_port}",
+            client_kwargs={"api_key": "none"},
+        )
+        harness = harness_of(LlmAgent(name="eye", model=model, tools=[FunctionTool(buy, require_confirmation=True)]))
+        asked = harness.send("buy")
+        reply = harness.send("yes", task_id=asked.task.id)
+        server.shutdown()
+    assert (reply.error, reply.text("answer")) == (None, "It is bought.")
+    assert (reply.task.metadata or {})["a2a-serverless/usage"] == {
+        "gemini-2.5-flash": {"requests": 2, "input_tokens": 14, "output_tokens": 6}
+    }
+    assert [len(contents) for contents in GeminiServer.heard] == [1, 3]
+    called, answered = GeminiServer.heard[1][1]["parts"][1], GeminiServer.heard[1][2]["parts"]
+    assert called["thoughtSignature"] in {"/v8A", "_v8A"}
+    assert [part["functionResponse"]["response"] for part in answered] == [{"result": "bought for 9"}]
