@@ -82,10 +82,10 @@ def agent(  # noqa: PLR0913 - the fields of a card
         record, at = await task.step("session", partial(_begin, task, id))
         sessions = ConversationSessions(history, record=record, at_end=True)
         app = _app_of(made() if callable(made) else made, id)
-        run_of_app = _Run(task, app, stream=streaming, session_service=sessions, **services())
+        app_run = _AppRun(task, app, id, stream=streaming, session_service=sessions, **services())
         set_time_provider(lambda: at)
-        await run_of_app.play(await read_prompt(task))
-        await run_of_app.emit_output()
+        await app_run.play(await read_prompt(task))
+        await app_run.emit_output()
         if history:
             await sessions.save()
 
@@ -109,11 +109,11 @@ async def run(
     task, sessions = current_task(), session_service or InMemorySessionService()
     now = await task.now("adk")
     set_time_provider(now.timestamp)
-    run_of_app = _Run(task, _app_of(made, made.name), stream=stream, session_service=sessions, **services)
-    await run_of_app.play(
+    app_run = _AppRun(task, _app_of(made, made.name), made.name, stream=stream, session_service=sessions, **services)
+    await app_run.play(
         types.Content(role="user", parts=[types.Part(text=prompt)]) if isinstance(prompt, str) else prompt
     )
-    return run_of_app.output
+    return app_run.output
 
 
 def call_agent(agent_id: str, *, description: str, name: str = "") -> FunctionTool:
@@ -156,23 +156,26 @@ def _app_of(made: BaseNode | App, name: str) -> App:
     )
 
 
-class _Run:
+class _AppRun:
     """A run of a task: the framework's loop, its questions and its output."""
 
     def __init__(
         self,
         task: TaskContext,
         app: App,
+        name: str,
         *,
         stream: bool,
         session_service: BaseSessionService,
         **services: Any,  # noqa: ANN401 - the framework's
     ) -> None:
         self._task = task
-        self._steps = _Steps(session_service, stream=stream)
+        self._steps = _StepPlugin(session_service, stream=stream)
         self._outputs: dict[str, Event] = {}
         app = app.model_copy(update={"plugins": [*app.plugins, self._steps]})
-        self._runner = Runner(app=app, session_service=session_service, auto_create_session=True, **services)
+        self._runner = Runner(
+            app=app, app_name=name, session_service=session_service, auto_create_session=True, **services
+        )
         set_id_provider(partial(framework_task(task).make_id, "adk"))
 
     @property
@@ -231,10 +234,19 @@ def _artifact(branch: str | None, author: str) -> str:
     return author if branch else ANSWER
 
 
-class _Steps(BasePlugin):
+def _is_last(agent: BaseAgent) -> bool:
+    """Whether its answer is the last one: no agent comes after it in a sequence, a loop or beside it."""
+    while agent := agent.parent_agent:
+        if not isinstance(agent, LlmAgent):
+            return False
+    return True
+
+
+class _StepPlugin(BasePlugin):
     """Makes each model call and each tool call a step. The author's own plugins and callbacks run around it.
 
-    ``streamed`` are the texts of the last responses by artifact; ``structured`` are the agents that answer in a schema.
+    ``streamed`` are the texts of the last responses by artifact, if their last chunks are marked;
+    ``structured`` are the agents that answer in a schema.
     """
 
     def __init__(self, sessions: BaseSessionService, *, stream: bool) -> None:
@@ -256,8 +268,10 @@ class _Steps(BasePlugin):
                 self.structured.add(agent.name)
             elif self._stream:
                 artifact = _artifact(context.branch, agent.name)
-        inner = agent.canonical_model
-        model = _StepModel(model=inner.model, inner=inner, step=f"{name}: model", artifact=artifact, steps=self)
+        inner, step = agent.canonical_model, f"{name}: model"
+        model = _StepModel(
+            model=inner.model, inner=inner, step=step, artifact=artifact, is_last=_is_last(agent), steps=self
+        )
         context.agent = agent.model_copy(update={"model": model})
 
     async def before_tool_callback(
@@ -278,6 +292,7 @@ class _StepModel(BaseLlm):
     inner: Any
     step: str
     artifact: str | None
+    is_last: bool
     steps: Any
 
     @property
@@ -291,7 +306,7 @@ class _StepModel(BaseLlm):
         step = Step(fit_name(self.step), repeat=True)
         for dumped in await current_task().step(step, partial(self._respond, llm_request)):
             response = load(LlmResponse, dumped)
-            if self.artifact:
+            if self.artifact and self.is_last:
                 self.steps.streamed[self.artifact] = _text_of(response.content)
             yield response
 
@@ -311,7 +326,7 @@ class _StepModel(BaseLlm):
                 answer = AnswerStream(task, self.artifact)
                 await answer.add(text)
             calls = any(part.function_call for response in responses for part in _parts(response.content))
-            await answer.end(last=not calls)
+            await answer.end(last=self.is_last and not calls)
         await _record_usage(task, self.model, responses)
         return [dump(response) for response in responses]
 

@@ -11,8 +11,10 @@ import pytest
 
 pytest.importorskip("google.adk", reason="Google's ADK is not installed here: make frameworks")
 
-from google.adk.agents import LlmAgent
+from fastapi.openapi.models import HTTPBearer
+from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.apps import App, ResumabilityConfig
+from google.adk.auth import AuthConfig
 from google.adk.models import Gemini, LlmResponse
 from google.adk.plugins import BasePlugin
 from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
@@ -69,6 +71,12 @@ def test_an_agent_emits_its_answer(streaming: bool) -> None:  # noqa: FBT001
     chunks = chunks_of(harness, harness.send("go").task.id)
     assert [chunk.content for chunk in chunks] == (["I look.", "It is seen."] if streaming else ["It is seen."])
     assert [chunk.last for chunk in chunks][-1]
+
+
+def test_of_a_sequence_only_the_last_chunk_of_the_last_agent_is_marked() -> None:
+    harness = harness_of(SequentialAgent(name="team", sub_agents=[llm("a", ["One."]), llm("b", ["Two."])]))
+    chunks = chunks_of(harness, harness.send("go").task.id)
+    assert [(chunk.content, chunk.last) for chunk in chunks] == [("One.", False), ("Two.", False), ("Two.", True)]
 
 
 def test_a_model_that_gives_no_pieces_is_one_chunk() -> None:
@@ -223,6 +231,31 @@ def test_an_app_keeps_its_plugins() -> None:
     assert (seen, [plugin.name for plugin in app.plugins]) == (["look"], ["watching"])
 
 
+def test_the_session_of_an_app_is_there_in_the_next_task_though_its_name_is_not_the_id() -> None:
+    heard: list[int] = []
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        heard.append(len(request.contents))
+        return ["Yes."]
+
+    harness = harness_of(App(name="eyes", root_agent=asking(turns)))
+    context_id = harness.send("a").task.context_id
+    harness.send("b", context_id=context_id)
+    assert heard == [1, 3]
+
+
+@pytest.mark.filterwarnings("ignore:This method is deprecated. Use credential_key:DeprecationWarning")
+def test_a_tool_that_asks_for_a_sign_in_fails_the_task_with_words() -> None:
+    def fetch(tool_context: ToolContext) -> str:
+        """Fetches."""
+        tool_context.request_credential(AuthConfig(auth_scheme=HTTPBearer()))
+        return "asked"
+
+    reply = harness_of(llm("eye", [("fetch", "c1", {})], ["Done."], tools=[fetch])).send("go")
+    assert reply.state == "failed"
+    assert reply.said == "A tool asks its user to sign in, which this agent does not support."
+
+
 def test_an_error_of_the_model_fails_the_task_with_a_reference() -> None:
     class Blocked(FakeModel):
         async def generate_content_async(self, *_: Any, **__: Any) -> AsyncIterator[LlmResponse]:
@@ -268,7 +301,7 @@ def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool() -
         "hint": "Which class?",
         "payload": {"class": ""},
     }
-    answer = {"approved": True, "payload": {"class": "first"}}
+    answer: Any = {"approved": True, "payload": {"class": "first"}}
     assert harness.send(answer, task_id=asked.task.id).text("answer") == "1a first True"
 
 
