@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast, get_args, get_origin
 
-from pydantic_ai import BinaryContent, ModelRetry, RunContext, Tool, ToolDenied
+from pydantic_ai import BinaryContent, ModelRetry, RunContext, Tool, ToolApproved, ToolDenied
 from pydantic_ai.durable_exec import (
     JSON_CODEC,
     BaseDurabilityCapability,
@@ -36,15 +36,27 @@ from pydantic_ai.messages import (
     ToolCallPart,
     UserPromptPart,
 )
-from pydantic_core import to_jsonable_python
+from pydantic_core import ValidationError, to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes, text_in
+from a2a_serverless_frameworks.answers import (
+    ANSWER,
+    UNREAD,
+    AnswerStream,
+    UnreadableAnswer,
+    ask_until_read,
+    content_of,
+    data_or_text,
+    how_to_answer,
+    read_approval,
+    text_in,
+)
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pydantic_ai import Agent as PydanticAgent
     from pydantic_ai.durable_exec import DurableOperationId
@@ -52,9 +64,12 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
+    from pydantic_ai.toolsets import ToolsetTool
 
     from a2a_serverless import Message, TaskContext
+    from a2a_serverless_frameworks.answers import Decision
 
+APPROVALS: Final[tuple[Decision, ...]] = ("approve", "edit", "reject")
 IN_STEP: Final = "a2a_serverless"
 """The key of a tool's metadata; False runs the tool outside of a step, so that it may use the task."""
 
@@ -216,10 +231,11 @@ class _Durability(BaseDurabilityCapability[Any]):
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults:
         """Asks the client for approvals, and for the results of external tools, one after the other."""
-        del ctx
-        approvals = {call.tool_call_id: await _ask_approval(call) for call in requests.approvals}
-        question = "What is the result of {}?"
-        calls = {call.tool_call_id: data_or_text(await _ask("result", call, question)) for call in requests.calls}
+        tools = (ctx.tool_manager.tools if ctx.tool_manager else None) or {}
+        approvals = {
+            call.tool_call_id: await _ask_approval(call, tools.get(call.tool_name)) for call in requests.approvals
+        }
+        calls = {call.tool_call_id: await _ask_result(call) for call in requests.calls}
         return requests.build_results(approvals=approvals, calls=calls)
 
 
@@ -318,19 +334,38 @@ def _has_text(output_type: Any) -> bool:  # noqa: ANN401 - any output type
     return output_type is str
 
 
-async def _ask_approval(call: ToolCallPart) -> bool | ToolDenied:
-    """The client's decision: yes, or no with the client's words. Data has ``approved``, and may have ``message``."""
-    answer = await _ask("approval", call, "May I call {}? Answer yes, or no and why.")
-    data = answer.data()
-    if isinstance(data, dict):
-        return data.get("approved") is True or ToolDenied(str(data.get("message") or ToolDenied().message))
-    return is_yes(answer.text()) or ToolDenied(answer.text() or ToolDenied().message)
+async def _ask_approval(call: ToolCallPart, tool: ToolsetTool[Any] | None) -> ToolApproved | ToolDenied:
+    """The client's decision. Arguments that it changes must be what the tool takes."""
+
+    def read(answer: Message) -> ToolApproved | ToolDenied:
+        approval = read_approval(data_or_text(answer), APPROVALS)
+        if approval.decision == "reject":
+            return ToolDenied(approval.message or ToolDenied().message)
+        if approval.action not in {"", call.tool_name}:
+            raise UnreadableAnswer(f"The call of {call.tool_name} cannot be changed to one of {approval.action}.")
+        try:
+            if tool and approval.arguments is not None:
+                tool.args_validator.validate_python(approval.arguments)
+        except ValidationError as error:
+            raise UnreadableAnswer(f"{call.tool_name} does not take these arguments: {error}.") from error
+        return ToolApproved(override_args=approval.arguments)
+
+    with _scope_of("approval", call):
+        parts = _question("approval", call, f"May I call {{}}? {how_to_answer(APPROVALS)}")
+        return await ask_until_read(current_task(), parts, read, ToolDenied(UNREAD))
 
 
-async def _ask(kind: str, call: ToolCallPart, text: str) -> Message:
+async def _ask_result(call: ToolCallPart) -> Any:  # noqa: ANN401 - any result
+    with _scope_of("result", call):
+        return data_or_text(await current_task().ask(_question("result", call, "What is the result of {}?")))
+
+
+def _scope_of(kind: str, call: ToolCallPart) -> AbstractContextManager[None]:
+    return current_task().scope(fit_name(f"{kind} {call.tool_call_id}"))
+
+
+def _question(kind: str, call: ToolCallPart, text: str) -> list[Part]:
     arguments = call.args_as_dict()
     question = text.format(f"{call.tool_name}({json.dumps(arguments, ensure_ascii=False)})")
     data = {"kind": kind, "tool": call.tool_name, "tool_call_id": call.tool_call_id, "arguments": arguments}
-    task = current_task()
-    with task.scope(fit_name(f"{kind} {call.tool_call_id}")):
-        return await task.ask([Part(text=question), Part(data=data)])
+    return [Part(text=question), Part(data=data)]

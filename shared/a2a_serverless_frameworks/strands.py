@@ -17,12 +17,24 @@ from weakref import WeakSet
 
 from strands import ToolContext, tool
 from strands.hooks import MessageAddedEvent
+from strands.interrupt import Interrupt
 from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReason, ToolResultEvent
 from strands.types.session import decode_bytes_values, encode_bytes_values
+from strands.vended_interventions.hitl import HumanInTheLoop
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, text_in
+from a2a_serverless_frameworks.answers import (
+    ANSWER,
+    UNREAD,
+    AnswerStream,
+    UnreadableAnswer,
+    answers_by_id,
+    ask_until_read,
+    content_of,
+    read_approval,
+    text_in,
+)
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
@@ -30,13 +42,14 @@ if TYPE_CHECKING:
 
     import strands
     from strands.agent import AgentResult
-    from strands.interrupt import Interrupt
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
     from strands.tools.decorator import DecoratedFunctionTool
     from strands.types.agent import AgentInput
     from strands.types.content import Message
 
+    from a2a_serverless import Message as A2AMessage
     from a2a_serverless import TaskContext
+    from a2a_serverless.domain.model import Json
 
 _OUTSIDE: Final[WeakSet[Any]] = WeakSet()
 """The tools that run outside of steps."""
@@ -84,10 +97,11 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
     task, steps = current_task(), dict[str, str]()
     strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))
+    questions = _Questions(task, f"{strands_agent.name}: question")
     result = await strands_agent.invoke_async(prompt, **options)
     while result.stop_reason == "interrupt":
-        answers = [await _ask(task, interrupt, steps.pop(interrupt.id, "")) for interrupt in result.interrupts or ()]
-        result = await strands_agent.invoke_async(answers, **options)
+        pending = [(steps.pop(interrupt.id, ""), interrupt) for interrupt in result.interrupts or ()]
+        result = await strands_agent.invoke_async(await questions.answer(pending), **options)
     return result
 
 
@@ -230,14 +244,77 @@ def _text_of(message: dict[str, Any]) -> str:
     return "".join(block.get("text", "") for block in message["content"])
 
 
-async def _ask(task: TaskContext, interrupt: Interrupt, step: str) -> dict[str, Any]:
-    """The client's answer to an interrupt: its data, or else its text. ``step`` is an id of the step that asks."""
-    data = encode_bytes_values({"kind": "interrupt", "name": interrupt.name, "reason": interrupt.reason})
-    reason = interrupt.reason if isinstance(interrupt.reason, str) else json.dumps(data["reason"], ensure_ascii=False)
-    text = interrupt.name if interrupt.reason is None else f"{interrupt.name}: {reason}"
-    with task.scope(fit_name(f"interrupt {step} {interrupt.id}")):
-        answer = await task.ask([Part(text=text), Part(data=data)])
-    return {"interruptResponse": {"interruptId": interrupt.id, "response": data_or_text(answer)}}
+class _Questions:
+    """The questions of a run. The interrupts of each are stored: a later run does not come to those of stored steps."""
+
+    def __init__(self, task: TaskContext, name: str) -> None:
+        self._task = task
+        self._name = name
+        self._responses: dict[tuple[str, str], Any] = {}
+
+    async def answer(self, pending: Sequence[tuple[str, Interrupt]]) -> list[Any]:
+        """The client's answers to interrupts, each with an id of the step that asks, or ""."""
+        places = [(step, interrupt.id) for step, interrupt in pending]
+        while waiting := [one for one, place in zip(pending, places, strict=True) if place not in self._responses]:
+            await self._ask(waiting)
+        return [
+            {"interruptResponse": {"interruptId": place[1], "response": self._responses.pop(place)}} for place in places
+        ]
+
+    async def _ask(self, waiting: Sequence[tuple[str, Interrupt]]) -> None:
+        """Asks the next question. A later run repeats the stored questions, whatever waits then."""
+
+        async def work() -> list[Any]:
+            return [[step, interrupt.id, interrupt.name, interrupt.reason] for step, interrupt in waiting]
+
+        asked = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
+        interrupts = [Interrupt(*fields) for _, *fields in asked]
+        steps = {fields[0]: step for step, *fields in asked}
+        denials = {interrupt.id: UNREAD for interrupt in interrupts}
+        read = partial(_responses, interrupts)
+        responses = await ask_until_read(self._task, _question(interrupts), read, denials)
+        self._responses |= {(steps[identity], identity): response for identity, response in responses.items()}
+
+
+def _question(interrupts: Sequence[Interrupt]) -> list[Part]:
+    """A text, and data in the form of the framework's own executor."""
+    listed: list[Json] = []
+    texts: list[str] = []
+    for interrupt in interrupts:
+        reason = encode_bytes_values({"": interrupt.reason})[""]
+        listed.append({"interruptId": interrupt.id, "name": interrupt.name, "reason": reason})
+        text = reason if isinstance(reason, str) else json.dumps(reason, ensure_ascii=False)
+        texts.append(interrupt.name if reason is None else f"{interrupt.name}: {text}")
+    return [Part(text="\n".join(texts)), Part(data={"interrupts": listed})]
+
+
+def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str, Any]:
+    """The client's answers by id, at least that to the first interrupt. Raises UnreadableAnswer.
+
+    Data parts may have the form of the framework's own executor. An answer to its ``HumanInTheLoop`` becomes its word.
+    """
+    names = {interrupt.id: interrupt.name for interrupt in interrupts}
+    values = [part.value for part in answer.parts if part.kind == "data"]
+    match [value["interruptResponse"] for value in values if isinstance(value, dict) and "interruptResponse" in value]:
+        case []:
+            responses = answers_by_id(answer, list(names))
+        case given:
+            if not all(isinstance(one, dict) and one.keys() == {"interruptId", "response"} for one in given):
+                raise UnreadableAnswer("An interruptResponse has the members interruptId and response.")
+            responses = {str(one["interruptId"]): one["response"] for one in given}
+    if others := responses.keys() - names.keys():
+        raise UnreadableAnswer(f"No question that is open has the id {', '.join(others)}.")
+    return {
+        identity: _word(response) if names[identity] == HumanInTheLoop.name else response
+        for identity, response in responses.items()
+    }
+
+
+def _word(response: Any) -> str:  # noqa: ANN401 - JSON
+    """A decision in the words of ``HumanInTheLoop``, which takes any word that it does not know for a no."""
+    if isinstance(response, str) and response.strip().lower() in {"t", "trust"}:
+        return "trust"
+    return "yes" if read_approval(response).decision == "approve" else "no"
 
 
 async def _emit_output(task: TaskContext, result: AgentResult, *, streamed: bool) -> None:

@@ -217,7 +217,7 @@ def test_an_approval_is_answered_after_a_deployment() -> None:
     question = asked.task.status.message
     assert (asked.state, asked.said) == (
         "input-required",
-        'May I call delete({"path": "a.txt"})? Answer yes, or no and why.',
+        'May I call delete({"path": "a.txt"})? Answer yes, edit and the arguments as JSON, or no and why.',
     )
     assert question
     assert question.data() == {
@@ -232,23 +232,69 @@ def test_an_approval_is_answered_after_a_deployment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "approved"),
+    ("answer", "deleted"),
     [
-        ("yes", True),
-        ({"approved": True}, True),
-        ("no, keep it", False),
-        ("", False),
-        ({"approved": "yes"}, False),
-        ({"approved": False, "message": "keep it"}, False),
-        ([Part(data=[True])], False),
+        ("yes", ["a.txt"]),
+        ("Accept!", ["a.txt"]),
+        ({"approved": True}, ["a.txt"]),
+        ({"kind": "tool-approved", "override_args": None}, ["a.txt"]),
+        ({"kind": "tool-approved", "override_args": {"path": "b.txt"}}, ["b.txt"]),
+        ('edit {"path": "b.txt"}', ["b.txt"]),
+        ({"type": "edit", "edited_action": {"name": "delete", "args": {"path": "b.txt"}}}, ["b.txt"]),
+        ("no, keep it", []),
+        ({"approved": False, "message": "keep it"}, []),
+        ({"kind": "tool-denied", "message": "keep it"}, []),
     ],
 )
-def test_only_a_yes_approves(answer: Any, approved: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_a_client_approves_changes_or_denies_a_call(answer: Any, deleted: list[str]) -> None:
+    done: list[str] = []
+    heard: list[str] = []
+    guard = guarded(done)
+
+    @guard.output_validator
+    def note(ctx: RunContext[None], said: str) -> str:
+        heard.extend(
+            str(part.content) for one in ctx.messages for part in one.parts if isinstance(part, ToolReturnPart)
+        )
+        return said
+
+    harness = AgentTestHarness(agent(guard, history=0))
+    asked = harness.send("delete a.txt")
+    assert harness.send(answer, task_id=asked.task.id).state == "completed"
+    assert (done, heard) == (deleted, ["deleted"] if deleted else ["keep it"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("hm", "It does not begin with a yes or a no."),
+        ({"approved": "yes"}, "It is an object without a decision"),
+        ({"approved": True, "only": "today"}, "I do not know what to do with the members approved, only"),
+        ({"approved": True, "override_args": {"path": 7}}, "delete does not take these arguments"),
+        ({"approved": True, "override_args": {"file": "b.txt"}}, "delete does not take these arguments"),
+        ({"type": "edit", "edited_action": {"name": "read", "args": {}}}, "cannot be changed to one of read"),
+        ("respond deleted", "The decision 'respond' is not possible here."),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_asked_for_again(answer: Any, reason: str) -> None:
     done: list[str] = []
     harness = AgentTestHarness(agent(guarded(done), history=0))
     asked = harness.send("delete a.txt")
-    assert harness.send(answer, task_id=asked.task.id).state == "completed"
-    assert done == (["a.txt"] if approved else [])
+    again = harness.send(answer, task_id=asked.task.id)
+    assert again.state == "input-required"
+    assert reason in again.said
+    assert asked.said in again.said
+    assert (harness.send("yes", task_id=asked.task.id).state, done) == ("completed", ["a.txt"])
+
+
+def test_the_fourth_answer_that_cannot_be_read_is_a_denial() -> None:
+    done: list[str] = []
+    harness = AgentTestHarness(agent(guarded(done), history=0))
+    reply = harness.send("delete a.txt")
+    for left in ("After 3 more, an", "After 2 more, an", "This is the last time: an"):
+        reply = harness.send("perhaps", task_id=reply.task.id)
+        assert f"{left} answer that I cannot read is a no." in reply.said
+    assert (harness.send("perhaps", task_id=reply.task.id).state, done) == ("completed", [])
 
 
 def test_two_approvals_are_two_questions_and_the_tools_run_once_each() -> None:
@@ -630,7 +676,7 @@ def test_the_history_is_bounded_in_characters() -> None:
 def test_the_example_asks_before_it_orders() -> None:
     harness = AgentTestHarness(run_path("examples/pydantic_ai_agent.py")["shop_agent"])
     asked = harness.send("a car")
-    assert asked.said == 'May I call order({"thing": "a"})? Answer yes, or no and why.'
+    assert asked.said == 'May I call order({"thing": "a"})? Answer yes, edit and the arguments as JSON, or no and why.'
     assert "ordered: a" in harness.send("yes", task_id=asked.task.id).text("answer")
 
 

@@ -18,8 +18,9 @@ from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
 from strands.types.exceptions import ModelThrottledException
+from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Budget, Part, Task, TaskContext
+from a2a_serverless import Budget, Part, Task, TaskContext, TaskState
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.store.stores import agent_pause
@@ -211,10 +212,129 @@ def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None
 
     harness = harness_of([("buy", "c1", {}), ("buy", "c2", {})], [("buy", "c1", {})], ["Done."], tools=[buy])
     reply = harness.send("buy")
-    for answer in ("yes", "no", "no"):
-        assert reply.said == "buy: May I?"
+    for answer, asked in (("yes", 2), ("no", 1), ("no", 1)):
+        assert reply.said == "\n".join(["buy: May I?"] * asked)
         reply = harness.send(answer, task_id=reply.task.id)
     assert (reply.text("answer"), bought) == ("Done.", ["c1"])
+
+
+def two_buyers(bought: list[str], *ids: str) -> AgentTestHarness:
+    """A model that buys two things at once, each after a question."""
+
+    @tool(context=True)
+    async def buy(thing: str, tool_context: ToolContext) -> str:
+        """Buys."""
+        if tool_context.interrupt("buy", reason=f"May I buy a {thing}?") == "yes":
+            bought.append(thing)
+        return "bought"
+
+    calls = [("buy", use_id, {"thing": thing}) for use_id, thing in zip(ids, ("car", "boat"), strict=True)]
+    return harness_of(calls, ["Done."], tools=[buy])
+
+
+def pending(reply: Any) -> list[dict[str, Any]]:
+    interrupts: list[dict[str, Any]] = reply.task.status.message.data()["interrupts"]
+    return interrupts
+
+
+def test_interrupts_at_once_are_one_question_that_is_answered_by_ids() -> None:
+    bought: list[str] = []
+    harness = two_buyers(bought, "c1", "c2")
+    asked = harness.send("buy both")
+    assert asked.said == "buy: May I buy a car?\nbuy: May I buy a boat?"
+    car, boat = pending(asked)
+    assert (car["name"], car["reason"]) == ("buy", "May I buy a car?")
+    answer: Any = {car["interruptId"]: "no", boat["interruptId"]: "yes"}
+    assert harness.send(answer, task_id=asked.task.id).text("answer") == "Done."
+    assert bought == ["boat"]
+
+
+def test_interrupts_are_answered_in_the_form_of_the_frameworks_own_executor() -> None:
+    bought: list[str] = []
+    harness = two_buyers(bought, "c1", "c2")
+    asked = harness.send("buy both")
+    car, boat = pending(asked)
+
+    def response(interrupt: dict[str, Any], said: str) -> Part:
+        return Part(data={"interruptResponse": {"interruptId": interrupt["interruptId"], "response": said}})
+
+    again = harness.send([response(boat, "yes")], task_id=asked.task.id)
+    assert (again.state, again.said) == ("input-required", "buy: May I buy a car?")
+    again = harness.send([response(boat, "yes")], task_id=asked.task.id)
+    assert "No question that is open has the id" in again.said
+    again = harness.send([Part(data={"interruptResponse": "yes"})], task_id=asked.task.id)
+    assert "An interruptResponse has the members interruptId and response." in again.said
+    assert harness.send([response(car, "no")], task_id=asked.task.id).text("answer") == "Done."
+    assert bought == ["boat"]
+
+
+def buyer(ledger: Ledger) -> A2AAgent:
+    """Buys two things at once, which the client approves one after the other."""
+
+    @tool(context=True)
+    async def buy(thing: str, tool_context: ToolContext) -> str:
+        """Buys."""
+        if tool_context.interrupt("buy", reason=thing) != "yes":
+            return "not bought"
+        ledger.pay(tool_context.tool_use["toolUseId"])
+        return "bought"
+
+    def turns(turn: int) -> Iterable[Any]:
+        calls = [("buy", "c1", {"thing": "car"}), ("buy", "c2", {"thing": "boat"})]
+        return calls if turn == 1 else ["Done."]
+
+    def make() -> Agent:
+        return Agent(FakeModel(turns), tools=[buy], callback_handler=None)
+
+    return agent(make, id="buyer", description="Buys.")
+
+
+def test_a_death_between_the_tools_of_one_question_does_not_ask_again() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        questions = [event for event in played.events if getattr(event, "state", None) is TaskState.INPUT_REQUIRED]
+        assert (len(questions), {*played.ledger.paid}) == (2, {"c1", "c2"})
+
+    report = kill_everywhere(Scenario(buyer, lambda what: f":{what}", ["yes", "yes"]), check)
+    assert not report.wrong, "\n".join(report.wrong[:5])
+
+
+def test_a_text_answers_the_first_of_several_interrupts() -> None:
+    bought: list[str] = []
+    harness = two_buyers(bought, "c1", "c2")
+    asked = harness.send("buy both")
+    again = harness.send("yes", task_id=asked.task.id)
+    assert (again.state, again.said) == ("input-required", "buy: May I buy a boat?")
+    assert harness.send("no", task_id=asked.task.id).text("answer") == "Done."
+    assert bought == ["car"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "bought"),
+    [("Accept", 1), ({"approved": True}, 1), (True, 1), ("trust", 1), ("no", 0), ({"approved": False}, 0)],
+)
+def test_the_frameworks_own_approvals_are_answered_as_those_of_other_frameworks(answer: Any, bought: int) -> None:
+    done: list[str] = []
+
+    @tool
+    def buy() -> str:
+        """Buys."""
+        done.append("bought")
+        return "bought"
+
+    def make() -> Agent:
+        model = FakeModel(lambda turn: [("buy", "c1", {})] if turn == 1 else ["Done."])
+        approval = HumanInTheLoop(enable_trust=True)
+        return Agent(model, tools=[buy], interventions=[approval], callback_handler=None)
+
+    harness = AgentTestHarness(agent(make, id="gated", description="Buys."))
+    asked = harness.send("buy")
+    again = harness.send("perhaps", task_id=asked.task.id)
+    assert again.state == "input-required"
+    assert "It does not begin with a yes or a no." in again.said
+    parts = answer if isinstance(answer, str) else [Part(data=answer)]
+    assert harness.send(parts, task_id=asked.task.id).text("answer") == "Done."
+    assert len(done) == bought
 
 
 def test_a_hook_that_is_denied_cancels_the_tool_though_ids_and_questions_repeat() -> None:

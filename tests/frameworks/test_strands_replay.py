@@ -124,7 +124,7 @@ def conversation_of(operations: list[Operation]) -> Conversation:
 
         return agent_of(work)
 
-    expected, responses = tool_outcome_of(operations, MODEL, APPROVAL)
+    expected, responses = tool_outcome_of(operations, MODEL, APPROVAL, together=True)
 
     def stores(name: str, label: str) -> bool:
         agent, _, number = responses.get(label, "").partition("#")

@@ -172,7 +172,7 @@ AREAS: Final = {
     ),
     "pydantic-ai": Area(
         tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("answers", "history", "pydantic_ai")),
-        ("frameworks/test_pydantic_ai*.py",),
+        ("frameworks/test_pydantic_ai*.py", "frameworks/test_answers.py"),
         "pydantic-ai",
     ),
     "adk": Area(

@@ -120,8 +120,9 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 class _OraclePlayer(ToolPlayer):
-    def __init__(self, oracle: Oracle, model: str, approval: str) -> None:
+    def __init__(self, oracle: Oracle, model: str, approval: str, *, together: bool) -> None:
         super().__init__(oracle, Effects())
+        self._together = together
         self._oracle, self._model, self._approval = oracle, model, approval
         self.steps: dict[str, str] = {}
 
@@ -148,8 +149,8 @@ class _OraclePlayer(ToolPlayer):
     def _put(self, questions: list[str]) -> list[str]:
         asked = self._oracle.asked
         answers = []
-        for question in questions:
-            asked.append(question)
+        for place, question in enumerate(questions):
+            asked.append("\n".join(questions[place:]) if self._together else question)
             answers.append(answer_to(question, len(asked)))
         return answers
 
@@ -194,10 +195,13 @@ ROUNDS: ContextVar[Rounds] = ContextVar("rounds")
 _PLACE: ContextVar[int] = ContextVar("place")
 
 
-def tool_outcome_of(operations: list[Operation], model: str, approval: str) -> tuple[dict[str, Any], dict[str, str]]:
+def tool_outcome_of(
+    operations: list[Operation], model: str, approval: str, *, together: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
     """What a task that plays the operations must come to; and where the responses of its models are stored.
 
-    ``model`` is the name that usage is recorded under, ``approval`` the question whether a tool may be called.
+    ``model`` is the name that usage is recorded under, ``approval`` the question whether a tool may be called. With
+    ``together`` a question has all approvals of a turn that have no answer.
     """
     clock = [START]
 
@@ -205,7 +209,7 @@ def tool_outcome_of(operations: list[Operation], model: str, approval: str) -> t
         clock[0] += ms
 
     oracle = Oracle()
-    player = _OraclePlayer(oracle, model, approval)
+    player = _OraclePlayer(oracle, model, approval, together=together)
     loop = SimulatedLoop(lambda: clock[0], wait)
     try:
         answer = loop.run_until_complete(player.play(operations))
