@@ -259,8 +259,9 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 
 # What Lambda's Python runtime brings.
 IN-LAMBDA := $(foreach name,boto3 botocore jmespath python-dateutil s3transfer six urllib3,--no-emit-package $(name))
-# Executors of other frameworks, of which each needs its version of the SDK.
+# Executors and agents of other packages, of which each needs its version of the SDK or the framework.
 WITH-a2a-sdk := --group executors-1
+WITH-langgraph := --group agents-langgraph
 WITH-a2a-sdk-0.3 := --group executors-0-3
 LOCK := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--no-emit-package a2a-serverless --no-emit-package a2a-serverless-frameworks \

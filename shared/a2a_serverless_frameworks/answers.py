@@ -117,7 +117,7 @@ async def ask_until_read(task: TaskContext, parts: Sequence[Part], read: Callabl
         try:
             return read(await task.ask(question))
         except UnreadableAnswer as error:
-            question = [Part(text=text_of_repeat(error, left)), *parts]
+            question = [Part(text=text_of_repeat(str(error), left)), *parts]
     return otherwise
 
 
@@ -134,10 +134,16 @@ def answers_by_id(answer: Message, ids: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def text_of_repeat(error: Exception, left: int) -> str:
-    """The text before a question that is asked again. ``left`` is how often it may be asked, this time included."""
+def text_of_repeat(reason: str, left: int | None) -> str:
+    """The text before a question that is asked again.
+
+    ``left`` is how often it may be asked, this time included; None if it is asked until an answer can be read.
+    """
+    text = f"I cannot read the answer: {reason}"
+    if left is None:
+        return text
     rest = "This is the last time: an" if left == 1 else f"After {left} more, an"
-    return f"I cannot read the answer: {error} {rest} answer that I cannot read is a no."
+    return f"{text} {rest} answer that I cannot read is a no."
 
 
 def how_to_answer(allowed: Collection[Decision]) -> str:

@@ -36,13 +36,23 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import is_invalid_resume
 from langgraph.graph import StateGraph
 from langgraph.types import Command
-from pydantic_core import to_jsonable_python
+from pydantic_core import ValidationError, to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
 from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, framework_task
-from a2a_serverless_frameworks.answers import AnswerStream, data_or_text, text_in
+from a2a_serverless_frameworks.answers import (
+    REPEATS,
+    UNREAD,
+    AnswerStream,
+    answers_by_id,
+    ask_until_read,
+    text_in,
+    text_of_repeat,
+)
+from a2a_serverless_frameworks.langchain_reviews import review_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -57,6 +67,7 @@ if TYPE_CHECKING:
     from langgraph.types import Interrupt
 
     from a2a_serverless import Answer, Message, TaskContext
+    from a2a_serverless_frameworks.langchain_reviews import Review
 
 PREFIX: Final = "langgraph/"
 """Begins the names of steps and the keys of values."""
@@ -155,6 +166,7 @@ class _Run:
         self._graph = graph
         self._saver = saver
         self._answers: dict[str, Any] = {}
+        self._refusals: list[str] = []
         task.set_unit(_unit)
         configurable = {"thread_id": task.context_id}
         self._config: RunnableConfig = {"configurable": configurable, "callbacks": [_Listener(saver.streams)]}
@@ -175,14 +187,24 @@ class _Run:
         stream = self._graph.astream(
             graph_input, self._config, context=context, stream_mode="messages", durability="sync"
         )
-        async for _ in stream:  # the mode makes chat models stream; _Listener gets their tokens
-            pass
+        try:
+            async for _ in stream:  # the mode makes chat models stream; _Listener gets their tokens
+                pass
+        except ValidationError as error:
+            if not is_invalid_resume(error):
+                raise
+            self._refuse(error)
         return self._saver.pending_interrupts()
+
+    def _refuse(self, error: ValidationError) -> None:
+        """Forgets the answers, of which one does not match its schema: nothing of them is stored."""
+        self._answers = {}
+        self._refusals.append(str(error))
 
     def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
         """Whether an earlier run has asked for all of them: then no other node had work left."""
-        questions = cast("dict[str, list[list[Any]]]", self._task.read_steps(QUESTION))
-        ids = {identity for question in questions.values() for identity, _ in question}
+        questions = cast("dict[str, dict[str, Any]]", self._task.read_steps(QUESTION))
+        ids = {identity for question in questions.values() for identity, *_ in question["interrupts"]}
         return {interrupt.id for interrupt in interrupts} <= ids
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
@@ -194,13 +216,27 @@ class _Run:
     async def _ask(self, interrupts: Sequence[Interrupt[Any]]) -> None:
         """Asks the next round of questions. A later run repeats the stored rounds, whatever is pending then."""
 
-        async def questions() -> list[list[Any]]:
-            return [[interrupt.id, _jsonable(interrupt.value)] for interrupt in interrupts]
+        async def questions() -> dict[str, Any]:
+            asked = [[one.id, _jsonable(one.value), _jsonable(one.response_schema)] for one in interrupts]
+            return {"interrupts": asked, "refusals": self._refusals}
 
-        pairs = await self._task.step(Step(QUESTION, repeat=True), questions)
-        parts = [_question(identity, value) for identity, value in pairs]
-        answer = await self._task.ask(parts)
-        self._answers |= _answers_by_id(answer, [identity for identity, _ in pairs])
+        stored = await self._task.step(Step(QUESTION, repeat=True), questions)
+        refusals: list[str] = stored["refusals"]
+        reviews = {identity: review_of(value, schema) for identity, value, schema in stored["interrupts"]}
+        denials = {identity: review.deny() if review else UNREAD for identity, review in reviews.items()}
+        otherwise = None if None in denials.values() else denials
+        deniable = bool(otherwise) and all(reviews.values())
+        if deniable and len(refusals) > REPEATS:
+            self._answers |= denials
+            return
+        parts = [part for identity, value, _ in stored["interrupts"] for part in _question(identity, value, reviews)]
+        if refusals:
+            left = REPEATS - len(refusals) + 1 if deniable else None
+            parts.insert(0, Part(text=text_of_repeat(refusals[-1], left)))
+        read = partial(_answers_by_id, reviews)
+        while (answers := await ask_until_read(self._task, parts, read, otherwise)) is None:
+            pass
+        self._answers |= answers
 
 
 def _unit() -> str:
@@ -210,17 +246,20 @@ def _unit() -> str:
     return f"{PREFIX}{namespace}" if namespace else ""
 
 
-def _question(identity: str, value: Any) -> Part:  # noqa: ANN401 - any JSON value
+def _question(identity: str, value: Any, reviews: Mapping[str, Review | None]) -> list[Part]:  # noqa: ANN401 - JSON
     metadata = {"interrupt": identity}
-    return Part(text=value, metadata=metadata) if isinstance(value, str) else Part(data=value, metadata=metadata)
+    if isinstance(value, str):
+        return [Part(text=value, metadata=metadata)]
+    review = reviews[identity]
+    texts = [Part(text=review.question)] if review else []
+    return [*texts, Part(data=value, metadata=metadata)]
 
 
-def _answers_by_id(answer: Message, ids: Sequence[str]) -> dict[str, Any]:
-    """The answers by interrupt id: a data part may have several; any other answer belongs to the first question."""
-    data = answer.data()
-    if isinstance(data, dict) and data and data.keys() <= set(ids):
-        return data
-    return {ids[0]: data_or_text(answer)}
+def _answers_by_id(reviews: Mapping[str, Review | None], answer: Message) -> dict[str, Any]:
+    """The answers by interrupt id, each in the form that its node takes. Raises UnreadableAnswer."""
+    answers = answers_by_id(answer, list(reviews))
+    read = {identity: review.read for identity, review in reviews.items() if review}
+    return {identity: read[identity](value) if identity in read else value for identity, value in answers.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,11 @@ AREAS: Final = {
         "a2a-sdk",
     ),
     "a2a-sdk-0.3": Area(("a2a_serverless_frameworks/a2a_sdk_0_3.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk-0.3"),
-    "langgraph": Area(("a2a_serverless_frameworks/langgraph.py",), ("frameworks/test_langgraph*.py",), "langgraph"),
+    "langgraph": Area(
+        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("langgraph", "langchain_reviews")),
+        ("frameworks/test_langgraph*.py",),
+        "langgraph",
+    ),
     "openai-agents": Area(
         ("a2a_serverless_frameworks/openai_agents.py",), ("frameworks/test_openai_agents*.py",), "openai-agents"
     ),
