@@ -3,10 +3,10 @@
     agent = from_executor(MyExecutor, card, id="tailor")
 
 Each turn, from a message of the client to the executor's end or question, is one step. A stored turn never runs again.
-An interrupted turn runs again from its beginning, with a new executor. Its artifacts then restart with ``append=false``
-where they differ. An executor makes other artifact ids in each run, so artifacts are identified by their names and
-their order. The SDK's objects are protobuf messages in 1.x (``a2a_sdk_1.py``), and pydantic models in 0.3
-(``a2a_sdk_0_3.py``).
+An interrupted turn runs again from its beginning. Each turn has a new executor, unless executors are kept. Artifacts of
+a turn that runs again restart with ``append=false`` where they differ. An executor makes other artifact ids in each
+run, so artifacts are identified by their names and their order. The SDK's objects are protobuf messages in 1.x
+(``a2a_sdk_1.py``), and pydantic models in 0.3 (``a2a_sdk_0_3.py``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from a2a import types
 from a2a.auth.user import User
@@ -46,36 +47,93 @@ else:
     from a2a_serverless_frameworks import a2a_sdk_1 as sdk  # type: ignore[no-redef]
 ENDS: Final = TERMINAL | INTERRUPTED
 UNNAMED: Final = "artifact"
+KEPT_LIMIT: Final = 100
+"""The most executors that a process keeps."""
 
 
-def from_executor(executor: Callable[[], AgentExecutor], card: Any = None, **fields: Any) -> Agent:  # noqa: ANN401
+def from_executor(
+    executor: Callable[[], AgentExecutor],
+    card: Any = None,  # noqa: ANN401 - the SDK's card
+    *,
+    keep_executor: bool = False,
+    **fields: Any,  # noqa: ANN401 - the fields of ``Agent``
+) -> Agent:
     """The agent that runs an executor. ``executor`` is its class, or a function that makes a new one for each turn.
 
+    With ``keep_executor`` the next turn of a conversation gets the same executor, if it runs in the same process and no
+    other executor had a turn in between: for memory that may be lost. Each turn has an event loop of its own.
     ``card`` is the SDK's ``AgentCard``; its URLs and capabilities are not used, because the deployment has its own.
     ``fields`` are the fields of ``Agent``: the ``id`` always, and those that the card lacks.
     """
     if not callable(executor):
         raise TypeError("pass the executor's class, or a function that makes one: each turn gets a new executor")
     card_fields = {} if card is None else _fields_of(sdk.members_of(card))
-    return Agent(**(card_fields | fields), work=partial(_work, executor))
+    executors = _Executors(executor, f"executor/{fields.get('id')}" if keep_executor else "")
+    return Agent(**(card_fields | fields), work=partial(_work, executors))
 
 
 class TurnResult(BaseModel):
-    """The end of a turn. ``names`` are the names of all artifacts so far, by the ids that executors gave them."""
+    """The end of a turn. ``names`` are the names of all artifacts so far, by the ids that executors gave them.
+
+    ``turn`` is an id of the execution that counts.
+    """
 
     state: v1.TaskState
+    turn: str = ""
     message: v1.Message | None = None
     names: dict[str, str] = {}
 
 
-async def _work(make: Callable[[], AgentExecutor], task: TaskContext) -> Answer:
+class _Executors:
+    """The executors of this process. If ``key`` is given, that of a conversation's last turn is used again.
+
+    ``key`` is that of the conversation's value with the id of the last turn: after a turn that another process had, or
+    that did not end, an executor remembers something else than the conversation.
+    """
+
+    def __init__(self, make: Callable[[], AgentExecutor], key: str) -> None:
+        self._make = make
+        self._key = key
+        self._kept: dict[tuple[str, str, str], tuple[str, AgentExecutor]] = {}
+
+    async def last_turn(self, task: TaskContext) -> str:
+        """The id of the conversation's last turn; "" if there is none."""
+        stored = await task.conversation.get(self._key) if self._key else None
+        return str(stored.value) if stored else ""
+
+    async def end(self, task: TaskContext, turn: str) -> None:
+        """Stores the id of the task's last turn."""
+        if self._key:
+            await task.conversation.put(self._key, turn)
+
+    def take(self, task: TaskContext, turn: str) -> AgentExecutor:
+        """The executor that had this turn, or else a new one. Nobody else gets it."""
+        last_turn, executor = self._kept.pop(_conversation_of(task), ("", None))
+        return executor if executor and turn == last_turn else self._make()
+
+    def keep(self, task: TaskContext, turn: str, executor: AgentExecutor) -> None:
+        """Keeps the executor for the turn after this one."""
+        if self._key:
+            self._kept[_conversation_of(task)] = (turn, executor)
+            if len(self._kept) > KEPT_LIMIT:
+                self._kept.pop(next(iter(self._kept)))
+
+
+def _conversation_of(task: TaskContext) -> tuple[str, str, str]:
+    return task.caller.tenant, task.caller.owner, task.context_id
+
+
+async def _work(executors: _Executors, task: TaskContext) -> Answer:
     """Runs turn after turn, until a turn does not end with a question."""
     result: TurnResult | None = None
+    last = await executors.last_turn(task)
     while result is None or result.state in INTERRUPTED:
         if result:
             await task.ask(result.message or "", sign_in=result.state is v1.TaskState.AUTH_REQUIRED)
         step = Step("turn", repeat=True, codec=TypeCodec(TurnResult))
-        result = await task.step(step, partial(_turn, make, task, result))
+        result = await task.step(step, partial(_turn, executors, task, result, last))
+        last = result.turn
+    await executors.end(task, last)
     return _answer(result)
 
 
@@ -88,14 +146,14 @@ def _answer(result: TurnResult) -> Answer:
     raise TaskFailed(result.message or f"The agent has ended the task as {result.state.value}.")
 
 
-async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: TurnResult | None) -> TurnResult:
-    """Runs a new executor for the client's last message."""
+async def _turn(executors: _Executors, task: TaskContext, before: TurnResult | None, last: str) -> TurnResult:
+    """Runs an executor for the client's last message."""
     now, turn = await task.get_task(), Turn(task, before.names if before else {})
     # Without the artifacts of an interrupted try.
     earlier = tuple(artifact for artifact in now.artifacts if artifact.name in turn.earlier)
     turn.names |= {artifact.artifact_id: artifact.name or "" for artifact in earlier}
     current = sdk.task_of(now.model_copy(update={"artifacts": earlier}))
-    executor, context = make(), await _context(task, current if before else None)
+    executor, context = executors.take(task, last), await _context(task, current if before else None)
     try:
         await executor.execute(context, LogQueue(turn.take))
     except asyncio.CancelledError:
@@ -103,7 +161,9 @@ async def _turn(make: Callable[[], AgentExecutor], task: TaskContext, before: Tu
             context.current_task = current
             await executor.cancel(context, LogQueue(_ignore))
         raise
-    return turn.result()
+    result = turn.result().model_copy(update={"turn": uuid4().hex})
+    executors.keep(task, result.turn, executor)
+    return result
 
 
 class Turn:

@@ -38,11 +38,12 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import is_invalid_resume
 from langgraph.graph import StateGraph
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from pydantic_core import ValidationError, to_jsonable_python
 
 from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
-from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, framework_task
+from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     REPEATS,
     UNREAD,
@@ -98,7 +99,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and the functions around the
     ``read_input`` makes the graph's input from the task; by default the message is appended to ``messages``, and a
     graph without that channel gets the message's data part. ``write_answer`` makes the final message from the state's
     values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Without ``skills`` the agent
-    has a skill with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``.
+    has a skill with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``, and
+    TypeError for graphs with an ``InMemoryStore``.
     """
     compiled = _checked(graph.compile() if isinstance(graph, StateGraph) else graph)
     name = name or id
@@ -131,6 +133,8 @@ def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
         raise ValueError("static breakpoints are for debugging; call interrupt() in the node instead")
     if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):
         raise ValueError("a DeltaChannel needs all checkpoints of its thread, and only the newest is stored")
+    if isinstance(graph.store, InMemoryStore):
+        raise TypeError("an InMemoryStore is lost with its process; give the graph a store that is a database")
     return graph
 
 
@@ -185,16 +189,27 @@ class _Run:
         if graph_input is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
             return pending
         stream = self._graph.astream(
-            graph_input, self._config, context=context, stream_mode="messages", durability="sync"
+            graph_input,
+            self._config,
+            context=context,
+            stream_mode=["messages", "custom"],
+            durability="sync",
+            subgraphs=True,
         )
         try:
-            async for _ in stream:  # the mode makes chat models stream; _Listener gets their tokens
-                pass
+            async for namespace, mode, content in stream:
+                if mode == "custom":  # the other mode makes chat models stream; _Listener gets their tokens
+                    await self._report("|".join(namespace), content)
         except ValidationError as error:
             if not is_invalid_resume(error):
                 raise
             self._refuse(error)
         return self._saver.pending_interrupts()
+
+    async def _report(self, namespace: str, content: Any) -> None:  # noqa: ANN401 - any value of a stream writer
+        """Reports what a node has written as progress. Equal texts are told apart by the checkpoint they follow."""
+        with self._task.scope(fit_name(f"{PREFIX}written/{namespace}/{self._saver.checkpoint_id(namespace)}")):
+            await self._task.report_progress(content if isinstance(content, str) else [Part(data=_jsonable(content))])
 
     def _refuse(self, error: ValidationError) -> None:
         """Forgets the answers, of which one does not match its schema: nothing of them is stored."""
@@ -308,6 +323,11 @@ class _Saver(BaseCheckpointSaver[int]):
         """Stores the newest checkpoints for the context's next task: the graph's, and those of lasting subgraphs."""
         points = [point.data for namespace, point in self._points.items() if ":" not in namespace]
         await self._task.conversation.put(self._conversation, self._dump(points))
+
+    def checkpoint_id(self, namespace: str) -> str:
+        """The id of the newest checkpoint of a graph, "" before the first."""
+        point = self._points.get(namespace)
+        return point.id if point else ""
 
     def pending_interrupts(self) -> list[Interrupt[Any]]:
         """The interrupts that wait for an answer, of the innermost graphs: outer ones repeat them, and may be older."""
@@ -577,7 +597,7 @@ class _Listener(AsyncCallbackHandler):
         task = self._streams.task
         label = "/".join(text for text in (self._label(metadata), task.current_step) if text)
         key = (str(metadata["langgraph_checkpoint_ns"]), label)
-        silent = TAG_NOSTREAM in started["tags"]
+        silent = TAG_NOSTREAM in started["tags"] or _answers_in_schema(started)
         self._counts[key] += not silent
         artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
         model = str(metadata.get("ls_model_name") or "unknown")
@@ -638,6 +658,12 @@ class _Listener(AsyncCallbackHandler):
 
     def _start(self, action: _Action) -> None:
         self._started = asyncio.create_task(action())
+
+
+def _answers_in_schema(started: Mapping[str, Any]) -> bool:
+    """Whether a chat model answers in a schema: for the graph, and not for a client."""
+    options = {**started.get("invocation_params", {}), **started.get("options", {})}
+    return any(options.get(name) for name in ("ls_structured_output_format", "response_format"))
 
 
 def _label_of(graph: str, labels: Mapping[str, str]) -> str | None:

@@ -19,6 +19,7 @@ from strands import ToolContext, tool
 from strands.hooks import MessageAddedEvent
 from strands.interrupt import Interrupt
 from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReason, ToolResultEvent
+from strands.multiagent import MultiAgentBase
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
@@ -94,6 +95,8 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
 
     With ``stream`` text is emitted as the artifact ``answer`` while it arrives. Interrupts are questions to the client.
     """
+    if isinstance(strands_agent, MultiAgentBase):
+        raise TypeError("graphs and swarms do not run here: make an agent of each node, and let them call each other")
     task, steps = current_task(), dict[str, str]()
     strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))

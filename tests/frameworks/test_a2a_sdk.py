@@ -165,6 +165,68 @@ def test_a_question_keeps_its_parts_and_the_next_turn_gets_the_task_and_the_answ
     assert done.text("note 2").endswith(" red")
 
 
+def diary(ledger: Ledger | None = None, *, keep: bool = True) -> Agent:
+    """An executor that remembers in the process what it has heard, and asks once."""
+
+    class Diary(Executor):
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        async def work(self, context: RequestContext, updater: TaskUpdater) -> None:
+            self.heard.append(context.get_user_input())
+            await updater.add_artifact([text(" ".join(self.heard))], name=f"note {len(self.heard)}")
+            if ledger:
+                ledger.pay("turn")
+            if context.get_user_input() == "go":
+                await updater.requires_input(updater.new_agent_message([text("And?")]))
+            else:
+                await updater.complete(updater.new_agent_message([text(" ".join(self.heard))]))
+
+    return agent_of(Diary, keep_executor=keep)
+
+
+def test_an_executor_is_kept_for_the_turns_of_a_conversation_if_that_is_asked_for() -> None:
+    harness = AgentTestHarness(diary())
+    asked = harness.send("go")
+    assert harness.send("on", task_id=asked.task.id).said == "go on"
+    assert harness.send("again", context_id=asked.task.context_id).said == "go on again"
+    assert harness.send("other").said == "other"
+    forgetful = AgentTestHarness(diary(keep=False))
+    first = forgetful.send("one")
+    assert forgetful.send("two", context_id=first.task.context_id).said == "two"
+
+
+def test_an_executor_that_has_missed_a_turn_of_its_conversation_is_not_used_again() -> None:
+    here, there = diary(), diary()
+    harness = AgentTestHarness(here)
+    context_id = harness.send("one").task.context_id
+    harness.deploy(there)
+    assert harness.send("two", context_id=context_id).said == "two"
+    harness.deploy(here)
+    assert harness.send("three", context_id=context_id).said == "three"
+    assert harness.send("four", context_id=context_id).said == "three four"
+
+
+def test_a_process_keeps_a_limited_number_of_executors() -> None:
+    harness = AgentTestHarness(diary())
+    first, second = harness.send("one"), harness.send("one")
+    for _ in range(99):
+        harness.send("other")
+    assert harness.send("two", context_id=second.task.context_id).said == "one two"
+    assert harness.send("two", context_id=first.task.context_id).said == "two"
+
+
+def test_rule_07_whenever_a_process_dies_a_kept_executor_has_heard_no_message_twice() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        message = played.task.status.message
+        assert message
+        assert message.text() in {"go on", "on"}
+
+    report = kill_everywhere(Scenario(diary, step_of, answers=["on"]), check)
+    assert report.wrong == []
+
+
 def test_an_executor_that_needs_a_sign_in_waits_for_it() -> None:
     class Guarded(Executor):
         async def work(self, context: RequestContext, updater: TaskUpdater) -> None:
@@ -323,7 +385,7 @@ def other_words_each_time(ledger: Ledger) -> Agent:
 
 
 def step_of(what: str) -> str:
-    return {"turn 1": "turn", "turn 2": "turn#2"}[what]
+    return {"turn 1": "turn", "turn 2": "turn#2", "turn": "never"}[what]
 
 
 MOODY = Scenario(other_words_each_time, step_of, answers=["go on"])

@@ -18,10 +18,11 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.channels.delta import DeltaChannel
-from langgraph.config import get_config
+from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import RetryPolicy, Send, interrupt
 from pydantic import BaseModel
 
@@ -295,6 +296,80 @@ def test_a_model_with_the_tag_nostream_makes_no_artifact() -> None:
     silent = model_of("For the state only").with_config(tags=["nostream"])
     reply = AgentTestHarness(chat(model=silent)).send("hi")
     assert (reply.said, reply.artifacts) == ("For the state only", {})
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"ls_structured_output_format": {"kwargs": {}, "schema": Coat}},
+        {"response_format": {"type": "json_schema", "json_schema": {}}},
+    ],
+)
+def test_a_model_that_answers_in_a_schema_makes_no_artifact(bound: dict[str, Any]) -> None:
+    class Bound(SlowModel):
+        def _get_invocation_params(self, stop: Any = None, **kwargs: Any) -> dict[str, Any]:
+            return {**super()._get_invocation_params(stop), **kwargs}
+
+    model = Bound(messages=iter(['{"colour": "red"}']), pause_s=0)
+    reply = AgentTestHarness(chat(model=model.bind(**bound))).send("hi")
+    assert (reply.error, reply.said, reply.artifacts) == (None, '{"colour": "red"}', {})
+
+
+def writer_of(*written: Any, nested: bool = False) -> Agent:
+    """Two nodes, each of which writes these values, and asks at its end."""
+
+    def write(state: CrewState) -> CrewState:
+        del state
+        for value in written:
+            get_stream_writer()(value)
+        return {}
+
+    def ask(state: CrewState) -> CrewState:
+        del state
+        get_stream_writer()("almost")
+        return {"notes": [interrupt("Go on?")]}
+
+    inner = StateGraph(CrewState)
+    inner.add_node("write", write)
+    inner.add_edge(START, "write")
+    graph = StateGraph(CrewState)
+    graph.add_node("first", inner.compile() if nested else write)
+    graph.add_node("ask", ask)
+    graph.add_node("second", write)
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "ask")
+    graph.add_edge("ask", "second")
+    return agent(graph, id="writer", read_input=no_input, write_answer=lambda values: values["notes"][-1])
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_values_of_the_stream_writer_are_progress(nested: bool) -> None:  # noqa: FBT001 - a column of the table
+    harness = AgentTestHarness(writer_of("half", "half", {"done": 0.5}, nested=nested))
+    asked = harness.send("go")
+    assert (asked.error, asked.state) == (None, "input-required")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.said) == (None, "yes")
+    told = [part.value for message in reply.task.history for part in message.parts]
+    written = ["half", "half", {"done": 0.5}]
+    assert told == ["go", *written, "almost", "Go on?", "yes", *written]
+
+
+def test_a_death_anywhere_repeats_no_value_of_the_stream_writer() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        told = [message.text() for message in played.task.history if message.text() in {"half", "almost"}]
+        assert told in (["half", "almost", "half"], ["half", "almost"], ["almost", "half"], ["half", "half"]), told
+
+    report = kill_everywhere(Scenario(lambda _: writer_of("half"), str, ["yes"]), check)
+    assert not report.wrong, "\n".join(report.wrong[:10])
+
+
+def test_a_store_that_lives_in_the_process_is_refused() -> None:
+    graph = StateGraph(MessagesState)
+    graph.add_node("talk", lambda _: {})
+    graph.add_edge(START, "talk")
+    with pytest.raises(TypeError, match=r"^an InMemoryStore is lost with its process"):
+        agent(graph.compile(store=InMemoryStore()), id="forgetful")
 
 
 def test_a_node_and_a_model_that_run_in_a_thread_stream_too() -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
+from strands.multiagent import GraphBuilder
 from strands.types.exceptions import ModelThrottledException
 from strands.vended_interventions.hitl import HumanInTheLoop
 
@@ -417,6 +418,19 @@ def test_an_interrupt_of_a_sub_agent_as_a_tool_is_a_question_and_the_tool_goes_o
     assert (asked.error, asked.said) == (None, "buy: May I?")
     reply = harness.send("yes", task_id=asked.task.id)
     assert (reply.error, reply.text("answer"), bought) == (None, "Done.", ["bought"])
+
+
+def test_a_graph_of_agents_is_refused() -> None:
+    def make() -> Any:
+        builder = GraphBuilder()
+        builder.add_node(Agent(FakeModel(lambda _: ["Done."]), callback_handler=None), "only")
+        return builder.build()
+
+    @plain(id="graph", name="Graph", description="Runs a graph.", skills=[])
+    async def graph(task: TaskContext) -> None:
+        await run(make(), task.text())
+
+    assert isinstance(AgentTestHarness(graph).send("go").error, TypeError)
 
 
 def test_a_tool_that_raises_tells_the_model() -> None:

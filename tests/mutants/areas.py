@@ -167,7 +167,7 @@ AREAS: Final = {
     ),
     "a2a-sdk-0.3": Area(("a2a_serverless_frameworks/a2a_sdk_0_3.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk-0.3"),
     "langgraph": Area(
-        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("langgraph", "langchain_reviews")),
+        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("langgraph", "langgraph_saver", "langchain_reviews")),
         ("frameworks/test_langgraph*.py",),
         "langgraph",
     ),
