@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
+import strands
 from strands import ToolContext, tool
 from strands.hooks import MessageAddedEvent
 from strands.interrupt import Interrupt
@@ -41,7 +42,6 @@ from a2a_serverless_frameworks.history import load_history, save_turn
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    import strands
     from strands.agent import AgentResult
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
     from strands.tools.decorator import DecoratedFunctionTool
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _OUTSIDE: Final[WeakSet[Any]] = WeakSet()
 """The tools that run outside of steps."""
+_COUNTED: Final[WeakSet[strands.Agent]] = WeakSet()
+"""The agents that are tools, and record their usage."""
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -201,6 +203,7 @@ async def _call_tool(
         async for event in next_fn(context):
             yield event
         return
+    _count_agent(context)
     task, use = current_task(), context.tool_use
 
     async def work() -> Any:  # noqa: ANN401 - the framework's
@@ -218,6 +221,30 @@ async def _call_tool(
         yield event
     else:
         yield ToolResultEvent(result)
+
+
+def _count_agent(context: ExecuteToolContext) -> None:
+    """Lets the task count what the models of an agent use that is the tool."""
+    inner = getattr(context.tool, "agent", None)
+    if isinstance(inner, strands.Agent) and inner not in _COUNTED:
+        _COUNTED.add(inner)
+        inner.add_middleware(InvokeModelStage, _count_model)
+        inner.add_middleware(ExecuteToolStage, _count_tool)
+
+
+async def _count_model(context: InvokeModelContext, next_fn: MiddlewareNext) -> AsyncIterator[TypedEvent]:
+    """Middleware that records the usage of a model call within a tool's step."""
+    async for event in next_fn(context):
+        if isinstance(event, ModelStopReason):
+            await _record_usage(current_task(), context.model, event.usage)
+        yield event
+
+
+async def _count_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> AsyncIterator[TypedEvent]:
+    """Middleware that counts the agents that are tools of an agent that is a tool."""
+    _count_agent(context)
+    async for event in next_fn(context):
+        yield event
 
 
 async def _step(task: TaskContext, name: str, work: Callable[[], Any], tool: str = "") -> Any:  # noqa: ANN401

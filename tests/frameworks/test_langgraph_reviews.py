@@ -271,6 +271,41 @@ def test_an_answer_that_does_not_match_the_schema_of_an_interrupt_is_asked_for_a
     assert say(harness, asked, {"number": 7}).said == "7 ordered"
 
 
+@MODES
+def test_an_agent_that_is_a_tool_asks_the_client_and_its_usage_counts(mode: str) -> None:
+    bought: list[str] = []
+
+    @tool
+    def buy(thing: str) -> str:
+        """Buys."""
+        bought.append(thing)
+        return "bought"
+
+    def said(message: AIMessage) -> AIMessage:
+        used: Any = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+        return message.model_copy(update={"usage_metadata": used, "response_metadata": {"model_name": "m"}})
+
+    review: Any = HumanInTheLoopMiddleware(interrupt_on={"buy": True}, edit_notice=None, interrupt_mode=mode)  # type: ignore[arg-type]
+    inner_model = Model(turns=[said(calls_of("car")), said(AIMessage("It is bought."))])
+    inner = create_agent(inner_model, tools=[buy], middleware=[review])
+
+    @tool
+    async def delegate(text: str) -> str:
+        """Delegates."""
+        values = await inner.ainvoke({"messages": [("user", text)]})
+        return str(values["messages"][-1].text)
+
+    calls: Any = [{"name": "delegate", "args": {"text": "buy"}, "id": "d1"}]
+    model = Model(turns=[said(AIMessage("", tool_calls=calls)), said(AIMessage("Done."))])
+    harness = AgentTestHarness(agent(create_agent(model, tools=[delegate]), id="chief"))
+    asked = harness.send("go")
+    assert (asked.error, asked.said.partition("?")[0]) == (None, 'May I call buy({"thing": "car"})')
+    reply = say(harness, asked, "yes")
+    assert (reply.error, reply.said, bought) == (None, "Done.", ["car"])
+    usage = (reply.task.metadata or {})["a2a-serverless/usage"]
+    assert usage == {"m": {"input_tokens": 12, "output_tokens": 8}}
+
+
 def check(played: Played) -> None:
     assert_one_answer(played)
     assert {*played.ledger.paid} == {"boat"}

@@ -24,6 +24,7 @@ from strands.vended_interventions.hitl import HumanInTheLoop
 from a2a_serverless import Budget, Part, Task, TaskContext, TaskState
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
+from a2a_serverless.domain.budgets import NO_BUDGET
 from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.strands import agent, call_agent, run
@@ -420,10 +421,40 @@ def test_an_interrupt_of_a_sub_agent_as_a_tool_is_a_question_and_the_tool_goes_o
     assert (reply.error, reply.text("answer"), bought) == (None, "Done.", ["bought"])
 
 
+def chief(budget: Budget = NO_BUDGET) -> A2AAgent:
+    """An agent whose tools are another agent, twice at once, and one of that agent's own."""
+
+    def make() -> Agent:
+        deep = Agent(FakeModel(lambda _: ["Deep."]), name="deep", callback_handler=None)
+        sub = Agent(
+            FakeModel(lambda turn: [("deep", "c1", {"input": "go"})] if turn == 1 else ["Said."]),
+            name="sub",
+            tools=[deep.as_tool()],
+            callback_handler=None,
+        )
+        model = FakeModel(lambda turn: [("sub", "c1", {"input": "go"})] if turn in {1, 2} else ["Done."])
+        return Agent(model, tools=[sub.as_tool()], callback_handler=None)
+
+    return agent(make, id="chief", description="Delegates.", budget=budget)
+
+
+def test_the_model_calls_of_agents_that_are_tools_are_in_the_usage() -> None:
+    reply = AgentTestHarness(chief()).send("go")
+    assert (reply.error, reply.text("answer")) == (None, "Done.")
+    usage = (reply.task.metadata or {})["a2a-serverless/usage"]
+    assert usage == {"fake": {"requests": 9, "input_tokens": 45, "output_tokens": 27}}
+
+
+def test_the_model_calls_of_agents_that_are_tools_are_in_the_budget() -> None:
+    reply = AgentTestHarness(chief(Budget(tokens=20))).send("go")
+    assert (reply.state, type(reply.error).__name__) == ("failed", "BudgetExceeded")
+
+
 def test_a_graph_of_agents_is_refused() -> None:
     def make() -> Any:
         builder = GraphBuilder()
         builder.add_node(Agent(FakeModel(lambda _: ["Done."]), callback_handler=None), "only")
+        builder.set_max_node_executions(9)
         return builder.build()
 
     @plain(id="graph", name="Graph", description="Runs a graph.", skills=[])
