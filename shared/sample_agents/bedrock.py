@@ -70,11 +70,9 @@ class BedrockClient(Protocol):
 
     def converse_stream(self, **request: Any) -> Mapping[str, Any]:  # noqa: ANN401 - boto3's own shape
         """Starts an answer; ``stream`` yields its events."""
-        ...
 
     def invoke_model(self, **request: Any) -> Mapping[str, Any]:  # noqa: ANN401 - boto3's own shape
         """The whole answer; ``body`` is read like a file."""
-        ...
 
 
 GetClient = Callable[[], BedrockClient]

@@ -32,14 +32,12 @@ async def _greet(task: TaskContext) -> Answer:
     return await task.step("greeting", str, "Hello from TCK")
 
 
-async def _say(task: TaskContext) -> Answer:
+async def _say(_: TaskContext) -> Answer:
     """Answers with a message instead of a task: it never uses the task."""
-    del task
     return "Direct message response"
 
 
-async def _reject(task: TaskContext) -> Answer:
-    del task
+async def _reject(_: TaskContext) -> Answer:
     raise TaskRejected("rejected")
 
 
@@ -63,8 +61,7 @@ async def _chunks(task: TaskContext) -> Answer:
     return None
 
 
-async def _nothing(task: TaskContext) -> Answer:
-    del task
+async def _nothing(_: TaskContext) -> Answer:
     return None
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
-from sample_agents.outline import plan_document
+from sample_agents.outline import plan
 from sample_agents.prompts import section_prompt
-from sample_agents.writing import Outline, Section, outline_from_json, outline_to_json, without_html
+from sample_agents.writing import Outline, Section, outline_from_json, without_html
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
     from sample_agents.models import GetModels
 
 ARTIFACT: Final = "document.md"
@@ -68,8 +67,4 @@ async def _outline(task: TaskContext, models: GetModels, source: str) -> Outline
         return outline_from_json(given)
     if not source.strip():
         raise TaskRejected("Send a text, a topic or an outline to write about.")
-
-    async def plan() -> Json:
-        return outline_to_json(await plan_document(models().text, source))
-
-    return outline_from_json(await task.step("outline", plan))
+    return outline_from_json(await plan(task, models, source))

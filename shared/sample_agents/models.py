@@ -33,11 +33,9 @@ class TextModel(Protocol):
     @property
     def notice(self) -> Mapping[Language, str]:
         """One sentence for readers, by language: how a text of this model was made."""
-        ...
 
     async def complete(self, prompt: str) -> str:
         """The whole answer."""
-        ...
 
 
 class ImageModel(Protocol):
@@ -45,7 +43,6 @@ class ImageModel(Protocol):
 
     async def generate(self, prompt: str) -> bytes:
         """A PNG of what the prompt describes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

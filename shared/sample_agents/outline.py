@@ -14,11 +14,9 @@ from sample_agents.writing import outline_from_json, outline_to_json
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
-    from sample_agents.models import GetModels, TextModel
-    from sample_agents.writing import Outline
+    from sample_agents.models import GetModels
 
 ARTIFACT: Final = "outline.json"
-_NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的文本或主题。"
 
 
 @agent(
@@ -41,16 +39,16 @@ _NOTHING: Final = "Send a text or a topic to outline. 请发送要列提纲的�
 async def outline(task: TaskContext, models: GetModels = configured_models) -> None:
     """Emits ``outline.json``: one data part, ``writing.outline_to_json``."""
     source = task.text()
-
-    async def plan() -> JsonObject:
-        return outline_to_json(await plan_document(models().text, source))
-
     if not source.strip():
-        raise TaskRejected(_NOTHING)
-    planned = await task.step("outline", plan)
+        raise TaskRejected("Send a text or a topic to outline. 请发送要列提纲的文本或主题。")
+    planned = await plan(task, models, source)
     await task.emit(ARTIFACT, planned, last=True, media_type="application/json", description=str(planned["title"]))
 
 
-async def plan_document(model: TextModel, source: str) -> Outline:
-    """The plan of a document about a text or a topic."""
-    return await object_from(model, outline_prompt(source).render(), outline_from_json)
+async def plan(task: TaskContext, models: GetModels, source: str) -> JsonObject:
+    """The plan of a document about a text or a topic, made in a step: ``writing.outline_to_json``."""
+
+    async def outlined() -> JsonObject:
+        return outline_to_json(await object_from(models().text, outline_prompt(source).render(), outline_from_json))
+
+    return await task.step("outline", outlined)

@@ -7,8 +7,7 @@ conversation.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.contents import Reference, references_in
 
@@ -21,8 +20,7 @@ _TOKEN: Final = re.compile(r"[a-z0-9]{2,}|\d|[\u3400-\u9fff]")
 _ORDINALS: Final = {0: ("1", "first", "一"), 1: ("2", "second", "二"), 2: ("3", "third", "三")}
 
 
-@dataclass(frozen=True, slots=True)
-class FoundArtifact:
+class FoundArtifact(NamedTuple):
     """An artifact that a message may refer to."""
 
     reference: Reference

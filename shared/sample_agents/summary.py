@@ -6,7 +6,7 @@ that takes longer than the request may last becomes a task, whose last message i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
@@ -14,8 +14,6 @@ from sample_agents.prompts import summary_prompt
 
 if TYPE_CHECKING:
     from sample_agents.models import GetModels
-
-_NOTHING: Final = "Send a text to summarise. 请发送要摘要的文本。"
 
 
 @agent(
@@ -42,5 +40,5 @@ async def summary(task: TaskContext, models: GetModels = configured_models) -> s
     """Answers with a message."""
     text = task.text()
     if not text.strip():
-        raise TaskRejected(_NOTHING)
+        raise TaskRejected("Send a text to summarise. 请发送要摘要的文本。")
     return " ".join((await models().text.complete(summary_prompt(text).render())).split())

@@ -5,7 +5,8 @@ so the same request gives the same booking. A hotel and an activity are based on
 is a task of its own in the same conversation. It finds the booking that it is based on, and asks if there is none or if
 there may be several.
 
-It answers questions about its abilities with a message, and bookings with a task (hybrid).
+It answers questions about its abilities with a message, and bookings with a task (hybrid). A request that speaks of an
+approval waits for it: the question is asked again each minute, and after ten minutes nothing is booked.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["flight", "hotel", "snowmobile", "spa"]
 
 QUESTIONS: Final = 5
+APPROVAL_S: Final = 600
+REMINDER_S: Final = 60
 _STANDS_ON: Final[dict[Kind, Kind]] = {"hotel": "flight", "snowmobile": "flight", "spa": "hotel"}
 # Kinds that are based on others come first: "add a spa to the hotel booking" is about a spa.
 _WORDS: Final[dict[Kind, re.Pattern[str]]] = {
@@ -51,6 +54,8 @@ _TO: Final = re.compile(
 _PLACE: Final = re.compile(rf"({_NAME}|{_HAN})")
 _FROM: Final = re.compile(rf"\b[Ff]rom\s+({_NAME})|从({_HAN}?)(?=飞|到|出|去)")
 _DATE: Final = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b|(\d{4})年(\d{1,2})月(\d{1,2})日")
+_APPROVAL: Final = re.compile(r"\bapprov|批准", re.IGNORECASE)
+_YES: Final = re.compile(r"\s*(?:yes|ok|好|是|可以|同意|批准)", re.IGNORECASE)
 _DEMONSTRATION: Final[dict[Language, str]] = {
     "en": "This is a demonstration; nothing was booked.",
     "zh": "这是演示，并未真正预订。",
@@ -74,7 +79,12 @@ _OFFER: Final[dict[Language, str]] = {
             name="Book the parts of a trip",
             description="Each booking is a task; later ones stand on earlier ones of the same conversation.",
             tags=("travel", "booking", "demonstration"),
-            examples=("Book a flight to Helsinki.", "Based on the flight, book a hotel.", "预订飞往赫尔辛基的航班"),
+            examples=(
+                "Book a flight to Helsinki.",
+                "Based on the flight, book a hotel.",
+                "Book a flight to Oslo. Ask me for approval first.",
+                "预订飞往赫尔辛基的航班",
+            ),
         )
     ],
     runs="inline",
@@ -90,9 +100,12 @@ async def travel(task: TaskContext) -> Answer:
     base = await _base(task, _STANDS_ON[kind], text) if kind in _STANDS_ON else None
     booking = _stay(kind, text, base["booking"]) if base else await _flight(task, text)
     language = language_of(text)
-    booking |= {"reference": _number(task.id), "note": _DEMONSTRATION[language]}
+    number = sha256(task.id.encode()).hexdigest()[:6].upper()  # the same in every run of the task
+    booking |= {"reference": f"DEMO-{number}", "note": _DEMONSTRATION[language]}
     part = Part(data=booking, media_type="application/json", metadata=base["reference"] if base else None)
     words = _words(booking, language)
+    if _APPROVAL.search(text) and not await _is_approved(task, words, language):
+        return {"en": "Not booked, because nobody has approved it.", "zh": "没有预订，因为未获批准。"}[language]
     await task.emit(f"{kind}_booking.json", [part], last=True, description=words)
     return [Part(text=f"{words} {_DEMONSTRATION[language]}"), Part(data=booking, media_type="application/json")]
 
@@ -111,6 +124,16 @@ async def _flight(task: TaskContext, text: str) -> dict[str, Any]:
         answer = (await task.ask(question)).text()
         place, date = _found(_TO, answer) or _found(_PLACE, answer), date or _date(answer)
     raise TaskRejected({"en": "I do not know where to fly to.", "zh": "不知道要飞往哪里。"}[language_of(text)])
+
+
+async def _is_approved(task: TaskContext, words: str, language: Language) -> bool:
+    """Whether the client says yes within ten minutes; each minute it is asked again."""
+    question = {"en": f"May I book this? {words}", "zh": f"可以预订吗？{words}"}[language]
+    try:
+        answer = await task.ask(question, timeout_s=APPROVAL_S, remind_s=REMINDER_S)
+    except TimeoutError:
+        return False
+    return bool(_YES.match(answer.text()))
 
 
 def _stay(kind: Kind, text: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -190,8 +213,3 @@ def _date(text: str) -> str | None:
         return None
     year, month, day = (int(group) for group in match.groups() if group)
     return f"{year:04d}-{month:02d}-{day:02d}"
-
-
-def _number(task_id: str) -> str:
-    """A booking number that is the same in every run of the task."""
-    return f"DEMO-{sha256(task_id.encode()).hexdigest()[:6].upper()}"

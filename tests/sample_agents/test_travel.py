@@ -135,3 +135,36 @@ def test_questions_without_end_are_given_up() -> None:
         assert reply.state is ASKS
         reply = world.send("hm", task_id=reply.task.id)
     assert reply.state is TaskState.REJECTED
+
+
+APPROVALS = [
+    pytest.param("Book a flight to Oslo. Ask me for approval first.", "Yes.", "no", "Not booked", id="English"),
+    pytest.param("预订飞往奥斯陆的航班，先请我批准。", "可以", "不", "没有预订", id="Chinese"),
+]
+
+
+def asked_for_approval(world: AgentTestHarness, text: str) -> str:
+    """The id of a task that waits for its approval, and was asked for it twice."""
+    task = world.begin(text)
+    assert isinstance(task, Task)
+    world.settle(90_000)
+    reply = world.reply(task.id)
+    assert reply.state is ASKS
+    assert [one.text() for one in reply.task.history].count(reply.said) == 1, "the reminder is the status message"
+    assert {wait.kind for wait in world.waits(task.id)} == {"question", "timeout", "reminder"}
+    return task.id
+
+
+@pytest.mark.parametrize(("text", "yes", "no", "refusal"), APPROVALS)
+def test_a_flight_that_needs_an_approval_is_booked_with_it_only(text: str, yes: str, no: str, refusal: str) -> None:
+    world = AgentTestHarness(travel)
+    assert booking(world.send(yes, task_id=asked_for_approval(world, text)))["place"] in {"Oslo", "奥斯陆"}
+    refused = world.send(no, task_id=asked_for_approval(world, text))
+    assert (refused.artifacts, refusal in refused.said) == ({}, True)
+
+
+@pytest.mark.parametrize(("text", "yes", "no", "refusal"), APPROVALS)
+def test_without_an_approval_nothing_is_booked_after_ten_minutes(text: str, yes: str, no: str, refusal: str) -> None:
+    del yes, no
+    reply = AgentTestHarness(travel).send(text)
+    assert (reply.artifacts, refusal in reply.said) == ({}, True)
