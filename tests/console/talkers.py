@@ -82,6 +82,13 @@ async def tailor(task: TaskContext) -> str:
     return "It is ready."
 
 
+async def hasty(task: TaskContext) -> str:
+    try:
+        return (await task.ask("Which colour?", timeout_s=1)).text()
+    except TimeoutError:
+        return "Too late."
+
+
 async def sleeper(task: TaskContext) -> str:
     await task.report_progress("This takes a while.", percent=40)
     await task.step("sleep", asyncio.sleep, 600)
@@ -136,6 +143,7 @@ AGENTS = (
     replace(
         agent(tailor, "Tailor 裁缝", "Makes coats, and asks for their colour.", "A coat, please."), budget=Budget(usd=2)
     ),
+    agent(hasty, "Hasty", "Waits for an answer for a second.", "A coat."),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
     agent(napper, "Napper", "Waits without compute.", "Nap."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),

@@ -196,6 +196,13 @@ def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_questio
     assert page.do("problems") == []
 
 
+def test_a_question_whose_time_is_over_is_left_without_a_click(page: Browser) -> None:
+    say(page, "hasty", "A coat.", "completed")
+    page.do('until document.querySelector("#flow").innerText.includes("Too late.")')
+    page.do("wait #timeline:not(:has(.wait))")
+    assert page.do("problems") == []
+
+
 def test_a_task_that_waits_says_why_below_its_timeline(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
     page.do("wait #timeline .wait")

@@ -9,14 +9,17 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from a2a_serverless import current_task
+from a2a_serverless import Schedule, current_task
 from a2a_serverless.domain.budgets import Budget as TaskBudget
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.protocol.v1 import ListTasksRequest, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.streams import TURN_ENDS, StreamContext, follow_events
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.services.ticks import TickOutcome, handle_tick
+from a2a_serverless.testing.deployment import LIFE
 from tests.costs.counting import CountingWorld
 from tests.echo import agent_of
 from tests.world import HOUR_MS, ME, MINUTE_MS, Siblings, accepting
@@ -164,6 +167,22 @@ def sleeps(n: int) -> Counter[str]:
     world = CountingWorld([agent_of(naps)])
     world.send(push=False, agent="echo")
     world.settle()
+    return world.used
+
+
+def ticks(n: int) -> Counter[str]:
+    """Counts ``n`` ticks of a schedule with the tasks that they start."""
+    schedule = Schedule("hourly", "0 * * * ? *", "Work.")
+
+    async def works(task: TaskContext) -> str:
+        return task.text()
+
+    world = CountingWorld([replace(agent_of(works), schedules=(schedule,))])
+    for _ in range(n):
+        world.wait(HOUR_MS)
+        tick = TickMessage(schedule.key("echo"), world.engine.now() // MINUTE_MS * MINUTE_MS)
+        assert handle_tick(world.engine, LIFE, tick) is TickOutcome.STARTED
+        world.settle()
     return world.used
 
 
@@ -404,6 +423,13 @@ BUDGETS: Final = (
         sleeps,
         _lines(queries=(6, 6), writes=(3, 3), messages=(1, 1), invocations=(4, 1)),
         Goal("N22", _lines(writes=(3, 3))),
+    ),
+    Budget(
+        "ticks of a schedule, with tasks that answer at once",
+        "tick",
+        3,
+        ticks,
+        _lines(queries=(0, 8), writes=(0, 3), messages=(0, 1), invocations=(0, 3)),
     ),
     Budget(
         "events from outside, which resume a task",

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-GUIDE = "".join(
-    (ROOT / "docs" / page).read_text() for page in ("agents.md", "code-changes.md", "waiting.md", "schedules.md")
-)
+PAGES = ("agents.md", "code-changes.md", "waiting.md", "approval.md", "batch.md", "schedules.md")
+GUIDE = "".join((ROOT / "docs" / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
 

@@ -9,6 +9,7 @@ import { waterfall } from "./waterfall.js";
 const FILE_LIMIT = 3 * 1024 * 1024;
 const LISTED = 20;
 const SHOWN_REQUEST = 20_000;
+const HOUR = 3_600_000;
 const LOOKS = 30;
 const SLOWEST = 10_000;
 const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
@@ -363,6 +364,7 @@ const base64 = (file) => new Promise((done, failed) => {
 // ---- Timeline and request
 
 let refreshing = 0;
+let looking = 0;
 
 function refreshSoon() {
   const wait = Math.min(SLOWEST, 700 * 1.2 ** state.looks);
@@ -376,6 +378,7 @@ function refreshOften() {
 
 async function refresh() {
   const task = current();
+  clearTimeout(looking);
   if (task?.state === MESSAGE) $("timeline").replaceChildren(el("p", { class: "empty" }, "The agent answered with a message. There is no task, so there is no timeline."));
   if (!task?.id) return;
   try {
@@ -387,9 +390,23 @@ async function refresh() {
     $("timeline").querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
     const delivers = timeline.deliveries.some((one) => one.state === "active" && one.deliveredUpTo < one.lastEvent);
     if (state.running || (delivers && state.looks < LOOKS)) refreshSoon();
+    else if (WAITS.has(task.state)) lookAfter(task, timeline.waits ?? []);
   } catch (error) {
     $("timeline").replaceChildren(el("p", { class: "problem" }, plain(error.message, 500)));
   }
+}
+
+// Looks again when the first wait of an open question ends: a reminder comes, or the time for the answer is over.
+function lookAfter(task, waits) {
+  const ends = waits.map((one) => Date.parse(one.until)).filter(Number.isFinite);
+  if (ends.length) looking = setTimeout(() => lookAgain(task), Math.min(HOUR, Math.max(0, Math.min(...ends) - Date.now()) + 2000));
+}
+
+async function lookAgain(task) {
+  if (current() !== task || state.running) return;
+  await attempt(() => reload(state.agent, task, () => later(task, "task")));
+  if (isOver(task)) await refresh();
+  else await run(task, null);
 }
 
 function drawRequest() {
