@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_serverless.protocol.protojson import read_timestamp
 from a2a_serverless.protocol.v1 import TaskState
 from tests.cli.test_operator_commands import Deployed
 from tests.echo import Writer
@@ -34,6 +35,19 @@ def test_pausing_and_resuming_twice_is_as_once_and_the_first_time_stays(deployed
     code, out, err = deployed.type("pause")
     assert (code, out) == (0, "")
     assert "Nothing is paused" in err
+
+
+def test_a_wrong_id_is_told_as_far_as_it_can_be(deployed: Deployed) -> None:
+    code, _, err = deployed.type("pause", "eco")
+    assert (code, "Tasks of eco are accepted and wait" in err) == (0, True)
+    code, _, err = deployed.type("resume", "echo")
+    assert (code, "echo was not paused" in err) == (0, True)
+    assert [entry["name"] for entry in deployed.json("pause")["paused"]] == ["eco"]
+
+
+def test_the_time_of_a_pause_is_a_timestamp(deployed: Deployed) -> None:
+    [paused] = deployed.json("pause", "echo")["paused"]
+    assert read_timestamp(paused["since"])
 
 
 def test_the_list_has_a_line_for_each(deployed: Deployed) -> None:

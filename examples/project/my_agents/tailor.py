@@ -5,6 +5,7 @@ from a2a_serverless import Skill, TaskContext, agent
 SEW = Skill("sew", "Sew", "Sews a coat.", ("demo",))
 
 
+# schedules=[Schedule("nightly", cron="30 1 * * ? *", zone="Europe/Berlin", text="...")] starts it each night.
 @agent(id="tailor", name="Tailor", description="Makes coats.", skills=[SEW], whole_last_chunk=True)
 async def tailor(task: TaskContext) -> None:
     colour = await task.ask("Which colour?")  # suspends the task until the client answers; nothing runs meanwhile

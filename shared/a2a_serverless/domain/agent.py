@@ -55,7 +55,7 @@ class TaskFailed(_ClientReads):
 
 
 class StepTimedOut(TaskFailed):
-    """A step did not finish within three whole runs."""
+    """A step did not finish within three whole runs: split it, or submit the work and wait for a callback."""
 
 
 class StepFailed(Exception):

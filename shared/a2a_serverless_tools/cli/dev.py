@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SHOWN = 100
 LONGEST_LINE = 64 * 1024
 PACKAGE = "a2a_serverless"
-FIELDS = ("task", "agent", "error", "reason", "status", "host")
+FIELDS = ("task", "agent", "schedule", "error", "reason", "status", "host")
 Port = Annotated[
     int,
     typer.Option("--port", "--api-port", envvar="A2A_API_PORT", help="Port of the agents on 127.0.0.1; 0 picks one."),
