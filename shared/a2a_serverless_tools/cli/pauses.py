@@ -28,7 +28,8 @@ def pause(stack: StackContext, agent: Agent = "", *, owner: Owner = "") -> None:
     pauses = stack.operations.pauses.list_pauses()
     rows = [[*name.split("#", 1), moment(at)] for name, at in pauses.items()]
     listed: list[JsonObject] = [
-        {"kind": kind.lower(), "name": name, "since": timestamp_text(pauses[f"{kind}#{name}"])} for kind, name, _ in rows
+        {"kind": kind.lower(), "name": name, "since": timestamp_text(at)}
+        for (kind, name, _), at in zip(rows, pauses.values(), strict=True)
     ]
     stack.terminal.table({"paused": [*listed]}, ("KIND", "NAME", "SINCE"), rows)
     if not pauses:
