@@ -371,6 +371,46 @@ def test_a_death_at_any_call_of_a_team_pays_no_response_twice() -> None:
     assert not report.wrong
 
 
+def chief(ledger: Ledger) -> A2AAgent:
+    """Delegates to an agent as a tool, which has a tool; then asks its client."""
+
+    def paid(name: str, *turns: Iterable[Any]) -> FakeModel:
+        def turns_of(turn: int) -> Iterable[Any]:
+            ledger.pay(f"{name}: model" if turn == 1 else f"{name}: model#{turn}")
+            return turns[turn - 1]
+
+        return FakeModel(turns=turns_of)
+
+    def look() -> str:
+        """Looks."""
+        ledger.pay("look:l1")
+        return "seen"
+
+    def buy() -> str:
+        """Buys."""
+        ledger.pay("buy:b1#2")
+        return "bought"
+
+    inner = LlmAgent(
+        name="inner", description="Looks.", model=paid("inner", [("look", "l1", {})], ["Seen."]), tools=[look]
+    )
+    calls: list[list[Any]] = [[("inner", "t1", {"request": "a"})], [("buy", "b1", {})], ["Bought."]]
+    root = LlmAgent(
+        name="root", model=paid("root", *calls), tools=[AgentTool(inner), FunctionTool(buy, require_confirmation=True)]
+    )
+    return agent(root, id="chief", description="Delegates.")
+
+
+def test_a_death_at_any_call_within_an_agent_as_a_tool_pays_nothing_twice() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert played.answer() == "Bought."
+
+    report = kill_everywhere(Scenario(chief, lambda what: what, ["yes"]), check)
+    print(f"{report.kills.total()} kills, {len(report.wrong)} wrong")
+    assert not report.wrong
+
+
 def test_two_other_agents_are_called_at_once_as_tools_while_nothing_runs_here() -> None:
     @plain(id="echo", name="Echo", description="Repeats.", skills=[])
     async def echo(task: TaskContext) -> None:
