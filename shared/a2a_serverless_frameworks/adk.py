@@ -325,9 +325,13 @@ class _StepModel(BaseLlm):
             if text != streamed:  # the model does not stream, or has taken text back
                 answer = AnswerStream(task, self.artifact)
                 await answer.add(text)
-            calls = any(part.function_call for response in responses for part in _parts(response.content))
-            await answer.end(last=self.is_last and not calls)
+            await answer.end(last=self.is_last and not _calls_in(responses))
         await _record_usage(task, self.model, responses)
+        ids = set[str]()
+        for call in _calls_in(responses):
+            if call.id in ids:
+                call.id = None  # weak models repeat ids; the framework makes another one
+            ids.add(call.id)
         return [dump(response) for response in responses]
 
 
@@ -408,6 +412,11 @@ async def _record_usage(task: TaskContext, model: str, responses: Sequence[LlmRe
 
 def _parts(content: types.Content | None) -> list[types.Part]:
     return (content and content.parts) or []
+
+
+def _calls_in(responses: Sequence[LlmResponse]) -> list[types.FunctionCall]:
+    parts = [part for response in responses for part in _parts(response.content)]
+    return [part.function_call for part in parts if part.function_call]
 
 
 def _text_of(content: types.Content | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -263,6 +264,20 @@ def test_an_error_of_the_model_fails_the_task_with_a_reference() -> None:
 
     reply = harness_of(LlmAgent(name="blocked", model=Blocked(turns=None))).send("go")
     assert (reply.state, "secret words" in reply.said, "SAFETY" in str(reply.error)) == ("failed", False, True)
+
+
+def test_ids_of_tool_calls_may_repeat_also_in_one_response() -> None:
+    looked: list[str] = []
+
+    async def peek(word: str) -> str:
+        """Looks."""
+        await asyncio.sleep(1)
+        looked.append(word)
+        return word
+
+    calls: list[list[Any]] = [[("peek", "c1", {"word": word}) for word in "ab"], [("peek", "c1", {"word": "c"})]]
+    reply = harness_of(llm("eye", *calls, ["Done."], tools=[peek])).send("go")
+    assert (reply.error, reply.text("answer"), looked) == (None, "Done.", ["a", "b", "c"])
 
 
 def test_a_tool_that_raises_fails_the_task() -> None:
