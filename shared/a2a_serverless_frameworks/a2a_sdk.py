@@ -16,7 +16,7 @@ import base64
 from dataclasses import fields
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 from a2a import types
@@ -24,10 +24,21 @@ from a2a.auth.user import User
 from a2a.server.agent_execution import RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskStore
 from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
-from a2a_serverless import Agent, AgentExtension, CancelReason, Skill, Step, TaskFailed, TaskRejected, TypeCodec
+from a2a_serverless import (
+    Agent,
+    AgentExtension,
+    CancelReason,
+    Skill,
+    Step,
+    TaskFailed,
+    TaskRejected,
+    TypeCodec,
+    current_task,
+)
 from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol import v1
@@ -47,6 +58,8 @@ else:
     from a2a_serverless_frameworks import a2a_sdk_1 as sdk  # type: ignore[no-redef]
 ENDS: Final = TERMINAL | INTERRUPTED
 UNNAMED: Final = "artifact"
+TASKS: Final = "a2a-sdk-task/"
+"""Begins the keys of tasks that executors keep."""
 KEPT_LIMIT: Final = 100
 """The most executors that a process keeps."""
 
@@ -244,6 +257,30 @@ class LogQueue(EventQueue):
 
 async def _ignore(_: object) -> None:
     """Ignores an event: the client has canceled the task, so nothing more is written."""
+
+
+class ConversationTaskStore(TaskStore):
+    """The SDK's tasks, which an executor keeps by itself, as values of the conversation of the current task."""
+
+    async def save(self, task: Any, context: ServerCallContext | None = None) -> None:  # noqa: ANN401 - the SDK's
+        """Stores a task, in place of that with its id."""
+        del context
+        await current_task().conversation.put(f"{TASKS}{task.id}", sdk.dump_task(task))
+
+    async def get(self, task_id: str, context: ServerCallContext | None = None) -> Any:  # noqa: ANN401 - the SDK's
+        """The task with this id, or None."""
+        del context
+        stored = await current_task().conversation.get(f"{TASKS}{task_id}")
+        return sdk.load_task(cast("bytes", stored.value)) if stored else None
+
+    async def delete(self, task_id: str, context: ServerCallContext | None = None) -> None:
+        """Deletes a task, if it is stored."""
+        del context
+        await current_task().conversation.delete(f"{TASKS}{task_id}")
+
+    async def list(self, *_: object) -> Any:  # noqa: ANN401 - the SDK's response
+        """Raises NotImplementedError: clients list tasks of this deployment."""
+        raise NotImplementedError("the tasks that an executor keeps are read by their ids")
 
 
 class Owner(User):

@@ -34,5 +34,16 @@ def task_of(task: Task) -> Any:  # noqa: ANN401
     return types.Task.model_validate_json(v0_3.FAMILY.of(task).json_bytes())
 
 
+def dump_task(task: Any) -> bytes:  # noqa: ANN401
+    """The SDK's task as bytes."""
+    dumped: str = task.model_dump_json(exclude_none=True)
+    return dumped.encode()
+
+
+def load_task(stored: bytes) -> Any:  # noqa: ANN401
+    """The SDK's task of ``dump_task``."""
+    return types.Task.model_validate_json(stored)
+
+
 def set_tenant(call: Any, tenant: str) -> None:  # noqa: ANN401
     """Does nothing: 0.3 knows no tenants."""

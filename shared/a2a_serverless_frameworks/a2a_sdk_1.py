@@ -34,6 +34,17 @@ def task_of(task: Task) -> Any:  # noqa: ANN401
     return Parse(task.json_bytes(), types.Task())
 
 
+def dump_task(task: Any) -> bytes:  # noqa: ANN401
+    """The SDK's task as bytes."""
+    dumped: bytes = task.SerializeToString()
+    return dumped
+
+
+def load_task(stored: bytes) -> Any:  # noqa: ANN401
+    """The SDK's task of ``dump_task``."""
+    return types.Task.FromString(stored)
+
+
 def set_tenant(call: Any, tenant: str) -> None:  # noqa: ANN401
     """Sets the tenant of a call's context."""
     call.tenant = tenant

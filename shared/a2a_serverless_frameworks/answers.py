@@ -198,13 +198,14 @@ def _load(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 def _read_members(members: dict[str, Any]) -> Approval:
     """The decision in an object, with each member that belongs to it."""
-    match members:
-        case {"approved": bool(yes), **rest} | {"confirmed": bool(yes), **rest}:
-            decision: Decision | None = "approve" if yes else "reject"
-        case {"type": str(word), **rest} | {"kind": str(word), **rest}:
-            decision = _DECISIONS.get(word.lower())
-        case _:
-            decision, rest = None, {}
+    rest = dict(members)
+    names = [name for name in ("approved", "confirmed", "type", "kind") if name in members]
+    value = rest.pop(names[0]) if names else None
+    decision: Decision | None = None
+    if isinstance(value, bool):
+        decision = "approve" if value else "reject"
+    elif isinstance(value, str) and names[0] in {"type", "kind"}:
+        decision = _DECISIONS.get(value.lower())
     if decision is None:
         raise UnreadableAnswer('It is an object without a decision, such as {"approved": true}.')
     texts = [rest.pop(name) for name in ("message", "reason", "args") if isinstance(rest.get(name), str)]

@@ -107,9 +107,10 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         key = _key_of(config)
         if (key, turn) not in threads:
             stored = await task.conversation.get(key)
-            thread = self._load(cast("bytes", stored.value)) if stored else {"turn": "", "before": None, "now": None}
-            before = thread["before"] if thread["turn"] == turn else thread["now"]
-            threads[key, turn] = {"turn": turn, "before": before, "now": before and {**before}}
+            nothing: dict[str, Any] = {"turn": "", "before": None, "now": None}
+            thread = self._load(cast("bytes", stored.value)) if stored else nothing
+            before = thread["before" if thread["turn"] == turn else "now"]
+            threads[key, turn] = {"turn": turn, "before": before, "now": before and dict(before)}
         return threads[key, turn]
 
     async def _store(self, config: RunnableConfig, thread: dict[str, Any]) -> None:

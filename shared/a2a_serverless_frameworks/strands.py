@@ -324,7 +324,7 @@ def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str,
     Data parts may have the form of the framework's own executor. An answer to its ``HumanInTheLoop`` becomes its word.
     """
     names = {interrupt.id: interrupt.name for interrupt in interrupts}
-    values = [part.value for part in answer.parts if part.kind == "data"]
+    values: list[Any] = [part.value for part in answer.parts if part.kind == "data"]
     match [value["interruptResponse"] for value in values if isinstance(value, dict) and "interruptResponse" in value]:
         case []:
             responses = answers_by_id(answer, list(names))

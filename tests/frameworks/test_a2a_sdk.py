@@ -19,7 +19,7 @@ from a2a.server.tasks import TaskUpdater
 
 from a2a_serverless import Part, Skill, TaskState, current_task
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless_frameworks.a2a_sdk import IS_0_3, from_executor
+from a2a_serverless_frameworks.a2a_sdk import IS_0_3, ConversationTaskStore, from_executor
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 
 if TYPE_CHECKING:
@@ -225,6 +225,28 @@ def test_rule_07_whenever_a_process_dies_a_kept_executor_has_heard_no_message_tw
 
     report = kill_everywhere(Scenario(diary, step_of, answers=["on"]), check)
     assert report.wrong == []
+
+
+def test_tasks_that_an_executor_keeps_are_in_the_conversation() -> None:
+    class Keeper(Executor):
+        async def work(self, context: RequestContext, updater: TaskUpdater) -> None:
+            store, call = ConversationTaskStore(), context.call_context
+            assert call
+            said, kept = context.get_user_input(), await store.get("draft", call)
+            if said == "delete":
+                await store.delete("draft", call)
+            elif not kept:
+                state = types.TaskState.working if IS_0_3 else types.TaskState.TASK_STATE_WORKING
+                status = types.TaskStatus(state=state)
+                await store.save(types.Task(id="draft", context_id=said, status=status), call)
+            await updater.complete(updater.new_agent_message([text(kept.context_id if kept else "none")]))
+
+    harness = AgentTestHarness(agent_of(Keeper))
+    first = harness.send("one")
+    context_id = first.task.context_id
+    said = [harness.send(word, context_id=context_id).said for word in ("two", "delete", "three", "four")]
+    assert [first.said, *said] == ["none", "one", "one", "none", "three"]
+    assert harness.send("other").said == "none"
 
 
 def test_an_executor_that_needs_a_sign_in_waits_for_it() -> None:

@@ -87,7 +87,8 @@ def test_a_decision_must_be_allowed() -> None:
 
 
 def test_any_text_is_the_result_where_nothing_else_is_possible() -> None:
-    assert read_approval("no idea", ("respond",)) == Approval("respond", "no idea")
+    allowed: Any = ("respond",)
+    assert read_approval("no idea", allowed) == Approval("respond", "no idea")
 
 
 def test_yes_in_other_words() -> None:
@@ -103,7 +104,9 @@ async def shop(task: TaskContext) -> str:
 def test_a_question_is_asked_again_until_its_answer_can_be_read() -> None:
     harness = AgentTestHarness(shop)
     asked = harness.send("go")
-    assert (asked.said, asked.task.status.message.data()) == ("May I sell it? Answer yes, or no and why.", {"price": 3})
+    question = asked.task.status.message
+    assert question
+    assert (asked.said, question.data()) == ("May I sell it? Answer yes, or no and why.", {"price": 3})
     again = harness.send("perhaps", task_id=asked.task.id)
     assert again.said.endswith(asked.said)
     assert again.said.startswith(

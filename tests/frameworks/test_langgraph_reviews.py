@@ -285,7 +285,7 @@ def test_an_agent_that_is_a_tool_asks_the_client_and_its_usage_counts(mode: str)
         used: Any = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
         return message.model_copy(update={"usage_metadata": used, "response_metadata": {"model_name": "m"}})
 
-    review: Any = HumanInTheLoopMiddleware(interrupt_on={"buy": True}, edit_notice=None, interrupt_mode=mode)  # type: ignore[arg-type]
+    review = HumanInTheLoopMiddleware(interrupt_on={"buy": True}, edit_notice=None, interrupt_mode=mode)
     inner_model = Model(turns=[said(calls_of("car")), said(AIMessage("It is bought."))])
     inner = create_agent(inner_model, tools=[buy], middleware=[review])
 

@@ -286,7 +286,8 @@ def test_a_question_has_the_name_and_the_reason_and_its_answer_is_the_response(
     asked = harness.send("go")
     question = asked.task.status.message
     assert question
-    (interrupt,) = (question.data() or {})["interrupts"]
+    asked_for: Any = question.data()
+    (interrupt,) = asked_for["interrupts"]
     assert (asked.said, interrupt["name"], interrupt["reason"]) == (said, "check", reason)
     assert harness.send(answer, task_id=asked.task.id).text("answer") == "Done."
     assert responses == [response]
