@@ -382,10 +382,14 @@ def test_the_context_and_the_options_of_a_run_are_those_of_the_sdk() -> None:
         return arguments
 
     tool = FunctionTool("note", "Notes.", {"type": "object", "properties": {}, "additionalProperties": False}, note)
-    wrapped = talker([("note", "c1", {})], ["Done."], tools=[tool])
-    assert harness(wrapped, context=user_of).send("Ada").text("answer") == "Done."
-    assert seen == [User("Ada")]
-    assert harness(wrapped, context=user_of, options={"max_turns": 1}).send("Ada").state == "failed"
+    approved = replace(tool, name="approved", needs_approval=True)
+    wrapped = talker([("note", "c1", {}), ("approved", "c2", {})], ["Done."], tools=[tool, approved])
+    made = harness(wrapped, context=user_of)
+    asked = made.send("Ada")
+    assert made.send("yes", task_id=asked.task.id).text("answer") == "Done."
+    assert seen == [User("Ada"), User("Ada")]
+    short = harness(wrapped, context=user_of, options={"max_turns": 1})
+    assert short.send("yes", task_id=short.send("Ada").task.id).state == "failed"
     other = {"run_config": {"model": FakeModel(lambda _: ["By another model."])}}
     assert harness(wrapped, options=other).send("Ada").text("answer") == "By another model."
 
