@@ -389,6 +389,11 @@ def test_a_retry_has_numbers_within_bounds(wrong: Any) -> None:
         Retry(**wrong)
 
 
+def test_the_first_pause_of_a_retry_is_not_longer_than_the_longest_one() -> None:
+    with pytest.raises(ValueError, match="most_s"):
+        Retry(first_s=300)
+
+
 # ---- Deaths
 
 

@@ -510,6 +510,8 @@ class Retry:
         times = (self.first_s, self.most_s, self.total_s or 0)
         if not (1 <= self.tries <= 100 and 1 <= self.factor <= 10 and all(0 <= time < float("inf") for time in times)):  # noqa: PLR2004 - as documented
             raise ValueError("A retry has 1 to 100 tries, a factor from 1 to 10, and times of 0 seconds or more.")
+        if self.first_s > self.most_s:
+            raise ValueError("The first pause of a retry (first_s) is longer than the longest one (most_s).")
 
 
 @dataclass(frozen=True, slots=True)
