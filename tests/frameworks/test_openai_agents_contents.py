@@ -585,22 +585,31 @@ def test_openai_s_client_streams_and_its_connections_do_not_outlive_a_run(monkey
 
 
 @pytest.mark.enable_socket
-@pytest.mark.parametrize("said", [500, ["It ", CUT]])
-def test_a_response_that_does_not_come_to_its_end_fails_the_task(said: Any) -> None:
+@pytest.mark.parametrize(("said", "error"), [(500, "InternalServerError"), (["It ", CUT], "not complete")])
+def test_a_response_that_does_not_come_to_its_end_fails_the_task(said: Any, error: str) -> None:
     with openai_server(lambda _: said) as server:
         client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
         wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client), model_settings=ModelSettings())
-        assert harness(wrapped).send("go").state == "failed"
+        reply = harness(wrapped).send("go")
+    assert reply.state == "failed"
+    assert error in repr(reply.error)
 
 
 @pytest.mark.enable_socket
 def test_openai_s_client_answers_whole_for_an_agent_that_does_not_stream() -> None:
-    with openai_server(lambda _: ["All ", "at once."]) as server:
-        client = AsyncOpenAI(base_url=server.url, api_key="none")
-        wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client))
+    tools: list[Any] = []
+
+    def say(request: dict[str, Any]) -> Iterable[Any]:
+        tools.extend(tool["type"] for tool in request["tools"])
+        return ["All ", "at once."]
+
+    with openai_server(say) as server:
+        client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
+        wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client), tools=[WebSearchTool()])
         made = harness(wrapped, streaming=False)
         replies = [made.send("go"), made.send("go")]
     assert [reply.text("answer") for reply in replies] == ["All at once."] * 2
+    assert tools == ["web_search"] * 2, "the provider executes it"
 
 
 def test_a_copy_of_an_agent_keeps_its_fields() -> None:
