@@ -27,7 +27,7 @@ _INBOX: Final[dict[str, Decision]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Action:
+class _ReviewedAction:
     name: str
     arguments: Any
     allowed: Collection[Decision]
@@ -37,8 +37,8 @@ class _Action:
 class Review:
     """Actions that wait for decisions. ``write`` makes what the node gets from the decision on each."""
 
-    actions: Sequence[_Action]
-    write: Callable[[Sequence[tuple[_Action, Approval]]], Any]
+    actions: Sequence[_ReviewedAction]
+    write: Callable[[Sequence[tuple[_ReviewedAction, Approval]]], Any]
 
     @property
     def question(self) -> str:
@@ -78,10 +78,12 @@ def review_of(value: Any, schema: Any) -> Review | None:  # noqa: ANN401 - any v
     match value:
         case {"action_requests": [_, *_] as requests, "review_configs": list(configs)}:
             allowed = {config["action_name"]: config["allowed_decisions"] for config in configs}
-            actions = [_Action(one["name"], one["args"], allowed[one["name"]]) for one in requests]
+            actions = [_ReviewedAction(one["name"], one["args"], allowed[one["name"]]) for one in requests]
             return Review(actions, lambda decided: {"decisions": [_decision(*one) for one in decided]})
         case {"type": "tool_approval", "name": str(name), "args": arguments}:
-            return Review([_Action(name, arguments, _allowed_by(schema))], lambda decided: _decision(*decided[0]))
+            return Review(
+                [_ReviewedAction(name, arguments, _allowed_by(schema))], lambda decided: _decision(*decided[0])
+            )
         case [{"action_request": _, "config": _}, *_] | {"action_request": _, "config": _}:
             requests = value if isinstance(value, list) else [value]
             return Review([_inbox_action(one) for one in requests], lambda decided: [_reply(*one) for one in decided])
@@ -94,14 +96,14 @@ def _allowed_by(schema: Any) -> Collection[Decision]:  # noqa: ANN401 - a JSON s
     return list(union) if union else [schema["properties"]["type"]["const"]]
 
 
-def _inbox_action(request: dict[str, Any]) -> _Action:
+def _inbox_action(request: dict[str, Any]) -> _ReviewedAction:
     action, config = request["action_request"], request["config"]
-    return _Action(
+    return _ReviewedAction(
         action["action"], action["args"], [decision for name, decision in _INBOX.items() if config.get(name)]
     )
 
 
-def _decision(action: _Action, approval: Approval) -> dict[str, Any]:
+def _decision(action: _ReviewedAction, approval: Approval) -> dict[str, Any]:
     """A decision of ``HumanInTheLoopMiddleware``."""
     decision: dict[str, Any] = {"type": approval.decision}
     if approval.arguments is not None:
@@ -111,7 +113,7 @@ def _decision(action: _Action, approval: Approval) -> dict[str, Any]:
     return decision
 
 
-def _reply(action: _Action, approval: Approval) -> dict[str, Any]:
+def _reply(action: _ReviewedAction, approval: Approval) -> dict[str, Any]:
     """A reply of the Agent Inbox. Its rejection has no reason: with one it is a response, if that is allowed."""
     match approval.decision:
         case "approve":

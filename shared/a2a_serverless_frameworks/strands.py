@@ -102,7 +102,7 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
     task, steps = current_task(), dict[str, str]()
     strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))
-    questions = _Questions(task, f"{strands_agent.name}: question")
+    questions = _InterruptQuestions(task, f"{strands_agent.name}: question")
     result = await strands_agent.invoke_async(prompt, **options)
     while result.stop_reason == "interrupt":
         pending = [(steps.pop(interrupt.id, ""), interrupt) for interrupt in result.interrupts or ()]
@@ -274,7 +274,7 @@ def _text_of(message: dict[str, Any]) -> str:
     return "".join(block.get("text", "") for block in message["content"])
 
 
-class _Questions:
+class _InterruptQuestions:
     """The questions of a run. The interrupts of each are stored: a later run does not come to those of stored steps."""
 
     def __init__(self, task: TaskContext, name: str) -> None:
