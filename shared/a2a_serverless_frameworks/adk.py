@@ -126,7 +126,7 @@ def call_agent(agent_id: str, *, description: str, name: str = "") -> FunctionTo
             return {"error": str(failed)}
 
     call.__name__, call.__doc__ = name or f"call_{agent_id}", description
-    return _AgentCall(call)
+    return _AgentCallTool(call)
 
 
 async def read_prompt(task: TaskContext) -> types.Content:
@@ -258,7 +258,7 @@ class _StepPlugin(BasePlugin):
 
     async def before_agent_callback(self, *, agent: BaseAgent, callback_context: CallbackContext) -> None:
         """Lets the invocation use a copy of the agent, whose model makes steps. The agent itself stays as it is."""
-        if not isinstance(agent, LlmAgent) or isinstance(agent.model, _StepModel):
+        if not isinstance(agent, LlmAgent) or isinstance(agent.model, _AdkStepModel):
             return
         context: InvocationContext = callback_context._invocation_context  # noqa: SLF001 - it has no public name
         name = f"{context.branch}: {agent.name}" if context.branch else agent.name
@@ -269,7 +269,7 @@ class _StepPlugin(BasePlugin):
             elif self._stream:
                 artifact = _artifact(context.branch, agent.name)
         inner, step = agent.canonical_model, f"{name}: model"
-        model = _StepModel(
+        model = _AdkStepModel(
             model=inner.model, inner=inner, step=step, artifact=artifact, is_last=_is_last(agent), steps=self
         )
         context.agent = agent.model_copy(update={"model": model})
@@ -286,7 +286,7 @@ class _StepPlugin(BasePlugin):
             tool.run_async = partial(_call_tool, tool, tool.run_async)
 
 
-class _StepModel(BaseLlm):
+class _AdkStepModel(BaseLlm):
     """A model whose calls are steps. Its text is emitted as ``artifact`` while it arrives, unless that is None."""
 
     inner: Any
@@ -335,7 +335,7 @@ class _StepModel(BaseLlm):
         return [dump(response) for response in responses]
 
 
-class _AgentCall(FunctionTool):
+class _AgentCallTool(FunctionTool):
     """A tool that calls another A2A agent."""
 
 
@@ -356,7 +356,7 @@ async def _call_tool(
         return await run_async(args=args, tool_context=tool_context)
     _CALLS.discard(tool_context)
     task, name = current_task(), fit_name(f"{tool.name}:{tool_context.function_call_id}")
-    if isinstance(tool, _AgentCall) or (isinstance(tool, AgentTool) and tool.include_plugins):
+    if isinstance(tool, _AgentCallTool) or (isinstance(tool, AgentTool) and tool.include_plugins):
         with task.scope(name):
             return await run_async(args=args, tool_context=tool_context)
 
