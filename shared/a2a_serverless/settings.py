@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.access import Quota
+from a2a_serverless.domain.agent import WebhookEvents
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.model import DAY_MS
 
@@ -115,6 +116,7 @@ class Settings(BaseModel):
     jwks_max_age_seconds: Annotated[int, _whole(1, 86_400)] = 3600
     key_ring_rotation_days: Annotated[int, _whole(1, 3650)] = 30
     webhook_ownership: Annotated[Ownership, _choice(*get_args(Ownership))] = "enforce"
+    webhook_events: Annotated[WebhookEvents, _choice(*get_args(WebhookEvents))] = "all"
     webhook_trusted_domains: _Items = ()
     webhook_allowed_domains: _Items = ()
     webhook_local_allow: _Items = ()

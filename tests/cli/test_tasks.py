@@ -290,6 +290,26 @@ def test_a_webhook_and_its_token_go_along() -> None:
     assert at.deployment.world.receiver.posts[-1].headers["X-A2A-Notification-Token"] == "t0"
 
 
+@pytest.mark.parametrize(("events", "end"), [("states", "statusUpdate"), ("results", "task")])
+def test_a_webhook_of_states_or_results_gets_no_chunk(events: str, end: str) -> None:
+    at = shell()
+    done = at.run(
+        "send", "echo", "hello", "--no-wait", "--webhook", "https://hooks.example.com/a2a", "--webhook-events", events
+    )
+    assert done.code == 0, done.err
+    at.deployment.world.settle()
+    kinds = [next(iter(got.body)) for got in at.deployment.world.receiver.posts]
+    assert (kinds[-1], "artifactUpdate" in kinds) == (end, False)
+
+
+def test_the_events_of_a_webhook_need_a_webhook_and_an_agent_that_offers_them() -> None:
+    assert shell().run("send", "echo", "hi", "--webhook-events", "states").code == 2
+    at = Shell(Deployment(), transport=talker(streaming=False))
+    url = "https://hooks.example.com/a2a"
+    refused = at.run("send", "https://a.example", "hi", "--webhook", url, "--webhook-events", "states")
+    assert (refused.code, "does not offer urn:a2a-serverless:webhook-states:1" in refused.err) == (2, True)
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("wait", ["--wait", "--no-wait"])
 def test_an_answer_without_a_task_says_that_no_webhook_follows(wait: str, *, streaming: bool) -> None:

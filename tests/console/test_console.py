@@ -184,6 +184,10 @@ def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_questio
     look(page, "webhook")
     page.do("fill #hook-url :: http://127.0.0.1:1/hook")
     page.do("fill #hook-token :: t")
+    page.do("select #hook-events :: results")
+    page.do("click #tab-request")
+    assert "urn:a2a-serverless:webhook-results:1" in page.do("texts #request")[0]
+    page.do("click #tab-timeline")
     page.do("click #send")
     become(page, "input-required")
     assert page.do("count #extra-hook:not([hidden])") == 0
@@ -193,6 +197,7 @@ def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_questio
     assert page.do(f"evaluate {WEBHOOKS}") == 1
     page.do("click #show-hook")
     assert page.do("evaluate document.getElementById('hook-url').value") == ""
+    assert page.do("evaluate document.getElementById('hook-events').value") == ""
     assert page.do("problems") == []
 
 

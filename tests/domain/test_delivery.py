@@ -16,10 +16,10 @@ from a2a_serverless.domain.delivery import (
     DELAYS_S,
     DUE_SLACK_MS,
     GIVE_UP_MS,
+    Chunks,
     Cursor,
     CursorState,
     NextNotification,
-    ProtocolVersion,
     PushConfig,
     Verdict,
     Verification,
@@ -266,48 +266,48 @@ def event_of(kind: str, n: int) -> Event:
 
 
 LOGS = st.lists(KINDS, max_size=14).map(lambda kinds: [event_of(kind, n) for n, kind in enumerate(kinds, 1)])
-WIRES: list[ProtocolVersion] = ["1.0", "0.3"]
+ALLOWED: list[Chunks] = ["all", "last", "none"]
 
 
-def walked(wire: ProtocolVersion, log: list[Event], page: int) -> list[NextNotification]:
+def walked(chunks: Chunks, log: list[Event], page: int) -> list[NextNotification]:
     """Every step of a cursor over the log, page by page, as a notifier makes them."""
     cursor, steps = replace(CURSOR, position=0, start=1), list[NextNotification]()
-    while upcoming := find_next(cursor, log[cursor.position : cursor.position + page], whole_tasks=wire == "0.3"):
+    while upcoming := find_next(cursor, log[cursor.position : cursor.position + page], chunks):
         assert upcoming.n > cursor.position, "every step goes forward"
         steps.append(upcoming)
         cursor = delivery.record_success(cursor, upcoming.n, now=NOW)
     return steps
 
 
-def may_be_skipped(event: Event, wire: ProtocolVersion, log: list[Event]) -> bool:
+def may_be_skipped(event: Event, chunks: Chunks, log: list[Event]) -> bool:
     """The allowance of section 6, over the whole log."""
     if isinstance(event, ArtifactEvent):
-        return wire == "0.3" and not event.last_chunk
+        return chunks == "none" or (chunks == "last" and not event.last_chunk)
     plain = event.state is TaskState.WORKING and event.message is None
     return plain and any(isinstance(later, StatusEvent) and later.n > event.n for later in log)
 
 
 @MANY
-@given(LOGS, st.sampled_from(WIRES))
+@given(LOGS, st.sampled_from(ALLOWED))
 def test_rule_08_a_webhook_hears_everything_in_order_but_for_what_may_be_skipped(
-    log: list[Event], wire: ProtocolVersion
+    log: list[Event], chunks: Chunks
 ) -> None:
-    steps = walked(wire, log, page=200)
+    steps = walked(chunks, log, page=200)
     told = [step.event.n for step in steps if step.event]
-    expected = [event.n for event in log[1:] if not may_be_skipped(event, wire, log)]
+    expected = [event.n for event in log[1:] if not may_be_skipped(event, chunks, log)]
     assert told == expected
     assert steps[:1] == ([NextNotification(1, None)] if log else [])
 
 
 @MANY
-@given(LOGS, st.sampled_from(WIRES), st.integers(1, 4))
+@given(LOGS, st.sampled_from(ALLOWED), st.integers(1, 4))
 def test_rule_08_a_short_page_skips_nothing_that_a_long_one_would_tell(
-    log: list[Event], wire: ProtocolVersion, page: int
+    log: list[Event], chunks: Chunks, page: int
 ) -> None:
-    told = [step.event.n for step in walked(wire, log, page) if step.event]
+    told = [step.event.n for step in walked(chunks, log, page) if step.event]
     assert told == sorted(set(told))
     skipped = [event for event in log[1:] if event.n not in told]
-    assert all(may_be_skipped(event, wire, log) for event in skipped)
+    assert all(may_be_skipped(event, chunks, log) for event in skipped)
 
 
 def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
@@ -323,7 +323,8 @@ def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
 
 
 def test_a_cursor_moves_over_what_needs_no_notification() -> None:
-    assert find_next(CURSOR, [chunk(5), chunk(6)], whole_tasks=True) == NextNotification(6, None, 2)
+    assert find_next(CURSOR, [chunk(5), chunk(6)], "last") == NextNotification(6, None, 2)
+    assert find_next(CURSOR, [chunk(5), chunk(6, last=True)], "none") == NextNotification(6, None, 2)
     assert find_next(CURSOR, [chunk(5), chunk(6)]) == NextNotification(5, chunk(5))
 
 
@@ -343,6 +344,8 @@ def test_a_snapshot_stands_for_a_long_backlog_and_for_no_short_one() -> None:
     assert snapshot_for_backlog(BEHIND, CHUNKS[:-1]) is None
     assert snapshot_for_backlog(BEHIND, []) is None
     assert snapshot_for_backlog(replace(BEHIND, position=1), CHUNKS) == NextNotification(HERE, None)
+    assert snapshot_for_backlog(BEHIND, CHUNKS, "last") == NextNotification(HERE, None)
+    assert snapshot_for_backlog(BEHIND, CHUNKS, "none") is None
 
 
 def test_the_first_notification_is_as_of_the_registration_also_with_a_long_backlog() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Agent, AgentExtension, Skill
-from a2a_serverless.domain.agent import BUDGET_EXTENSION
+from a2a_serverless.domain.agent import BUDGET_EXTENSION, WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.publications import JWKS, card_name
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, base_url_in, publish_cards
@@ -258,6 +258,10 @@ def test_a_card_says_all_that_the_agent_says_of_itself() -> None:
     }
     assert v1_card_of(replace(agent, streaming=True, push=True, extended_skills=agent.skills))["capabilities"] == {
         **card["capabilities"],
+        "extensions": [
+            *card["capabilities"]["extensions"],
+            *({"uri": one.uri, "description": one.description} for one in WEBHOOK_EXTENSIONS.values()),
+        ],
         "streaming": True,
         "pushNotifications": True,
         "extendedAgentCard": True,

@@ -47,12 +47,19 @@ def failed(agent: Mended, *, push: bool = False) -> tuple[World, str]:
     return world, task_id
 
 
-def post(world: World, task_id: str, body: object, caller: Caller | None = None, **options: Any) -> tuple[int, Any]:
+def post(
+    world: World,
+    task_id: str,
+    body: object,
+    caller: Caller | None = None,
+    headers: dict[str, str] | None = None,
+    **options: Any,
+) -> tuple[int, Any]:
     auth = As(ME) if caller is None else As(caller.principal)
     if caller:
         object.__setattr__(auth, "authenticate", lambda _: caller)
     edge = Edge(world.service, world.table, world.engine.agents, auth, MemoryCallbackVerifier(), 60, **options)
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", **(headers or {})}
     answer = edge.answer(HttpRequest("POST", f"/echo/tasks/{task_id}/retry", headers, body=json.dumps(body).encode()))
     return answer.status, json.loads(answer.body)
 

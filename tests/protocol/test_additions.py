@@ -43,6 +43,7 @@ PRINTED: dict[str, Any] = {
     "createdAt": "1970-01-01T00:00:00.000Z",
     "hasToken": True,
     "hasCredentials": False,
+    "events": "all",
     "verification": "verified",
     "state": "active",
     "deliveredUpTo": 2,

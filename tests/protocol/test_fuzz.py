@@ -161,7 +161,8 @@ def test_any_header_is_read_or_refused(header: str, other: str) -> None:
     with suppress(A2AError):
         check_version("1.0", asked_version(header, other))
     with suppress(A2AError):
-        activated_extensions(requested_extensions(header, other), {"urn:a": True})
+        names = requested_extensions({"a2a-extensions": header, "x-a2a-extensions": other})
+        activated_extensions(names, {"urn:a": True})
     with suppress(A2AError):
         HttpRequest("POST", "/", {"content-type": header}).check_content_type()
     assert HttpRequest("POST", "/", {"accept": header, "content-type": other}).answer_type in {

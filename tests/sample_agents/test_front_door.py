@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.agent import BUDGET_EXTENSION
+from a2a_serverless.domain.agent import BUDGET_EXTENSION, WEBHOOK_EXTENSIONS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.messages import HttpRequest
 from tests.client.deployment import Deployment
@@ -67,9 +67,10 @@ def test_every_shipped_agent_has_a_card_and_is_listed(agent: str) -> None:
 
 
 @pytest.mark.requirement(77)
-def test_the_one_extension_of_the_shipped_agents_has_a_version_in_its_uri() -> None:
-    assert {agent.offered_extensions for agent in AGENTS} == {(BUDGET_EXTENSION,)}
-    assert BUDGET_EXTENSION.uri.endswith(":1")
+def test_the_extensions_of_the_shipped_agents_have_a_version_in_their_uris() -> None:
+    uris = {extension.uri for agent in AGENTS for extension in agent.offered_extensions}
+    assert uris == {BUDGET_EXTENSION.uri, *(extension.uri for extension in WEBHOOK_EXTENSIONS.values())}
+    assert all(uri.endswith(":1") for uri in uris)
 
 
 def test_the_card_at_the_root_is_the_orchestrators() -> None:

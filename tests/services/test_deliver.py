@@ -31,7 +31,7 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.agent import TaskContext, WebhookEvents
     from a2a_serverless.domain.delivery import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Signed, Signer
@@ -50,13 +50,14 @@ class Scene:
         policy: EgressPolicy = TRUSTING,
         *,
         ran: bool = True,
+        events: WebhookEvents | None = None,
         **fields: Any,
     ) -> None:
         self.world = World([Writer(seconds=0).agent], policy=policy)
         task = self.world.send("hello", push=False)
         self.key: TaskKey = ME.key(task.id)
         request = webhook(HOOK, id="hook", **fields)
-        self.given: PushConfig = webhooks.add(self.world.service.webhooks(), self.key, "echo", request, wire)
+        self.given: PushConfig = webhooks.add(self.world.service.webhooks(), self.key, "echo", request, wire, events)
         self.message = DeliveryMessage(self.key, "hook")
         self.world.queue.clear()
         if ran:
@@ -184,6 +185,51 @@ def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts()
     assert [body["status"]["state"] for body in bodies] == ["submitted", "working", "working", "completed"]
     texts = [part["text"] for part in bodies[2]["artifacts"][0]["parts"]]
     assert texts == ["one: hello. two: hello. three: hello. "]
+
+
+@pytest.mark.parametrize(("events", "artifacts"), [("states", False), ("results", True)])
+def test_a_webhook_of_states_or_results_is_notified_of_no_chunk(events: WebhookEvents, *, artifacts: bool) -> None:
+    scene = Scene(events=events)
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    first, *states, end = [got.body for got in scene.world.receiver.posts]
+    assert scene.heard == [1, 3, ENDED]
+    assert [next(iter(body)) for body in (first, *states)] == ["task", "statusUpdate"]
+    shown: Any = end["task"] if events == "results" else end["statusUpdate"]
+    assert (shown["status"]["state"], "artifacts" in shown) == ("TASK_STATE_COMPLETED", artifacts)
+    assert (scene.cursor.position, scene.delays_ms) == (ENDED, [])
+
+
+@pytest.mark.parametrize(("events", "artifacts"), [("states", 0), ("results", 1)])
+def test_a_0_3_webhook_of_states_or_results_gets_whole_tasks_at_states(events: WebhookEvents, artifacts: int) -> None:
+    scene = Scene("0.3", events=events)
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
+    assert scene.heard == [1, 3, ENDED]
+    assert [len(body.get("artifacts", ())) for body in bodies] == [0, 0, artifacts]
+
+
+def test_a_webhook_of_states_moves_past_chunks_without_a_post() -> None:
+    scene = Scene(ran=False, events="states")
+    scene.take()
+    scene.chunks(150)
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    assert (scene.heard, scene.cursor.position) == ([1, 2], 152)
+    scene.chunks(150)
+    scene.end()
+    assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    assert scene.heard == [1, 2, 303], "chunks are no backlog of it"
+
+
+def test_a_webhook_of_results_that_comes_after_the_end_gets_the_whole_task() -> None:
+    scene = Scene(ran=False)
+    scene.take()
+    scene.chunks(2)
+    scene.end()
+    for events in ("states", "results"):
+        webhooks.add(scene.world.service.webhooks(), scene.key, "echo", webhook(HOOK, id="hook"), "1.0", events)
+        assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
+    bodies: list[Any] = [got.body["task"] for got in scene.world.receiver.posts]
+    assert [len(body.get("artifacts", ())) for body in bodies] == [0, 1]
 
 
 @pytest.mark.parametrize(("wire", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.domain import trace as traces
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, AgentCallFailed
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -119,7 +119,7 @@ class A2ARemoteAgents:
         with self._client(caller, agent) as client:
             if self.has_push(agent):
                 try:
-                    return client.send(_request(message, callback))
+                    return client.with_extension(WEBHOOK_EXTENSIONS["states"].uri).send(_request(message, callback))
                 except PushNotSupported:  # although its card offers them; nothing was stored
                     self._without_push.add(agent)
             return client.send(_request(message, None, at_once=agent in self._others))

@@ -123,6 +123,7 @@ class _Parts:
             per_day=settings.webhooks_per_owner_per_day,
             own_urls=self.own_urls,
             enforce_ownership=settings.webhook_ownership == "enforce",
+            events=settings.webhook_events,
         )
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NoReturn
 from uuid import uuid4
@@ -16,7 +16,7 @@ from a2a_serverless.domain.errors import (
 )
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
-from a2a_serverless.protocol.codecs import VERSION_HEADER
+from a2a_serverless.protocol.codecs import EXTENSION_HEADERS, VERSION_HEADER
 from a2a_serverless.protocol.error_codes import CODES
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, read_peer
@@ -100,6 +100,10 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenant: str | None = None
     version: ProtocolVersion = "1.0"
+
+    def with_extension(self, uri: str) -> Client:
+        """The client, with the extension named in every request (specification 4.6)."""
+        return replace(self, headers={**self.headers, EXTENSION_HEADERS[self.version]: uri})
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, get_args, overload
 
 from a2a_serverless.domain.budgets import METADATA_KEY, NO_BUDGET, Budget
 
@@ -32,6 +32,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
+WebhookEvents: TypeAlias = Literal["all", "results", "states"]
+"""The events of a task of which a webhook is notified (docs/webhooks.md). "states": each state, without artifacts.
+"results": each state, and at the task's end the whole task. "all": each state and each chunk of an artifact.
+"""
 MessageContent: TypeAlias = "str | dict[str, Json] | Sequence[Part] | Message"
 """The content of an agent's message: a text, a dict (a data part), parts, or the message, which gets the task's ids."""
 Answer: TypeAlias = "MessageContent | None"
@@ -565,6 +569,23 @@ BUDGET_EXTENSION: Final = AgentExtension(
     f"The metadata of a message may have {METADATA_KEY}: the most that its task may spend, as usd, tokens and steps.",
 )
 
+WEBHOOK_EXTENSIONS: Final[dict[WebhookEvents, AgentExtension]] = {
+    "states": AgentExtension(
+        "urn:a2a-serverless:webhook-states:1",
+        "The webhook of the request is notified of the task's states, without artifacts.",
+    ),
+    "results": AgentExtension(
+        "urn:a2a-serverless:webhook-results:1",
+        "The webhook of the request is notified of the task's states, and at its end of the whole task.",
+    ),
+}
+
+
+def requested_webhook_events(extensions: Iterable[str]) -> WebhookEvents | None:
+    """The events that the first of a request's extensions about them names; None without such an extension."""
+    events = {extension.uri: name for name, extension in WEBHOOK_EXTENSIONS.items()}
+    return next((events[uri] for uri in extensions if uri in events), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -576,7 +597,8 @@ class Agent:
     a message with a contextId and no taskId answers the one open question of that context. With ``whole_last_chunk``
     the last chunk of an artifact is the whole artifact and replaces the chunks before it (``append=false``), for
     clients that keep one chunk. ``budget`` is the most that a task of it may spend. At the times of ``schedules`` the
-    agent starts by itself.
+    agent starts by itself. Webhooks are notified of ``webhook_events`` unless their request names others; None is the
+    deployment's setting.
     """
 
     id: str
@@ -596,11 +618,12 @@ class Agent:
     whole_last_chunk: bool = False
     budget: Budget = NO_BUDGET
     schedules: tuple[Schedule, ...] = ()
+    webhook_events: WebhookEvents | None = None
 
     @property
     def offered_extensions(self) -> tuple[AgentExtension, ...]:
         """Its extensions, and the library's."""
-        return (*self.extensions, BUDGET_EXTENSION)
+        return (*self.extensions, BUDGET_EXTENSION, *(WEBHOOK_EXTENSIONS.values() if self.push else ()))
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -618,6 +641,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     whole_last_chunk: bool = False,
     budget: Budget = NO_BUDGET,
     schedules: Sequence[Schedule] = (),
+    webhook_events: WebhookEvents | None = None,
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
@@ -627,9 +651,12 @@ def agent(  # noqa: PLR0913 - the fields of a card
     deployment always start a task. ``whole_last_chunk`` is for clients that keep one chunk of an artifact: the last one
     is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``). ``budget`` is the
     most that a task may spend; a caller may set less. At the times of ``schedules`` the agent starts by itself.
+    ``webhook_events`` are the events of which a webhook is notified whose request does not name them.
 
-    Raises TypeError for a function that is not async.
+    Raises TypeError for a function that is not async, and ValueError for unknown ``webhook_events``.
     """
+    if webhook_events not in {None, *get_args(WebhookEvents)}:
+        raise ValueError(f"webhook_events must be one of {', '.join(get_args(WebhookEvents))}, not {webhook_events!r}")
 
     def decorate(work: Callable[[TaskContext], Awaitable[Answer]]) -> Agent:
         _check_async(id, work)
@@ -648,6 +675,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             whole_last_chunk=whole_last_chunk,
             budget=budget,
             schedules=tuple(schedules),
+            webhook_events=webhook_events,
         )
 
     return decorate

@@ -5,10 +5,10 @@ The cursor is separate from the configuration because it changes with every deli
 
 The rules (docs/webhooks.md): a configuration's first notification is a snapshot of the task as of its registration;
 then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at each status change
-and finished artifact. An undelivered ``working`` without a message may be skipped when there is a later status. A
-cursor that is ``BACKLOG`` events or more behind gets a snapshot instead of them. The snapshot ends at the first status
-among them that ends the task or needs its client. That status is always sent as its own notification. Times and chance
-are arguments.
+and finished artifact. A configuration that wants less than "all" events gets no notification of an artifact. An
+undelivered ``working`` without a message may be skipped when there is a later status. A cursor that is ``BACKLOG``
+events or more behind gets a snapshot instead of them. The snapshot ends at the first status among them that ends the
+task or needs its client. That status is always sent as its own notification. Times and chance are arguments.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from a2a_serverless.protocol.v1 import TaskState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_serverless.domain.agent import WebhookEvents
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
 
 ProtocolVersion: TypeAlias = Literal["1.0", "0.3"]
+Chunks: TypeAlias = Literal["all", "last", "none"]
+"""The chunks of an artifact that are notified: each, only the last one, or none."""
 
 
 class Verification(StrEnum):
@@ -53,7 +56,10 @@ class CursorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """A stored webhook. ``token`` and ``credentials`` are sealed text, bound to the task and this configuration."""
+    """A stored webhook. ``token`` and ``credentials`` are sealed text, bound to the task and this configuration.
+
+    ``events`` are the events of which it is notified.
+    """
 
     config_id: str
     url: str
@@ -63,6 +69,7 @@ class PushConfig:
     scheme: str | None = None
     token: str | None = field(default=None, repr=False)
     credentials: str | None = field(default=None, repr=False)
+    events: WebhookEvents = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +267,15 @@ class NextNotification:
     skipped: int = 0
 
 
-def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event]) -> NextNotification | None:
-    """A snapshot instead of the pending events; None below ``BACKLOG`` events, or for the first notification."""
+def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event], chunks: Chunks = "all") -> NextNotification | None:
+    """A snapshot instead of the pending events; None below ``BACKLOG`` events, or for the first notification.
+
+    Chunks count unless ``chunks`` is "none".
+    """
     if cursor.position == 0:
         return None
-    passed = list(takewhile(lambda event: not requires_notification(event), events))
+    pending = [event for event in events if chunks != "none" or isinstance(event, StatusEvent)]
+    passed = list(takewhile(lambda event: not requires_notification(event), pending))
     return NextNotification(passed[-1].n, None) if len(passed) >= BACKLOG else None
 
 
@@ -273,10 +284,8 @@ def requires_notification(event: Event) -> bool:
     return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
 
 
-def find_next(cursor: Cursor, events: Sequence[Event], *, whole_tasks: bool = False) -> NextNotification | None:
-    """The next notification, from the events after the cursor. None without events.
-
-    With ``whole_tasks`` each notification is the whole task, so chunks before the last one are skipped.
+def find_next(cursor: Cursor, events: Sequence[Event], chunks: Chunks = "all") -> NextNotification | None:
+    """The next notification, from the events after the cursor. None without events. Other ``chunks`` are skipped.
 
     For a cursor at 0, a ``NextNotification`` without an event is the first snapshot. If all events may be skipped,
     it has the last event's number, all of them as ``skipped`` and no event: the cursor just moves.
@@ -287,14 +296,14 @@ def find_next(cursor: Cursor, events: Sequence[Event], *, whole_tasks: bool = Fa
         return NextNotification(cursor.start, None)
     last_status = max((event.n for event in events if isinstance(event, StatusEvent)), default=0)
     for skipped, event in enumerate(events):
-        if not _may_skip(event, last_status, whole_tasks=whole_tasks):
+        if not _may_skip(event, last_status, chunks):
             return NextNotification(event.n, event, skipped)
     return NextNotification(events[-1].n, None, len(events))
 
 
-def _may_skip(event: Event, last_status: int, *, whole_tasks: bool) -> bool:
+def _may_skip(event: Event, last_status: int, chunks: Chunks) -> bool:
     if isinstance(event, ArtifactEvent):
-        return whole_tasks and not event.last_chunk
+        return chunks == "none" or (chunks == "last" and not event.last_chunk)
     plain = event.state is TaskState.WORKING and event.message is None
     return plain and event.n < last_status
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
+from a2a_serverless.domain.agent import requested_webhook_events
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EXTENSION_HEADERS: Final = [name.lower() for name in codecs.EXTENSION_HEADERS.values()]
 MARGIN_MS: Final = 7_000  # to notice that the time is over, to stop an agent, and to send the answer
 
 
@@ -80,12 +80,20 @@ class OperationHandler:
         own = self._parent or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
         if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
             own = trace.child_of(own if self._parent else service.tracer.sample(own), seed)
-        extensions = codecs.requested_extensions(*map(headers.get, _EXTENSION_HEADERS))
+        extensions = codecs.requested_extensions(headers)
         self._time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         # An agent names the task whose question it answers: its other calls in a context must not answer it.
         by_context = agent.answers_by_context and not caller.is_agent
         self._context = RequestContext(
-            caller.principal, agent.id, version, caller, own, extensions, self._time_ms, by_context
+            caller.principal,
+            agent.id,
+            version,
+            caller,
+            own,
+            extensions,
+            self._time_ms,
+            by_context,
+            webhook_events=requested_webhook_events(extensions) or agent.webhook_events,
         )
         self._begin = service.clock.now()
         self._codec = codecs.codec(binding, version, self._begin)

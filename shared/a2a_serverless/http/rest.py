@@ -19,6 +19,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.routing import BaseRoute, Match, Route
 
+from a2a_serverless.domain.agent import requested_webhook_events
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.model import path
@@ -36,7 +37,7 @@ from a2a_serverless.protocol.additions import (
     UploadResponse,
     UploadTarget,
 )
-from a2a_serverless.protocol.codecs import NOTHING
+from a2a_serverless.protocol.codecs import NOTHING, requested_extensions
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.protojson import read_model
@@ -100,7 +101,8 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     retry_request = read_model(RetryRequest, loads(request.body))
     if api.limiter:
         api.limiter.admit_send(principal)
-    context = RequestContext(principal, agent.id, "1.0", caller)
+    events = requested_webhook_events(requested_extensions(request.headers)) or agent.webhook_events
+    context = RequestContext(principal, agent.id, "1.0", caller, webhook_events=events)
     task = retries.retry_task(api.service, context, agent, request.params["taskId"], retry_request)
     content = resolve_contents(api.service.contents, principal, task, INLINE)
     return json_answer(content.json_bytes())

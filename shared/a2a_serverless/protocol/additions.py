@@ -64,6 +64,7 @@ class Delivery(ProtoModel):
     created_at: Timestamp
     has_token: bool
     has_credentials: bool
+    events: str
     verification: str
     state: str
     host_paused: HostPause | None = None
@@ -88,6 +89,7 @@ class Delivery(ProtoModel):
             created_at=config.created_at,
             has_token=config.token is not None,
             has_credentials=config.credentials is not None,
+            events=config.events,
             verification=cursor.verification.value,
             state=cursor.state.value,
             host_paused=pause if is_active else None,

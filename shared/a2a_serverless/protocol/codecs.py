@@ -53,9 +53,10 @@ def check_version(written_in: ProtocolVersion, version: str) -> None:
     raise VersionNotSupported("This A2A version is not supported. Supported are 1.0 and 0.3.")
 
 
-def requested_extensions(*headers: str | None) -> tuple[str, ...]:
-    """The URIs of the extension headers, each once, in order."""
-    names = [name.strip() for header in headers if header for name in header.split(",")]
+def requested_extensions(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The URIs of the extension headers, each once, in order. The names of ``headers`` are in lower case."""
+    lines = [headers.get(name.lower(), "") for name in EXTENSION_HEADERS.values()]
+    names = [name.strip() for line in lines for name in line.split(",")]
     return tuple(dict.fromkeys(filter(None, names)))[:EXTENSIONS_READ]
 
 

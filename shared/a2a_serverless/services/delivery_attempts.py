@@ -15,7 +15,7 @@ from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import POST_DEADLINE_MS, Attempt, Cursor, CursorState
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import Event, TaskReplay, update_of
+from a2a_serverless.domain.events import TERMINAL, Event, StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.protocol.notification_bodies import NotificationBody, notification, tells_whole_task
@@ -28,7 +28,7 @@ from a2a_serverless.services.webhooks import sealing_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from a2a_serverless.domain.delivery import Cursor, NextNotification, PushConfig
+    from a2a_serverless.domain.delivery import Chunks, Cursor, NextNotification, PushConfig
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Signed
@@ -65,7 +65,10 @@ class Notifications:
     def __init__(
         self, context: DeliveryContext, snapshot: HeadSnapshot, config: PushConfig, memory: MemoryShare
     ) -> None:
-        self._context, self._memory, self._wire = context, memory, config.wire
+        self._context, self._memory, self._wire, self._wanted = context, memory, config.wire, config.events
+        self._chunks: Chunks = "last" if tells_whole_task(self._wire) else "all"
+        if self._wanted != "all":
+            self._chunks = "none"
         self._head, self._last = snapshot
         self._events: list[Event] = []
         self._replayer = TaskReplayer(context.log, self._head, memory.take)
@@ -75,11 +78,11 @@ class Notifications:
         """The next notification after the cursor; None if there is no later event. Raises Unreadable, MemoryBusy."""
         events = [event for event in self._events if event.n > cursor.position]
         self._events = events or self._read_page(cursor.position)
-        return delivery.find_next(cursor, self._events, whole_tasks=tells_whole_task(self._wire))
+        return delivery.find_next(cursor, self._events, self._chunks)
 
     def summarize(self, cursor: Cursor, upcoming: NextNotification) -> NextNotification:
         """Replaces a long backlog by a snapshot, unless the task is large; that is determined once."""
-        in_place = None if self._is_large else delivery.snapshot_for_backlog(cursor, self._events)
+        in_place = None if self._is_large else delivery.snapshot_for_backlog(cursor, self._events, self._chunks)
         if in_place is None:
             return upcoming
         self._is_large = len(self.body(in_place).content) > delivery.SNAPSHOT_LIMIT
@@ -90,14 +93,17 @@ class Notifications:
         return upcoming.n >= max(self._last, self._events[-1].n)
 
     def body(self, upcoming: NextNotification) -> NotificationBody:
-        """The event itself for 1.0; the task as of that event for snapshots and for 0.3. Raises as ``next``."""
-        key = self._head.key
+        """The event itself for 1.0; the task as of that event for snapshots, results and 0.3. Raises as ``next``."""
+        key, event = self._head.key, upcoming.event
+        is_result = self._wanted == "results" and isinstance(event, StatusEvent) and event.state in TERMINAL
         with reading():
             item: StreamContent
-            if upcoming.event is None or tells_whole_task(self._wire):
+            if event is None or is_result or tells_whole_task(self._wire):
                 item = self._replayer.at(upcoming.n, self._events)
+                ends = item.status.state in TERMINAL
+                item = item.limited(None, artifacts=self._wanted == "all" or (self._wanted == "results" and ends))
             else:
-                item = update_of(upcoming.event, key.task, self._head.context_id)
+                item = update_of(event, key.task, self._head.context_id)
             item = resolve_contents(self._context.contents, Principal(key.tenant, key.owner), item)
             return notification(self._wire, item)
 

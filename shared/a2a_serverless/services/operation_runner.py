@@ -79,7 +79,9 @@ def _run_push_operation(
     _check_push(agent)
     match request:
         case CreateTaskPushNotificationConfigRequest(task_id=task):
-            return webhooks.show(task, webhooks.add(service, context.key(task), agent.id, request, context.wire))
+            events = context.webhook_events
+            config = webhooks.add(service, context.key(task), agent.id, request, context.wire, events)
+            return webhooks.show(task, config)
         case GetTaskPushNotificationConfigRequest(task_id=task):
             return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
         case ListTaskPushNotificationConfigsRequest(task_id=task):

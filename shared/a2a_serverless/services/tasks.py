@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.agent import WebhookEvents
     from a2a_serverless.domain.delivery import Cursor, ProtocolVersion, PushConfig
     from a2a_serverless.domain.head import Change, Head, HeadSnapshot, TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
@@ -90,6 +91,7 @@ class RequestContext(NamedTuple):
     ``trace`` is the request's trace (``domain/trace.py``), ``extensions`` are the URIs of the extensions that it names.
     ``time_left_ms`` is the time for the request; None means without a limit. With ``answers_by_context`` a message
     without a taskId answers the one open question of its context. With ``retry`` the new task repeats another one.
+    ``webhook_events`` are the events of which a webhook of the request is notified; None is the deployment's setting.
     """
 
     principal: Principal
@@ -101,6 +103,7 @@ class RequestContext(NamedTuple):
     time_left_ms: int | None = None
     answers_by_context: bool = False
     retry: TaskRetry | None = None
+    webhook_events: WebhookEvents | None = None
 
     def key(self, task_id: str) -> TaskKey:
         """The key of one of the principal's tasks."""
@@ -197,7 +200,7 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
     if record and context.retry:
         record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest)
     incoming = _incoming(context, request, key.task, context_id)
-    pushes = _first_webhook(service, key, request, context.wire)
+    pushes = _first_webhook(service, context, key, request)
     head, event = heads.submit(
         key,
         context.agent,
@@ -222,14 +225,14 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
 
 
 def _first_webhook(
-    service: TaskService, key: TaskKey, request: SendMessageRequest, wire: ProtocolVersion
+    service: TaskService, context: RequestContext, key: TaskKey, request: SendMessageRequest
 ) -> tuple[tuple[PushConfig, Cursor], ...]:
     push = request.configuration.task_push_notification_config
     if push is None:
         return ()
     from a2a_serverless.services.webhooks import new_config
 
-    return (new_config(service.webhooks(), key, push, wire),)
+    return (new_config(service.webhooks(), key, push, context.wire, context.webhook_events),)
 
 
 def _answer_by_context(
@@ -298,7 +301,8 @@ def _continue(
             if repeat := _find_repeat(service, context, record):
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the task cannot accept the message
-            webhooks.add(service.webhooks(), key, agent, _name_webhook(push, message), context.wire)
+            config, events = _name_webhook(push, message), context.webhook_events
+            webhooks.add(service.webhooks(), key, agent, config, context.wire, events)
         return retry_on_conflict(
             lambda: _find_repeat(service, context, record) or try_change(service.log, key, agent, decide, record).after
         )

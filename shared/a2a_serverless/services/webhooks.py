@@ -34,6 +34,7 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.domain.agent import WebhookEvents
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
@@ -82,6 +83,7 @@ class Webhooks:
     ``per_day`` is the number of configurations that an owner may register on one day (UTC). Existing ones are not
     counted: tasks expire by the table's TTL, which would not lower the count. ``own_urls`` gives this deployment's base
     URLs. ``resolver`` looks a host up; it raises UrlNotAllowed for a forbidden address, NameUnresolved without one.
+    ``events`` are the events of a webhook for which neither its request nor its agent names others.
     """
 
     log: TaskLog
@@ -97,15 +99,24 @@ class Webhooks:
     own_urls: Callable[[], tuple[str, ...]] = tuple
     enforce_ownership: bool = True
     challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
+    events: WebhookEvents = "all"
 
 
 def add(
-    webhooks: Webhooks, key: TaskKey, agent: str, request: TaskPushNotificationConfig, wire: ProtocolVersion
+    webhooks: Webhooks,
+    key: TaskKey,
+    agent: str,
+    request: TaskPushNotificationConfig,
+    wire: ProtocolVersion,
+    events: WebhookEvents | None = None,
 ) -> PushConfig:
-    """Creates a configuration, or replaces the one with its id, and enqueues its first delivery."""
+    """Creates a configuration, or replaces the one with its id, and enqueues its first delivery.
+
+    Without ``events`` it is notified of the deployment's.
+    """
     read_existing_head(webhooks.log, key, agent)
     _check_count(webhooks, key, request.id)
-    config, cursor = new_config(webhooks, key, request, wire)
+    config, cursor = new_config(webhooks, key, request, wire, events)
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
 
     def attempt() -> Cursor:
@@ -156,7 +167,11 @@ def show(task_id: str, config: PushConfig) -> TaskPushNotificationConfig:
 
 
 def new_config(
-    webhooks: Webhooks, key: TaskKey, request: TaskPushNotificationConfig, wire: ProtocolVersion
+    webhooks: Webhooks,
+    key: TaskKey,
+    request: TaskPushNotificationConfig,
+    wire: ProtocolVersion,
+    events: WebhookEvents | None = None,
 ) -> tuple[PushConfig, Cursor]:
     """Makes a configuration in its stored form, with encrypted secrets, and its cursor.
 
@@ -179,6 +194,7 @@ def new_config(
         scheme=_scheme(request),
         token=request.token and webhooks.sealer.seal(request.token, context),
         credentials=credentials and webhooks.sealer.seal(credentials, context),
+        events=events or webhooks.events,
     )
     verification = Verification.TRUSTED if trusted else Verification.UNVERIFIED
     return config, Cursor(config_id, incarnation, verification=verification)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack, cast
 from weakref import WeakSet
 
-from a2a_serverless.domain.agent import Agent, AgentCallFailed, Content
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent, AgentCallFailed, Content
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
@@ -420,8 +420,10 @@ class OwnAgents:
         self.find(agent)
         configuration = SendMessageConfiguration(return_immediately=True, task_push_notification_config=callback)
         request = SendMessageRequest(message=message, configuration=configuration)
+        states = WEBHOOK_EXTENSIONS["states"].uri
+        context = RequestContext(caller.principal, agent, "1.0", extensions=(states,), webhook_events="states")
         try:
-            return tasks.send(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), request)
+            return tasks.send(self.deployment.service, context, request)
         except A2AError as error:
             raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
 

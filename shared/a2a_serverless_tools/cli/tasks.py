@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
+from a2a_serverless.client.discovery import objects_in
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, WebhookEvents
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
@@ -50,6 +52,7 @@ LONGEST = 80
 REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
 ADMINS_ONLY = {401, 403}
 
+_Events: TypeAlias = Literal["states", "results"]  # "all" is the default of most deployments
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
@@ -67,6 +70,10 @@ Webhook = Annotated[
 InboxUrl = Annotated[
     str | None,
     typer.Option("--inbox", help="Notify this project's receiver at URL; first a token is got there.", metavar="URL"),
+]
+Events = Annotated[
+    _Events | None,
+    typer.Option("--webhook-events", help="Notify it of the states only, or also of the whole task at its end."),
 ]
 FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
@@ -88,6 +95,7 @@ def send(  # noqa: PLR0913 - the options of a command
     wait: Wait = True,
     webhook: Webhook = None,
     inbox: InboxUrl = None,
+    webhook_events: Events = None,
     out: Out = None,
     url: Url = "",
 ) -> None:
@@ -98,7 +106,11 @@ def send(  # noqa: PLR0913 - the options of a command
     binary = read_binary(file) if file else None
     said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
     check_addresses(webhook, inbox)
+    if webhook_events and not (webhook or inbox):
+        raise typer.BadParameter("--webhook-events needs --webhook or --inbox")
     found = find(cli, url, agent)
+    if webhook_events:
+        found = _with_events(found, agent, webhook_events)
     task_id = find_task(cli, found, agent, task, last=last) if task or last else None
     refers = tuple(find_task(cli, found, agent, one, last=False) for one in refer or ())
     message = text_message(said, media_type, context_id=context, task_id=task_id)
@@ -233,6 +245,16 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNo
     if inbox:
         return _expect(cli, inbox)
     return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
+
+
+def _with_events(found: DiscoveredAgent, agent: str, events: WebhookEvents) -> DiscoveredAgent:
+    """The agent, with a client that asks for these events. Raises WrongUsage if its card does not offer that."""
+    uri = WEBHOOK_EXTENSIONS[events].uri
+    if not any(
+        extension.get("uri") == uri for extension in objects_in(found.document.get("capabilities"), "extensions")
+    ):
+        raise WrongUsage(f"The card of {agent} does not offer {uri}.", "leave --webhook-events out")
+    return replace(found, client=found.client.with_extension(uri))
 
 
 def check_addresses(webhook: str | None, inbox: str | None) -> None:

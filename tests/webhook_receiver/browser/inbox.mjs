@@ -41,6 +41,7 @@ const commands = {
   async texts(selector) { return page.locator(selector).allInnerTexts(); },
   async count(selector) { return page.locator(selector).count(); },
   async click(selector) { await page.locator(selector).first().click(); },
+  async select(argument) { const [selector, value] = argument.split(" :: "); await page.selectOption(selector, value); },
   async fill(argument) { const [selector, value] = argument.split(" :: "); await page.fill(selector, value); },
   async evaluate(expression) { return page.evaluate(expression); },
   async size(name) { await page.setViewportSize(SIZES[name]); },

@@ -51,14 +51,14 @@ async function ask(url, options = {}) {
 
 export const getJson = async (url) => (await ask(url)).json();
 
-export async function post(url, body) {
-  const headers = { "Content-Type": "application/json" };
-  return (await ask(url, { method: "POST", headers, body: JSON.stringify(body) })).json();
+export async function post(url, body, given = {}) {
+  const sent = { "Content-Type": "application/json", ...given };
+  return (await ask(url, { method: "POST", headers: sent, body: JSON.stringify(body) })).json();
 }
 
 // Calls ``take`` with each item of a stream and its number. Resolves when the stream has ended.
-export async function stream(url, body, take, { after = null, signal } = {}) {
-  const sent = { Accept: "text/event-stream, application/json", "Content-Type": "application/json" };
+export async function stream(url, body, take, { after = null, headers = {}, signal } = {}) {
+  const sent = { ...headers, Accept: "text/event-stream, application/json", "Content-Type": "application/json" };
   if (after !== null) sent["Last-Event-ID"] = String(after);
   const answer = await ask(url, { method: "POST", headers: sent, body: body && JSON.stringify(body), signal });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -14,7 +14,7 @@ const LOOKS = 30;
 const SLOWEST = 10_000;
 const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
 const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
-const NO_HOOK = { url: "", token: "", open: false };
+const NO_HOOK = { url: "", token: "", events: "", open: false };
 const current = () => state.turns.at(-1)?.task ?? null;
 
 // ---- Errors and sign-in
@@ -133,16 +133,18 @@ function message() {
   return { messageId: state.draftId, role: "ROLE_USER", parts: found, ...ids };
 }
 
-const hook = () => ({ url: $("hook-url").value.trim(), token: $("hook-token").value, open: !$("extra-hook").hidden });
+const hook = () => ({ url: $("hook-url").value.trim(), token: $("hook-token").value, events: $("hook-events").value, open: !$("extra-hook").hidden });
 
 function request() {
   const configuration = {};
-  const { open, url, token } = hook();
+  const headers = { "A2A-Version": "1.0", "Content-Type": "application/json" };
+  const { open, url, token, events } = hook();
+  if (open && url && events) headers["A2A-Extensions"] = `urn:a2a-serverless:webhook-${events}:1`;
   if (open && url) configuration.taskPushNotificationConfig = { url, ...(token && { token }) };
   const streams = state.card?.capabilities?.streaming === true;
   if (!streams) configuration.returnImmediately = true;
   const body = { message: message(), ...(Object.keys(configuration).length && { configuration }) };
-  return { url: `${agentUrl(state.agent)}/message:${streams ? "stream" : "send"}`, body, streams, key: Boolean(credentials.get()) };
+  return { url: `${agentUrl(state.agent)}/message:${streams ? "stream" : "send"}`, headers, body, streams, key: Boolean(credentials.get()) };
 }
 
 async function send() {
@@ -182,6 +184,7 @@ function setDraft({ text, data, files, draftId, webhook }) {
   $("data").value = data;
   $("hook-url").value = webhook.url;
   $("hook-token").value = webhook.token;
+  $("hook-events").value = webhook.events;
   expand("show-hook", "extra-hook", webhook.open);
   Object.assign(state, { files, draftId });
   drawFiles();
@@ -204,7 +207,7 @@ async function run(task, asked) {
   drawTask();
   const arrived = await attempt(async () => {
     if (asked && !asked.streams) await sendOnce(task, asked, changed, running.signal);
-    else await follow(state.agent, task, { body: asked?.body ?? null, changed, signal: running.signal });
+    else await follow(state.agent, task, { body: asked?.body ?? null, headers: asked?.headers, changed, signal: running.signal });
     return true;
   });
   if (state.running !== running) return true;
@@ -220,7 +223,7 @@ async function run(task, asked) {
 }
 
 async function sendOnce(task, asked, changed, signal) {
-  const answer = await post(asked.url, asked.body);
+  const answer = await post(asked.url, asked.body, asked.headers);
   if (answer.message) {
     task.messages.push(answer.message);
     task.state = MESSAGE;

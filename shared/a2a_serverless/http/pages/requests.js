@@ -2,8 +2,8 @@
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function curl({ url, body, streams, key }) {
-  const lines = [`curl ${streams ? "-N " : ""}${quoted(url)}`, "-H 'A2A-Version: 1.0'", "-H 'Content-Type: application/json'"];
+function curl({ url, headers, body, streams, key }) {
+  const lines = [`curl ${streams ? "-N " : ""}${quoted(url)}`, ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`)];
   if (key) lines.push('-H "Authorization: Bearer $A2A_KEY"');
   return [...lines, `--data-raw ${quoted(JSON.stringify(body, null, 2))}`].join(" \\\n  ");
 }
@@ -18,8 +18,7 @@ function literal(value, indent = "") {
   return rows.length ? `${open}\n${rows.map((row) => `${inner}${row},\n`).join("")}${indent}${close}` : open + close;
 }
 
-function python({ url, body, streams, key }) {
-  const headers = { "A2A-Version": "1.0", "Content-Type": "application/json" };
+function python({ url, headers, body, streams, key }) {
   const imports = ["import json", ...(key ? ["import os"] : []), "import urllib.request"];
   const sign = key ? ['headers["Authorization"] = "Bearer " + os.environ["A2A_KEY"]'] : [];
   const read = streams ? ['    for line in answer:', '        if line.startswith(b"data: "):', "            print(json.loads(line[6:]))"] : ["    print(json.load(answer))"];
@@ -28,11 +27,11 @@ function python({ url, body, streams, key }) {
     "with urllib.request.urlopen(request) as answer:", ...read, ""].join("\n");
 }
 
-function javascript({ url, body, streams, key }) {
-  const headers = ['"A2A-Version": "1.0"', '"Content-Type": "application/json"', ...(key ? ["Authorization: `Bearer ${process.env.A2A_KEY}`"] : [])];
+function javascript({ url, headers, body, streams, key }) {
+  const lines = [...Object.entries(headers).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`), ...(key ? ["Authorization: `Bearer ${process.env.A2A_KEY}`"] : [])];
   const read = streams ? ["for await (const text of answer.body.pipeThrough(new TextDecoderStream())) console.log(text);"] : ["console.log(await answer.json());"];
   return [`const body = ${JSON.stringify(body, null, 2)};`, `const answer = await fetch(${JSON.stringify(url)}, {`, '  method: "POST",',
-    `  headers: { ${headers.join(", ")} },`, "  body: JSON.stringify(body),", "});", ...read, ""].join("\n");
+    `  headers: { ${lines.join(", ")} },`, "  body: JSON.stringify(body),", "});", ...read, ""].join("\n");
 }
 
 export const LANGUAGES = { curl: ["curl", curl], python: ["Python", python], javascript: ["JavaScript", javascript] };

@@ -42,7 +42,7 @@ function chunk(task, { artifact, append }) {
 }
 
 // Sends by a stream, or follows a task, and comes back after an interruption until the turn is over.
-export async function follow(agent, task, { body = null, changed, signal }) {
+export async function follow(agent, task, { body = null, headers = {}, changed, signal }) {
   const take = (item, number) => {
     if (number !== null) task.after = number;
     changed(apply(task, item));
@@ -53,7 +53,7 @@ export async function follow(agent, task, { body = null, changed, signal }) {
     const resumes = sent || !body;
     try {
       const path = resumes ? `${taskPath(task.id)}:subscribe` : "/message:stream";
-      await stream(agentUrl(agent) + path, resumes ? null : body, take, { after: resumes ? task.after : null, signal });
+      await stream(agentUrl(agent) + path, resumes ? null : body, take, { after: resumes ? task.after : null, headers, signal });
     } catch (error) {
       if (signal.aborted || !task.id || error.status === 401) throw error;
       const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
