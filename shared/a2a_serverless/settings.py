@@ -97,6 +97,12 @@ def _parse_claims(text: str) -> dict[str, str]:
     return claims
 
 
+def _parse_address(text: str) -> str:
+    if not re.fullmatch(r"[^\s:]+:\d{1,5}", text):
+        raise ValueError(f"must be an address and a port, such as 127.0.0.1:8080, not {text!r}")
+    return text
+
+
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
@@ -130,6 +136,9 @@ class Settings(BaseModel):
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     usd_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
+    tasks_at_once: Annotated[int, _whole(1, 1000)] = 50
+    drain_seconds: Annotated[int, _whole(0, 86_400)] = 0
+    health_address: Annotated[str, _read(_parse_address)] = ""
     console: _Switch = False
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
     local_agents: _Switch = False

@@ -61,9 +61,13 @@ def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], E
     pool = ThreadPoolExecutor(at_once, "message") if at_once > 1 else None
 
     def answer_record(record: SQSRecord, lambda_context: LambdaContext) -> None:
-        message = _read_message(kind, record)
-        if message is not None:
-            _answer(message, lambda: answer(message, lambda_context.get_remaining_time_in_millis))
+        answer_message(
+            kind,
+            record.get("body") or "",
+            record.get("messageId") or "",
+            answer,
+            lambda_context.get_remaining_time_in_millis,
+        )
 
     async def answer_in_thread(record: SQSRecord, lambda_context: LambdaContext) -> None:
         await asyncio.get_running_loop().run_in_executor(pool, answer_record, record, lambda_context)
@@ -80,37 +84,36 @@ def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], E
     return handler
 
 
-def _read_message(kind: Kind[M], record: SQSRecord) -> M | None:
-    """Returns the message of a record, or None if it is invalid.
+def answer_message(
+    kind: Kind[M],
+    body: str,
+    message_id: str,
+    answer: Callable[[M, Callable[[], int]], Enum],
+    remaining_ms: Callable[[], int],
+) -> None:
+    """Answers the message in the body of a queue's message; discards an invalid one.
 
-    Raises UnsupportedMessageVersion, which leaves the record in its queue.
+    Raises NotAnswered, and UnsupportedMessageVersion, which leaves the message in its queue.
     """
     try:
-        message = from_json(json.loads(record.body))
+        message = from_json(json.loads(body))
         if not isinstance(message, kind):
             raise InvalidMessage("a message of the other queue")
     except UnsupportedMessageVersion:
-        logger.warning(
-            "queue message of a newer release, left in its queue", extra={"message_id": record.get("messageId")}
-        )
+        logger.warning("queue message of a newer release, left in its queue", extra={"message_id": message_id})
         raise
     except (KeyError, ValueError, TypeError, RecursionError) as error:
-        ids = {"message_id": record.get("messageId"), "reason": type(error).__name__}
+        ids = {"message_id": message_id, "reason": type(error).__name__}
         logger.warning("invalid queue message discarded", extra=ids)
-        return None
-    else:
-        return message
-
-
-def _answer(message: QueueMessage, answer: Callable[[], Enum]) -> None:
-    ids = {"kind": type(message).__name__, "task": message.key.task}
+        return
+    about = {"kind": type(message).__name__, "task": message.key.task}
     try:
-        ending = answer()
+        ending = answer(message, remaining_ms)
     except Exception as error:  # noqa: BLE001 - SQS delivers the message again
-        logger.error("queue message failed", extra=safe_error_fields(error) | ids)
+        logger.error("queue message failed", extra=safe_error_fields(error) | about)
         raise NotAnswered from None
     else:
-        logger.info("queue message handled", extra=ids | {"outcome": ending.value})
+        logger.info("queue message handled", extra=about | {"outcome": ending.value})
 
 
 def make_stream_handler(relay: Callable[[Iterable[TaskKey]], int]) -> Handler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -27,12 +28,15 @@ from a2a_serverless.store.stores import PauseStore, TaskIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from enum import Enum
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Metrics, Queues, UrlFetcher
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.settings import Settings
 
 FETCH_MS: Final = 60_000
@@ -97,3 +101,32 @@ def _fetch(settings: Settings) -> UrlFetcher:
         return sender().get(url, {}, FETCH_MS, LARGEST)
 
     return fetch
+
+
+def make_worker(
+    settings: Settings, aws: Aws, metrics: Metrics, tracer: Tracer, is_replaced: Callable[[], bool] = lambda: False
+) -> Callable[[QueueMessage, Callable[[], int]], Enum]:
+    """A function that does the work of a queue message: it runs a task, or starts the task of a schedule.
+
+    It gets the message and a function that says how many ms are left. Once it ``is_replaced``, its runs hand over.
+    """
+    from a2a_serverless.adapters.sqs import SqsQueues
+    from a2a_serverless.domain.queue_messages import TickMessage
+    from a2a_serverless.engine.endings import play
+    from a2a_serverless.engine.run import run
+    from a2a_serverless.services.ticks import handle_tick
+
+    dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
+    engine = replace(
+        make_engine(settings, aws, SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics),
+        send_to_dead_letters=dead_letters.enqueue,
+        tracer=tracer,
+        is_replaced=is_replaced,
+    )
+
+    def work(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
+        if isinstance(message, TickMessage):
+            return handle_tick(engine, settings.life, message)
+        return play(run(engine, message.key, remaining_ms))
+
+    return work

@@ -20,13 +20,13 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from a2a_serverless.domain.agent import WebhookEvents  # noqa: TC001 - stored classes are read by their annotations
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.agent import WebhookEvents
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import Outcome
 

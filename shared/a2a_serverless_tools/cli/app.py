@@ -26,6 +26,7 @@ from a2a_serverless_tools.cli import (
     stack,
     tasks,
     trace,
+    work,
 )
 from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
@@ -67,6 +68,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "build": stack.build,
         "eject": stack.eject,
         "check": check.check,
+        "work": work.work,
         "pause": pauses.pause,
         "resume": pauses.resume,
         "push list": operator_commands.list_pushes,
@@ -146,6 +148,9 @@ check https://agents.example.com --receiver https://hooks.example.com # Webhooks
 check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation
 check http://127.0.0.1:8000 --receiver http://127.0.0.1:8010 --local # On the stack that `up` has started
 check https://agents.example.com --json # For a pipeline: exit code 1 when anything fails
+work --stack my-agents # Run its tasks here, with the agents of this folder, until Ctrl+C
+work --stack my-agents --print-environment # The variables of a container: docs/container.md
+work --local # The tasks of the stack that `up` has started
 pause # What is paused
 pause document # Its tasks wait, running ones from their next step on
 pause --owner default/alice --stack my-agents # All tasks of an owner

@@ -41,6 +41,11 @@ def alarm_states(stack: StackName) -> Mapping[str, str]:
     return DeployedStack(aws_of(stack), stack.name).alarms()
 
 
+def worker_environment(stack: StackName) -> Mapping[str, str]:
+    """The variables of the worker function of a deployed stack."""
+    return DeployedStack(aws_of(stack), stack.name).variables("WorkerFunctionName")
+
+
 def make_schedules(stack: StackName) -> ScheduleAdmin:
     """The schedules of a deployed stack."""
     aws = aws_of(stack)

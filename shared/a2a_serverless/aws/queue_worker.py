@@ -1,0 +1,215 @@
+"""The worker as a process of its own, outside of Lambda: ``python -m a2a_serverless.aws.queue_worker``.
+
+It takes messages from the work queue and runs their tasks with the engine of the worker function, each in a thread and
+an event loop. A message is deleted when its work has ended. If the process dies, the leases of its tasks expire, and
+another worker takes them. A message is hidden for as long as Lambda asks for: a task that works longer meets its own
+message again, which is dropped because of the task's lease.
+
+On SIGTERM it takes no more messages. Its tasks may go on for ``DRAIN_SECONDS``, then they are handed over to the next
+worker: a step that is interrupted runs again there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Condition, Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from a2a_serverless.aws.batches import NotAnswered, answer_message
+from a2a_serverless.domain.errors import safe_error_fields
+from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, UnsupportedMessageVersion, WorkMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from enum import Enum
+
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageTypeDef
+
+
+BATCH: Final = 10  # SQS gives no more in one call
+POLL_S: Final = 5
+FAILED_S: Final = 60  # until a message comes again whose work failed
+PAUSE_S: Final = 1.0  # after a call that failed
+STALE_S: Final = 60  # without an answer of the queue for so long, the process is not healthy
+HAND_OVER_S: Final = 20
+
+logger = logging.getLogger(__name__)
+
+
+class QueueWorker:
+    """Answers the messages of the work queue, ``at_once`` of them at the same time, until ``stop`` is called.
+
+    ``answer`` gets a message and a function that says how many ms are left. A call waits ``poll_s`` for messages.
+    ``monotonic`` is a clock in seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a worker, and its times
+        self,
+        client: SQSClient,
+        queue_url: str,
+        answer: Callable[[QueueMessage, Callable[[], int]], Enum],
+        at_once: int,
+        drain_s: float = 0,
+        *,
+        poll_s: int = POLL_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._url, self._answer = client, queue_url, answer
+        self._at_once, self._drain_s, self._poll_s, self._monotonic = at_once, drain_s, poll_s, monotonic
+        self._stopping, self._changed, self._under_way = Event(), Condition(), 0
+        self._stopped_at = 0.0
+        self._polled_at = monotonic()
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the tasks have to be handed over to another worker."""
+        return self._stopping.is_set() and self._monotonic() - self._stopped_at >= self._drain_s
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the queue has answered lately, or no message was asked for because all places are taken."""
+        return self._under_way >= self._at_once or self._monotonic() - self._polled_at < STALE_S
+
+    def stop(self) -> None:
+        """Takes no more messages. Safe in a signal handler."""
+        self._stopped_at = self._stopped_at or self._monotonic()
+        self._stopping.set()
+
+    def remaining_ms(self) -> int:
+        """The time that is left for a task: without an end until ``stop``, then until after the hand-over."""
+        if not self._stopping.is_set():
+            return 2**53
+        left_s = self._stopped_at + self._drain_s - self._monotonic()
+        return int((max(0.0, left_s) + HAND_OVER_S) * 1000)
+
+    def run(self) -> int:
+        """Answers messages until it is stopped and its work has ended. Returns the number of tasks that it left."""
+        poller = Thread(target=self._poll, name="poll", daemon=True)
+        poller.start()
+        self._stopping.wait()
+        poller.join(2 * self._poll_s + PAUSE_S)  # it may have taken messages
+        until = self._stopped_at + self._drain_s + HAND_OVER_S
+        with self._changed:
+            self._changed.wait_for(lambda: not self._under_way, max(0.0, until - self._monotonic()))
+            return self._under_way
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: self._under_way < self._at_once, PAUSE_S)
+                free = self._at_once - self._under_way
+            if free > 0:
+                self._take(min(free, BATCH))
+
+    def _take(self, most: int) -> None:
+        try:
+            got = self._client.receive_message(
+                QueueUrl=self._url, MaxNumberOfMessages=most, WaitTimeSeconds=self._poll_s
+            )
+        except (BotoCoreError, ClientError) as error:
+            logger.warning("queue not read", extra=safe_error_fields(error))
+            self._stopping.wait(PAUSE_S)
+            return
+        self._polled_at = self._monotonic()
+        for message in got.get("Messages", []):
+            with self._changed:
+                self._under_way += 1
+            Thread(target=self._handle, args=(message,), name="message", daemon=True).start()
+
+    def _handle(self, message: MessageTypeDef) -> None:
+        try:
+            if not self._stopping.is_set() and self._is_answered(message):
+                self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
+            else:
+                self._release(message, 0 if self._stopping.is_set() else FAILED_S)
+        except (BotoCoreError, ClientError) as error:
+            logger.warning("queue message not deleted", extra=safe_error_fields(error))  # it comes again
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+
+    def _is_answered(self, message: MessageTypeDef) -> bool:
+        """Whether the message is done. SQS delivers it again if it is not."""
+        body, message_id = message["Body"], message["MessageId"]
+        try:
+            answer_message((WorkMessage, TickMessage), body, message_id, self._answer, self.remaining_ms)
+        except (NotAnswered, UnsupportedMessageVersion):
+            return False
+        except BaseException as error:  # noqa: BLE001 - an agent's SystemExit ends no other task
+            logger.error("queue message failed", extra=safe_error_fields(error) | {"message_id": message_id})
+            return False
+        return True
+
+    def _release(self, message: MessageTypeDef, after_s: int) -> None:
+        handle = message["ReceiptHandle"]
+        self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=handle, VisibilityTimeout=after_s)
+
+
+def serve_health(worker: QueueWorker, address: str) -> ThreadingHTTPServer:
+    """Serves 200 or 503 for every GET at ``host:port``, in a thread."""
+    host, _, port = address.rpartition(":")
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"healthy": worker.is_healthy}).encode()
+            self.send_response(200 if worker.is_healthy else 503)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Writes no line for each look."""
+
+    server = ThreadingHTTPServer((host, int(port)), Health)
+    Thread(target=server.serve_forever, name="health", daemon=True).start()
+    return server
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Works until SIGTERM or SIGINT. Returns the exit code: 0, or 1 if tasks could not be handed over in time."""
+    from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.logs import start_logging
+    from a2a_serverless.aws.engine import make_worker
+    from a2a_serverless.aws.process import make_metrics, make_tracer
+    from a2a_serverless.settings import read
+
+    settings, aws = read(environment), Aws()
+    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    metrics, tracer = make_metrics(environment), make_tracer(environment)
+    work = make_worker(settings, aws, metrics, tracer, lambda: worker.is_replaced)
+
+    def work_and_flush(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
+        try:
+            return work(message, remaining_ms)
+        finally:
+            tracer.flush()
+
+    def stop(number: int, frame: object) -> None:
+        del number, frame
+        worker.stop()
+
+    url = settings.need("WORK_QUEUE_URL")
+    worker = QueueWorker(aws.sqs, url, work_and_flush, settings.tasks_at_once, settings.drain_seconds)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    if settings.health_address:
+        serve_health(worker, settings.health_address)
+    metrics.count("ColdStart", function="worker")
+    logger.info("worker started", extra={"count": settings.tasks_at_once})
+    left = worker.run()
+    logger.info("worker ended", extra={"count": left})
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(os.environ))
