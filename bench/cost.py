@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 HERE: Final = Path(__file__).parent
 PRICES: Final[dict[str, Any]] = json.loads((HERE / "prices.json").read_text())
@@ -41,7 +42,11 @@ ASSUMED: Final[dict[str, float]] = {
     "stored_bytes": 6000,  # of a task, indexes included, for its life and retention
     "stored_months": 37 / 30,
 }
-MEMORY_GB: Final = {"api": 1.0, "worker": 1.0, "relay": 0.5, "notifier": 0.5}
+COVERED: Final = 0.999
+LARGE: Final = 500.0
+# A container of the worker, and the number of waiting tasks that it was seen to carry.
+CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}
+MEMORY_GB: Final = {"api": 1.0, "worker": 0.5, "relay": 0.5, "notifier": 0.5}
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,47 @@ def _kept(scale: Scale) -> Iterator[Item]:
     price = month["dynamodb_stored_gb"] + month["dynamodb_point_in_time_gb"]
     what = "kept in DynamoDB until they expire, with point-in-time recovery (not in the sum)"
     yield Item(what, months, "GB-months", months * price, kept=True)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The USD of a task that waits for its model, for its worker only, at a rate of tasks that arrive at random."""
+
+    tasks_an_hour: float
+    on_lambda: float
+    in_containers: float
+    containers: int
+
+
+def waiting(tasks_an_hour: float, seconds: float = 30.0) -> Waiting:
+    """Returns the cost of a task of ``seconds`` on Lambda, and in as many small containers as the tasks need.
+
+    They have places for the tasks that are there at 999 of 1,000 moments, if tasks arrive independently (Poisson).
+    """
+    unit = PRICES["per_unit"]
+    expected = tasks_an_hour * seconds / 3600
+    most, probability = 0, math.exp(-expected) if expected < LARGE else 0.0
+    if expected < LARGE:
+        covered = probability
+        while covered < COVERED:
+            most += 1
+            probability *= expected / most
+            covered += probability
+    else:  # the normal distribution
+        most = math.ceil(expected + 3.1 * math.sqrt(expected))
+    containers = max(1, math.ceil(most / CONTAINER["tasks"]))
+    hour = CONTAINER["vcpu"] * unit["fargate_vcpu_hour_arm64"] + CONTAINER["gb"] * unit["fargate_gb_hour_arm64"]
+    on_lambda = seconds * MEMORY_GB["worker"] * unit["lambda_gb_second_arm64"]
+    return Waiting(tasks_an_hour, on_lambda, containers * hour / tasks_an_hour, containers)
+
+
+def shown_waiting(rates: Iterable[float]) -> str:
+    """Formats the costs at these rates as a table."""
+    rows = [
+        f"| {one.tasks_an_hour:,.0f} | {one.on_lambda:.5f} | {one.in_containers:.6f} | {one.containers:,} |"
+        for one in map(waiting, rates)
+    ]
+    return "\n".join(["| tasks an hour | on Lambda | in containers | containers |", "|---:|---:|---:|---:|", *rows])
 
 
 def shown(items: list[Item]) -> str:

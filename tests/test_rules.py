@@ -187,6 +187,7 @@ UNOBSERVED: Final = {
     "adapters/test_deadlines.py": "peers that never end their answers",
     "engine/test_unavailable_agents.py": "agents elsewhere that fail",
     "http_client/test_transport.py": "the client's transport itself",
+    "handlers/test_queue_worker.py": "the health of a worker",
     "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",
     "conformance/test_shipped_agents.py": "the receiver's API",
     "docs/pictures.py": "the receiver's API",

@@ -146,6 +146,9 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "webhooks_per_owner_per_day",
         "agent_urls",
         "webhook_events",
+        "tasks_at_once",
+        "drain_seconds",
+        "health_address",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
     assert {*Settings.model_fields} == harmless | local | {*QUOTAS}

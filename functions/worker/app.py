@@ -15,5 +15,6 @@ with uncollected():
     from a2a_serverless.settings import read
 
     settings, metrics, tracer = read(os.environ), make_metrics(os.environ), make_tracer(os.environ)
-    runs = make_queue_handler((WorkMessage, TickMessage), make_worker(settings, Aws(), metrics, tracer))
+    work = make_worker(settings, Aws(), metrics, tracer)
+    runs = make_queue_handler((WorkMessage, TickMessage), work, at_once=settings.tasks_at_once)
     handler = start_handler(runs, os.environ, metrics, "worker", tracer=tracer)

@@ -39,7 +39,17 @@ def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None
     slow = cost.total(cost.bill(cost.Scale(agent_seconds=30)))
     plain = cost.total(cost.bill(cost.Scale()))
     assert plain < more
-    assert slow == pytest.approx(plain + 30 * 1_000_000 * cost.PRICES["per_unit"]["lambda_gb_second_arm64"])
+    second = cost.MEMORY_GB["worker"] * cost.PRICES["per_unit"]["lambda_gb_second_arm64"]
+    assert slow == pytest.approx(plain + 30 * 1_000_000 * second)
+
+
+def test_a_waiting_task_costs_the_same_on_lambda_at_any_rate_and_less_in_a_busy_container() -> None:
+    rare, even, busy = map(cost.waiting, (1, 50, 6000))
+    assert [one.on_lambda for one in (rare, even, busy)] == [pytest.approx(0.0002, rel=0.001)] * 3
+    assert rare.in_containers > rare.on_lambda
+    assert even.in_containers < even.on_lambda
+    assert (busy.in_containers <= 0.00002, busy.containers) == (True, 2)
+    assert cost.waiting(60_000).containers == pytest.approx(cost.waiting(59_999).containers)
 
 
 def test_the_memory_that_is_priced_is_that_of_the_template() -> None:

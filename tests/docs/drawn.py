@@ -129,6 +129,11 @@ def standing() -> str:
     return _standing(idle.basic())
 
 
+def waiting() -> str:
+    """The cost of a task that waits for its model, on Lambda and in a container."""
+    return cost.shown_waiting((1, 10, 50, 100, 1000, 6000, 60_000, 360_000))
+
+
 def standing_in_full() -> str:
     """The same with all metrics, alarms and the dashboard, and calls in every hour."""
     return _standing(idle.full())
@@ -187,6 +192,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
+    "waiting cost": (ROOT / "docs" / "container.md", waiting),
     "standing cost": (ROOT / "docs" / "cost.md", standing),
     "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),
     "requirements": (ROOT / "docs" / "requirements.md", requirements),

@@ -17,7 +17,8 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 OTHERS = ("AWS_LAMBDA_", "MALLOC_", "POWERTOOLS_")  # read by the runtime, the C library and a library
 NAMES = sorted(functions())
 BUILT = {"AGENT_SECRETS", "MODEL_PRICES"}  # what the build sets for a project
-LOCAL = {*LOCAL_SWITCHES, *BUILT, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
+OF_A_CONTAINER = {"DRAIN_SECONDS", "HEALTH_ADDRESS"}
+LOCAL = {*LOCAL_SWITCHES, *BUILT, *OF_A_CONTAINER, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
 
 
 def mappings(kind: str) -> dict[str, dict[str, Any]]:

@@ -257,7 +257,7 @@ def test_a_diff_has_the_changed_lines_and_functions_and_keeps_the_last_build(
     lines = changes.template.splitlines()
     assert lines[:2] == ["--- last build/template.yaml", "+++ this build/template.yaml"]
     changed = [line for line in lines[2:] if line.startswith(("-", "+"))]
-    assert [line.split() for line in changed] == [["-", "MemorySize:", "1024"], ["+", "MemorySize:", "2048"]]
+    assert [line.split() for line in changed] == [["-", "MemorySize:", "512"], ["+", "MemorySize:", "2048"]]
     assert changes.functions == ["WorkerFunction"]
     assert {path: path.read_bytes() for path in project.release.rglob("*") if path.is_file()} == before
 

@@ -20,8 +20,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from a2a_serverless.aws.batches import NotAnswered, answer_message
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, UnsupportedMessageVersion, WorkMessage
@@ -114,7 +112,7 @@ class QueueWorker:
             got = self._client.receive_message(
                 QueueUrl=self._url, MaxNumberOfMessages=most, WaitTimeSeconds=self._poll_s
             )
-        except (BotoCoreError, ClientError) as error:
+        except Exception as error:  # noqa: BLE001 - the queue is asked again
             logger.warning("queue not read", extra=safe_error_fields(error))
             self._stopping.wait(PAUSE_S)
             return
@@ -130,8 +128,8 @@ class QueueWorker:
                 self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
             else:
                 self._release(message, 0 if self._stopping.is_set() else FAILED_S)
-        except (BotoCoreError, ClientError) as error:
-            logger.warning("queue message not deleted", extra=safe_error_fields(error))  # it comes again
+        except Exception as error:  # noqa: BLE001 - the message comes again
+            logger.warning("queue message not deleted", extra=safe_error_fields(error))
         finally:
             with self._changed:
                 self._under_way -= 1
@@ -143,9 +141,6 @@ class QueueWorker:
         try:
             answer_message((WorkMessage, TickMessage), body, message_id, self._answer, self.remaining_ms)
         except (NotAnswered, UnsupportedMessageVersion):
-            return False
-        except BaseException as error:  # noqa: BLE001 - an agent's SystemExit ends no other task
-            logger.error("queue message failed", extra=safe_error_fields(error) | {"message_id": message_id})
             return False
         return True
 
