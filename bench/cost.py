@@ -43,6 +43,7 @@ ASSUMED: Final[dict[str, float]] = {
     "stored_months": 37 / 30,
 }
 COVERED: Final = 0.999
+DEVIATIONS: Final = 3.1  # of a normal variable, beyond which is one moment of 1,000
 LARGE: Final = 500.0
 # A container of the worker, and the number of waiting tasks that it was seen to carry.
 CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}
@@ -167,6 +168,19 @@ def _kept(scale: Scale) -> Iterator[Item]:
     yield Item(what, months, "GB-months", months * price, kept=True)
 
 
+def enough(mean: float) -> int:
+    """Returns the number that a Poisson variable of this mean does not exceed at 999 of 1,000 moments."""
+    if mean > LARGE:  # as a normal variable
+        return math.ceil(mean + DEVIATIONS * math.sqrt(mean))
+    probability = covered = math.exp(-mean)
+    most = 0
+    while covered < COVERED:
+        most += 1
+        probability *= mean / most
+        covered += probability
+    return most
+
+
 @dataclass(frozen=True)
 class Waiting:
     """The USD of a task that waits for its model, for its worker only, at a rate of tasks that arrive at random."""
@@ -183,16 +197,7 @@ def waiting(tasks_an_hour: float, seconds: float = 30.0) -> Waiting:
     They have places for the tasks that are there at 999 of 1,000 moments, if tasks arrive independently (Poisson).
     """
     unit = PRICES["per_unit"]
-    expected = tasks_an_hour * seconds / 3600
-    most, probability = 0, math.exp(-expected) if expected < LARGE else 0.0
-    if expected < LARGE:
-        covered = probability
-        while covered < COVERED:
-            most += 1
-            probability *= expected / most
-            covered += probability
-    else:  # the normal distribution
-        most = math.ceil(expected + 3.1 * math.sqrt(expected))
+    most = enough(tasks_an_hour * seconds / 3600)
     containers = max(1, math.ceil(most / CONTAINER["tasks"]))
     hour = CONTAINER["vcpu"] * unit["fargate_vcpu_hour_arm64"] + CONTAINER["gb"] * unit["fargate_gb_hour_arm64"]
     on_lambda = seconds * MEMORY_GB["worker"] * unit["lambda_gb_second_arm64"]

@@ -15,6 +15,7 @@ from rich.markup import render as from_markup
 
 import cost
 import idle
+import limits
 from a2a_serverless.domain.events import NEXT, TERMINAL
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless_tools.cli.app import COMMAND_LINES, app
@@ -192,6 +193,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
+    "limits": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
     "waiting cost": (ROOT / "docs" / "container.md", waiting),
     "standing cost": (ROOT / "docs" / "cost.md", standing),
     "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),
