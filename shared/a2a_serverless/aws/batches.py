@@ -56,7 +56,8 @@ class NotAnswered(Exception):
 def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
     """Returns a Lambda handler that calls ``answer`` with each message of a batch and a function: how many ms are left.
 
-    Handles ``at_once`` messages at the same time, in threads, so that a slow message does not delay the others.
+    Handles ``at_once`` messages at the same time, in threads, so that a slow message does not delay the others. A
+    single message needs no thread.
     """
     pool = ThreadPoolExecutor(at_once, "message") if at_once > 1 else None
 
@@ -75,7 +76,7 @@ def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], E
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         if not event.get("Records"):
             return {"batchItemFailures": []}
-        if pool:
+        if pool and len(event["Records"]) > 1:
             together = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
             return dict(async_process_partial_response(dict(event), answer_in_thread, together, context))
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
