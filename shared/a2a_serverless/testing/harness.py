@@ -137,6 +137,7 @@ class SimulatedLoop(RunLoop):
             wait, frozenset(threading.enumerate()) if known is None else known, io_s, has_plans
         )
         super().__init__(self._selector_of_time)
+        self._selector_of_time.own = frozenset(self._selector_of_time.get_map())
         self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
@@ -163,7 +164,7 @@ class SimulatedLoop(RunLoop):
 class _SimulatedSelector(selectors.SelectSelector):
     """A selector that moves simulated time instead of waiting, once no other thread is running and no input awaited.
 
-    ``agent_timers`` are the timers of the agent's code.
+    ``agent_timers`` are the timers of the agent's code, ``own`` the descriptors by which threads wake the loop.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class _SimulatedSelector(selectors.SelectSelector):
         self._given_up: set[tuple[int | None, int, int]] = set()
         self._quiet_s, self._was_paced, self._stuck_ms = 0.0, False, 0
         self.agent_timers = WeakSet[asyncio.TimerHandle]()
+        self.own = frozenset[int]()
         self.is_leaving = False
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -229,6 +231,9 @@ class _SimulatedSelector(selectors.SelectSelector):
 
     def _from_io(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         """Waits for real input while any is awaited. Raises Deadlock after ``io_s`` seconds without any."""
+        if not self._open_io():
+            self._quiet_s = 0.0
+            return []
         is_paced = timeout is not None and self._is_paced()
         if is_paced != self._was_paced:
             self._quiet_s, self._was_paced = 0.0, is_paced
@@ -252,7 +257,8 @@ class _SimulatedSelector(selectors.SelectSelector):
         return self.is_leaving or bool(self._has_plans and self._has_plans()) or is_agent_asleep()
 
     def _open_io(self) -> list[str]:
-        return open_io([*self.get_map().values()], self._threads())
+        keys, threads = [key for fd, key in self.get_map().items() if fd not in self.own], self._threads()
+        return open_io(keys, threads) if keys or threads else []
 
     def _threads(self) -> list[threading.Thread]:
         """The other threads of the agent and its libraries."""
