@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 NEVER: Final = 1 << 62
 LOOK_S, LOOKS = 0.01, 50  # how long a thread may do neither: it waits for its event loop
+MOST_IDLE: Final = 8  # threads
 LIMIT_S: Final = 600.0  # of real time, for one test or seed, which takes seconds
 
 
@@ -76,17 +77,21 @@ class Process:
 
 
 class _ProcessThread(Thread):
-    """A thread in which one process after another lives: the start of a thread takes longer than most of them."""
+    """A thread in which one process after another lives: the start of a thread takes longer than most of them.
+
+    A few stay for later deployments: loops look through all threads whenever they wait.
+    """
 
     idle: ClassVar[list[_ProcessThread]] = []
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.lives: Queue[Callable[[], None]] = Queue()
+        self.has_ended = False
         self.start()
 
     def run(self) -> None:
-        while True:
+        while not self.has_ended:
             Context().run(self.lives.get())
 
     @classmethod
@@ -94,6 +99,12 @@ class _ProcessThread(Thread):
         """Lives a life, in a thread of its own. It says itself when its thread may take the next one."""
         thread = cls.idle.pop() if cls.idle else cls()
         thread.lives.put(partial(life, thread))
+
+    def rest(self) -> None:
+        """Waits for the next life, or ends if enough others wait."""
+        self.has_ended = len(self.idle) >= MOST_IDLE
+        if not self.has_ended:
+            self.idle.append(self)
 
 
 os.register_at_fork(after_in_child=_ProcessThread.idle.clear)  # a copy of the process has none of these threads
@@ -197,7 +208,7 @@ class Scheduler:
             except BaseException as error:  # noqa: BLE001 - raised in the test's thread
                 self.failures.append(error)
             process.is_busy = False
-            thread.idle.append(thread)
+            thread.rest()
             if not self._is_over:
                 self._pass_on()
             way_out.release()
