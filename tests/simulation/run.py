@@ -6,12 +6,16 @@ import argparse
 import logging
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from tests.removed_guards import REMOVED_GUARDS, RemovedGuard
 from tests.simulation.promises import broken
 from tests.simulation.scenarios import Play
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def play(seed: int, *, trace: bool = False) -> list[str]:
@@ -27,12 +31,12 @@ def play(seed: int, *, trace: bool = False) -> list[str]:
     return broken(one)
 
 
-def find(removed: RemovedGuard, seeds: int) -> tuple[int, str]:
+def find(removed: RemovedGuard, seeds: Iterable[int]) -> tuple[int, str]:
     """Plays seeds without a guard; returns how many it took to notice, and what showed it. 0 if none of them did."""
     with removed():
-        for seed in range(1, seeds + 1):
+        for count, seed in enumerate(seeds, 1):
             if found := play(seed):
-                return seed, found[0]
+                return count, found[0]
     return 0, ""
 
 
@@ -41,7 +45,7 @@ def _find_bugs(console: Console, names: list[str], seeds: int) -> int:
     missed = 0
     for name in names:
         began = time.process_time()
-        needed, how = find(REMOVED_GUARDS[name], seeds)
+        needed, how = find(REMOVED_GUARDS[name], range(1, seeds + 1))
         missed += not needed
         said = f"{needed:5} seeds" if needed else f"not in {seeds} seeds"
         console.print(f"{name:22} {said} {time.process_time() - began:6.1f} s CPU  {how}")
