@@ -109,7 +109,7 @@ def assert_whole(world: World, task_id: str) -> None:
     assert (head_of(world, task_id).lease_until, head_of(world, task_id).due_at) == (0, None)
 
 
-@pytest.mark.parametrize("minutes", [3, 10, 30])
+@pytest.mark.parametrize("minutes", [3, 30])
 @pytest.mark.parametrize("what", WHAT)
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_rule_06_a_task_outlives_an_outage(what: str, minutes: int, late: bool) -> None:  # noqa: FBT001
@@ -127,7 +127,7 @@ async def asleep(task: TaskContext) -> None:
     await task.step("sleep", asyncio.sleep, 10)
 
 
-@pytest.mark.parametrize("minutes", [3, 10, 30])
+@pytest.mark.parametrize("minutes", [3, 30])
 @pytest.mark.parametrize("what", WHAT)
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_rule_06_a_task_outlives_stores_of_which_every_other_call_fails(what: str, minutes: int, late: bool) -> None:  # noqa: FBT001

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Looking for what is due changes nothing: a sweeper that dies there has done nothing.
 HARMLESS: Final = frozenset({"table.list_due"})
+LOOK: Final = "table.read_head"  # of a worker at work, once a second
 STORES: Final = frozenset({"table", "queue", "sealer", "signer"})
 OUTSIDE: Final = frozenset({"table", "queue", "receiver"})
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from functools import cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.journeys import Journey, Story, acting, quiet, same, waiting
-from tests.faults.plans import OUTSIDE, Count, Faults
+from tests.faults.plans import LOOK, OUTSIDE, Count, Faults
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ SOME: Final = 5
 MANY: Final = int(os.environ.get("EACH", "11"))
 EACH: Final[dict[Journey, int]] = {quiet: 1, acting: MANY, waiting: MANY}
 """Every how many calls of a journey have a fault. With EACH=1 all that an agent may do meets one at every call."""
-LOOK: Final = "table.read_head"
 
 
 def told(journey: Journey, faults: Faults, **world: Any) -> Story:
@@ -42,7 +42,8 @@ def some_calls(journey: Journey, late: bool, ports: frozenset[str] = OUTSIDE) ->
     Of looks at the head in a row the first stands for all: a worker at work looks once a second, and changes nothing.
     """
     calls, each = calls_of(journey, ports), EACH.get(journey, SOME)
-    numbered = [(n, call) for n, call in enumerate(calls, 1) if not (n > 1 and call == LOOK == calls[n - 2])]
+    pairs = enumerate(pairwise(["", *calls]), 1)
+    numbered = [(number, call) for number, (before, call) in pairs if not before == call == LOOK]
     return numbered[late * (each // 2) :: each]
 
 
