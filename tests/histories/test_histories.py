@@ -25,11 +25,12 @@ MESSAGES: Final = {1: "m1", 5: "m2"}
 FIRST: Final = {  # where a bug that not every seed meets was found last
     "lost_answers": 4,
     "lost_cancels": 3,
-    "stale_gets": 4,
-    "doubled_chunks": 3,
+    "stale_gets": 2,
+    "doubled_chunks": 4,
     "second_answers": 2,
-    "stolen_cursors": 3,
-    "hasty_deletions": 3,
+    "stolen_cursors": 2,
+    "second_tasks": 2,
+    "missing_events": 9,
 }
 
 
