@@ -12,6 +12,8 @@ ifneq ($(PIP_INDEX),)
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX)
 endif
 export SAM_CLI_TELEMETRY := 0
+# Hundreds of processes start in the tests, and each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)

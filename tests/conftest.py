@@ -1,5 +1,6 @@
 """Fixtures and settings for all folders of tests."""
 
+import gc
 import signal
 from functools import cache
 from pathlib import Path
@@ -18,8 +19,8 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 pytest_plugins = ["tests.stack.local"]
 
 TESTS: Final = Path(__file__).parent
-# Fixtures that start other programs.
-PROGRAMS: Final = {"stack", "dist", "local_client"}
+# Fixtures that start other programs or make builds.
+PROGRAMS: Final = {"stack", "dist", "local_client", "original"}
 # The groups that take longest. They start first, in this order, so that no process ends long after the others.
 LONGEST: Final = (
     "stack",
@@ -40,7 +41,7 @@ LONGEST: Final = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests by file, unless they have a group, so that one process makes what they share, and once.
 
-    All tests of the local stack are one group. Tests with a fixture that starts a program are integration tests.
+    All tests of the local stack are one group. Tests with such a fixture are integration tests.
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
@@ -52,3 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.relative_to(TESTS).with_suffix("").as_posix()))
     places = {group: place for place, group in enumerate(LONGEST)}
     items.sort(key=lambda item: min(places.get(mark.args[0], len(places)) for mark in item.iter_markers("xdist_group")))
+
+
+def pytest_collection_finish() -> None:
+    """Lets the garbage collector pass over modules and tests: they stay until the end."""
+    gc.freeze()

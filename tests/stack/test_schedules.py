@@ -119,6 +119,7 @@ def project(tmp_path: Path) -> Paths:
     return paths
 
 
+@pytest.mark.integration
 def test_a_project_s_schedules_are_in_its_template_and_in_the_worker_s_manifest(project: Paths) -> None:
     built = build(project, HERE)
     names = [one["Name"] for one in sam.schedules_in(built.template)]
