@@ -16,12 +16,22 @@ from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
-from a2a_serverless.store.stores import BreakerStore, PauseStore
+from a2a_serverless.store.stores import BreakerStore, PauseStore, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.schema import table_schema
-from tests.faults.journeys import JOURNEYS, Journey, acting, assert_whole, canceled, handed_on, talkative, watched
+from tests.faults.journeys import (
+    JOURNEYS,
+    Journey,
+    acting,
+    assert_whole,
+    canceled,
+    handed_on,
+    talkative,
+    waiting,
+    watched,
+)
 from tests.faults.plans import NoFaults, kill_at
 from tests.faults.run_report import calls_of, told
 
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
 
 INLINE = 2_000
 EVENTS = {"create", "append", "append_chunk"}
+LONG = {acting, waiting}  # hundreds of calls
 _names = (f"table-{number}" for number in count())
 
 
@@ -59,6 +70,7 @@ class MotoTable:
             BreakerStore(table),
             ValueStore(table, payloads),
             PauseStore(table),
+            TaskIndex(table),
         )
         self._ports: tuple[object, ...] = stores
 
@@ -121,7 +133,7 @@ def test_an_undisturbed_journey_is_whole_on_dynamodb(client: DynamoDBClient, jou
     assert_whole(told(journey, NoFaults(), table=partial(MotoTable, client)))
 
 
-@pytest.mark.parametrize(("seed", "journey"), [*enumerate(one for one in JOURNEYS if one is not acting)][::2])
+@pytest.mark.parametrize(("seed", "journey"), [*enumerate(one for one in JOURNEYS if one not in LONG)][::2])
 def test_a_death_at_a_call_loses_and_doubles_nothing_on_dynamodb(
     client: DynamoDBClient, journey: Journey, seed: int
 ) -> None:
