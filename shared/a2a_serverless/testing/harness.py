@@ -137,7 +137,7 @@ class SimulatedLoop(RunLoop):
             wait, frozenset(threading.enumerate()) if known is None else known, io_s, has_plans
         )
         super().__init__(self._selector_of_time)
-        self._selector_of_time.own = frozenset(self._selector_of_time.get_map())
+        self._selector_of_time.own = frozenset(key.fd for key in self._selector_of_time.get_map().values())
         self.set_default_executor(_AtOnce())
 
     def time(self) -> float:
@@ -257,7 +257,7 @@ class _SimulatedSelector(selectors.SelectSelector):
         return self.is_leaving or bool(self._has_plans and self._has_plans()) or is_agent_asleep()
 
     def _open_io(self) -> list[str]:
-        keys, threads = [key for fd, key in self.get_map().items() if fd not in self.own], self._threads()
+        keys, threads = [key for key in self.get_map().values() if key.fd not in self.own], self._threads()
         return open_io(keys, threads) if keys or threads else []
 
     def _threads(self) -> list[threading.Thread]:
