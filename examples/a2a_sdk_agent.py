@@ -1,38 +1,62 @@
-"""An executor of the official SDK as an agent: the class is unchanged, the last line deploys it."""
+"""An executor of the official SDK as an agent of a deployment. It asks the client before it orders.
+
+A script answers. Give ``make_shop`` a function in its place that lets a model say a sentence, and yields the words.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
 
 from a2a import types
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 
-from a2a_serverless import Skill
+from a2a_serverless import Agent, Skill
 from a2a_serverless_frameworks.a2a_sdk import from_executor
 
+StreamingModel = Callable[[str], AsyncIterator[str]]
 
-class Tailor(AgentExecutor):
-    """Asks for a colour and makes a coat."""
+
+class Shop(AgentExecutor):
+    """Asks before it orders."""
+
+    def __init__(self, model: StreamingModel) -> None:
+        self.model = model
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Runs one turn."""
         updater = TaskUpdater(event_queue, context.task_id or "", context.context_id or "")
+        said = context.get_user_input()
         if context.current_task is None:
-            await updater.requires_input(updater.new_agent_message([types.Part(text="Which colour?")]))
+            question = [types.Part(text=f"May I order {said} for {len(said)} euros?")]
+            await updater.requires_input(updater.new_agent_message(question))
             return
-        for piece in ("sleeves", "back", "collar"):
-            words = [types.Part(text=f"{context.get_user_input()} {piece}\n")]
-            is_first, is_last = piece == "sleeves", piece == "collar"
-            await updater.add_artifact(words, "coat", "coat.txt", append=not is_first, last_chunk=is_last)
+        begun = False
+        async for word in self.model("It is ordered." if said == "yes" else "Nothing is ordered."):
+            await updater.add_artifact([types.Part(text=word)], "answer", "answer", append=begun)
+            begun = True
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Nothing is left to clean up."""
 
 
-tailor = from_executor(
-    Tailor,
-    id="tailor",
-    name="Tailor",
-    description="Makes coats.",
-    skills=(Skill("sew", "Sew", "Sews a coat.", ("demo",)),),
-    whole_last_chunk=True,
-)
+def make_shop(model: StreamingModel) -> Agent:
+    """The shop with a model."""
+    return from_executor(
+        lambda: Shop(model),
+        id="shop",
+        name="Shop",
+        description="Orders what its client approves.",
+        skills=(Skill("order", "Order", "Orders a thing.", ("demo",), ("a coat",)),),
+    )
+
+
+async def repeat_words(sentence: str) -> AsyncIterator[str]:
+    """Yields the sentence, word by word."""
+    for word in re.findall(r"\S+\s*", sentence):
+        yield word
+
+
+SCRIPT = repeat_words
+shop_agent = make_shop(SCRIPT)

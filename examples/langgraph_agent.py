@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
+from a2a_serverless import Agent, Skill
 from a2a_serverless_frameworks.langgraph import agent
 
 
@@ -20,17 +21,8 @@ class Order(MessagesState):
     said: str
 
 
-def configured_model() -> BaseChatModel:
-    """The model that ``MODEL`` names."""
-    if "MODEL" not in os.environ:
-        return GenericFakeChatModel(messages=repeat("I have done what you said."))
-    from langchain_aws import ChatBedrockConverse
-
-    return ChatBedrockConverse(model=os.environ["MODEL"])
-
-
-def make_shop(model: BaseChatModel) -> StateGraph[Order, None, Order, Order]:
-    """A graph of two nodes."""
+def make_shop(model: BaseChatModel) -> Agent:
+    """The shop with a model: a graph of two nodes."""
 
     def ask(state: Order) -> dict[str, Any]:
         thing = str(state["messages"][-1].text)
@@ -44,7 +36,18 @@ def make_shop(model: BaseChatModel) -> StateGraph[Order, None, Order, Order]:
     graph.add_node("answer", answer)
     graph.add_edge(START, "ask")
     graph.add_edge("ask", "answer")
-    return graph
+    skill = Skill("order", "Order", "Orders a thing.", ("demo",), ("a coat",))
+    return agent(graph, id="shop", description="Orders what its client approves.", skills=[skill])
 
 
-shop_agent = agent(make_shop(configured_model()), id="shop", description="Orders what its client approves.")
+def configured_model() -> BaseChatModel:
+    """The model that ``MODEL`` names."""
+    if not os.environ.get("MODEL"):
+        return SCRIPT
+    from langchain_aws import ChatBedrockConverse
+
+    return ChatBedrockConverse(model=os.environ["MODEL"])
+
+
+SCRIPT = GenericFakeChatModel(messages=repeat("It is ordered, if you said yes. (no MODEL is set)"))
+shop_agent = make_shop(configured_model())

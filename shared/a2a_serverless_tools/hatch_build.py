@@ -7,7 +7,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ASSETS = (
     "events",
+    *(
+        f"examples/{name}_agent.py"
+        for name in ("a2a_sdk", "adk", "langgraph", "openai_agents", "pydantic_ai", "strands")
+    ),
     "examples/project",
+    "examples/test_shop.py",
     "functions",
     "observability.yaml",
     "requirements/emulator.txt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,13 @@ CUT = "CUT"
 class OpenAIServer:
     """``say`` gets the body of each request.
 
-    It returns pieces of text and tool calls as (name, id, input), or the status of an error.
+    It returns pieces of text and tool calls as (name, id, input), or the status of an error. ``keys`` are those of the
+    requests.
     """
 
     say: Callable[[dict[str, Any]], Iterable[Any] | int]
     url: str = ""
+    keys: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -43,6 +45,7 @@ def openai_server(say: Callable[[dict[str, Any]], Iterable[Any] | int] = lambda 
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            made.keys.append(self.headers["authorization"].removeprefix("Bearer "))
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             said = made.say(request)
             if isinstance(said, int):

@@ -1,13 +1,17 @@
-"""The snippets of a framework's page, and the tests in them."""
+"""The snippets of a framework's page and the tests in them, and the test of a new project of a framework."""
 
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from runpy import run_path
 from typing import Any, Final
 
-PAGES: Final = Path(__file__).parents[2] / "docs" / "frameworks"
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = ROOT / "docs" / "frameworks"
 
 
 @cache
@@ -22,3 +26,13 @@ def names_of(page: str) -> dict[str, Any]:
 def page_tests(page: str) -> list[str]:
     """The names of the tests on the page."""
     return re.findall(r"^def (test_\w+)", (PAGES / page).read_text(), re.MULTILINE)
+
+
+def run_example(file: str) -> None:
+    """Runs the test that ``init --from`` writes, with an example in the place of the project's agent."""
+    spec = spec_from_file_location("my_agents.shop", ROOT / "examples" / file)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(file)
+    sys.modules["my_agents.shop"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    run_path(f"{ROOT / 'examples/test_shop.py'}")["test_the_shop_asks_before_it_orders"]()

@@ -21,6 +21,7 @@ from a2a_serverless import Part, Skill, TaskState, current_task
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.a2a_sdk import IS_0_3, ConversationTaskStore, from_executor
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.pages import run_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -373,13 +374,18 @@ def test_what_the_page_says_is_so() -> None:
 
 
 @IN_1
-def test_the_example_asks_and_makes_a_coat() -> None:
-    tailor = names_of((ROOT / "examples" / "a2a_sdk_agent.py").read_text())["tailor"]
-    harness = AgentTestHarness(tailor)
+def test_the_example_asks_before_it_orders() -> None:
+    shop = names_of((ROOT / "examples" / "a2a_sdk_agent.py").read_text())["shop_agent"]
+    harness = AgentTestHarness(shop)
     asked = harness.send("a coat")
-    assert asked.said == "Which colour?"
-    done = harness.send("red", task_id=asked.task.id)
-    assert (done.text("coat.txt"), done.said) == ("red sleeves\nred back\nred collar\n", "")
+    assert asked.said == "May I order a coat for 6 euros?"
+    done = harness.send("yes", task_id=asked.task.id)
+    assert (done.text("answer"), done.said) == ("It is ordered.", "")
+
+
+@IN_1
+def test_the_test_of_a_new_project_passes() -> None:
+    run_example("a2a_sdk_agent.py")
 
 
 # ---- Deaths

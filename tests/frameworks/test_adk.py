@@ -25,7 +25,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.adk import agent, call_agent
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.observed import Chunk, chunks_of
-from tests.frameworks.pages import names_of, page_tests
+from tests.frameworks.pages import names_of, page_tests, run_example
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -288,7 +288,12 @@ def test_a_question_is_answered_after_a_deployment() -> None:
 def example(thing: str, says: str = "Ordered.") -> A2AAgent:
     """The agent of the example, with a fake model."""
     made = run_path("examples/adk_agent.py")
-    return agent(made["make_shop"](model_of([("order", "c1", {"thing": thing})], [says])), id="shop")
+    shop: A2AAgent = made["make_shop"](model_of([("order", "c1", {"thing": thing})], [says]))
+    return shop
+
+
+def test_the_test_of_a_new_project_passes() -> None:
+    run_example("adk_agent.py")
 
 
 def test_an_agent_to_which_the_conversation_is_transferred_asks_answers_and_hears_the_next_message() -> None:

@@ -25,7 +25,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.openai_server import openai_server
-from tests.frameworks.pages import names_of, page_tests
+from tests.frameworks.pages import names_of, page_tests, run_example
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -185,6 +185,17 @@ def test_a_death_at_any_call_pays_openai_s_server_nothing_twice() -> None:
     assert not report.wrong
 
 
+@pytest.mark.enable_socket
+def test_the_key_of_the_model_is_a_secret_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_key = names_of("openai-agents.md")["read_key"]
+    monkeypatch.setenv("A2A_SECRET_OPENAI", "sk-of-the-project")
+    with openai_server(lambda _: ["Good morning."]) as server:
+        model = OpenAIResponsesModel("gpt-test", AsyncOpenAI(base_url=server.url, api_key=read_key))
+        harness = AgentTestHarness(agent(Agent("writer", model=model), id="writer", description="Writes."))
+        assert harness.send("Write.").text("answer") == "Good morning."
+    assert server.keys == ["sk-of-the-project"]
+
+
 def staff(ledger: Ledger) -> A2AAgent:
     """A chief asks two clerks at once, of which one needs an approval in a tool; then it hands over to a writer."""
 
@@ -289,7 +300,12 @@ def example(thing: str, says: str = "Ordered.") -> A2AAgent:
     """The agent of the example, with a fake model."""
     model = FakeModel(lambda turn: [("order", "c1", {"thing": thing})] if turn == 1 else [says])
     made = run_path("examples/openai_agents_agent.py")
-    return agent(made["shop"].clone(model=model), id="shop", description=made["shop_agent"].description)
+    shop: A2AAgent = made["make_shop"](model)
+    return shop
+
+
+def test_the_test_of_a_new_project_passes() -> None:
+    run_example("openai_agents_agent.py")
 
 
 def test_a_denied_call_is_not_executed_though_ids_and_arguments_repeat() -> None:

@@ -29,7 +29,7 @@ from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.strands import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
-from tests.frameworks.pages import names_of, page_tests
+from tests.frameworks.pages import names_of, page_tests, run_example
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -198,7 +198,12 @@ def example(thing: str, says: str = "Ordered.") -> A2AAgent:
     """The agent of the example, with a fake model."""
     model = FakeModel(lambda turn: [("order", "c1", {"thing": thing})] if turn == 1 else [says])
     made = run_path("examples/strands_agent.py")
-    return agent(lambda: made["make_shop"](model), id="shop", description=made["shop_agent"].description)
+    shop: A2AAgent = made["make_shop"](model)
+    return shop
+
+
+def test_the_test_of_a_new_project_passes() -> None:
+    run_example("strands_agent.py")
 
 
 def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None:

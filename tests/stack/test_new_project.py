@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from a2a_serverless_tools.cli.stack import FrameworkName
 from a2a_serverless_tools.project import read_project
 from a2a_serverless_tools.project_check import check_project
 from a2a_serverless_tools.stack.bases import parse_template
@@ -24,11 +25,31 @@ if TYPE_CHECKING:
 __all__ = ["dist"]
 
 EXAMPLE = CHECKOUT / "examples/project"
+FRAMEWORKS = get_args(FrameworkName)
 
 
 @pytest.fixture
 def project(dist: Path, tmp_path: Path) -> Path:
     create(tmp_path / "night-shift", lambda _: wheels_in(dist))
+    return tmp_path / "night-shift"
+
+
+@pytest.fixture
+def project_files(dist: Path, tmp_path: Path) -> set[str]:
+    """The files of a project without a framework."""
+    folder = tmp_path / "other" / "night-shift"
+    return {path.relative_to(folder).as_posix() for path in create(folder, lambda _: wheels_in(dist))}
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shop(dist: Path, tmp_path: Path, framework: str) -> Path:
+    """A project of a framework."""
+    create(tmp_path / "night-shift", lambda _: wheels_in(dist), framework=framework)
     return tmp_path / "night-shift"
 
 
@@ -101,6 +122,39 @@ def test_the_rest_is_the_example_with_the_project_s_name(project: Path) -> None:
     assert not [path for path in texts if re.search(r"my.agents", path.read_text())]
     assert read_project(project).agents == ("night_shift.tailor:tailor",)
     assert [one["id"] for one in check_project(read_project(project)).agents["night_shift.tailor:tailor"]] == ["tailor"]
+
+
+def test_every_framework_of_the_library_has_projects() -> None:
+    file = CHECKOUT / "shared/a2a_serverless_frameworks/pyproject.toml"
+    assert {*FRAMEWORKS} == {*tomllib.loads(file.read_text())["project"]["optional-dependencies"]}
+
+
+def test_a_project_of_a_framework_has_its_example_its_test_and_its_extra(framework: str, shop: Path) -> None:
+    example = CHECKOUT / "examples" / f"{framework.replace('-', '_')}_agent.py"
+    assert (shop / "night_shift/shop.py").read_text() == example.read_text()
+    assert "from night_shift.shop import SCRIPT, make_shop" in (shop / "tests/test_shop.py").read_text()
+    settings = read_project(shop)
+    assert settings.agents == ("night_shift.shop:shop_agent",)
+    assert settings.dependencies == (f"a2a-serverless[{framework}]>=0.1,<0.2",)
+
+
+def test_a_project_of_a_framework_is_else_like_any_other(shop: Path, project_files: set[str]) -> None:
+    written = {path.relative_to(shop).as_posix() for path in shop.rglob("*") if path.is_file()}
+    tailor = {"night_shift/tailor.py", "tests/test_tailor.py"}
+    assert written == (project_files - tailor) | {"night_shift/shop.py", "tests/test_shop.py"}
+    texts = [path.read_text() for path in shop.rglob("*") if path.is_file() and path.suffix != ".whl"]
+    assert not [text for text in texts if re.search(r"my.agents|tailor|colour", text)]
+    readme = (shop / "README.md").read_text()
+    assert all(words in readme for words in ('send shop "a coat"', "`night_shift/shop.py`"))
+
+
+@pytest.mark.parametrize(
+    ("framework", "name"), [("openai-agents", "agents"), ("strands", "strands"), ("adk", "google"), ("a2a-sdk", "a2a")]
+)
+def test_a_project_does_not_hide_the_framework_that_it_needs(framework: str, name: str, tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="is a package that the project needs"):
+        create(tmp_path / name, framework=framework)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_workflow_takes_short_lived_credentials(project: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from packaging.metadata import Metadata
 
+from a2a_serverless_tools.cli.stack import FrameworkName
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
 from tests.stack.wheels import dist, wheels_in
@@ -21,7 +22,9 @@ __all__ = ["dist"]
 
 ASSETS = "a2a_serverless_tools/assets/"
 PLACES = (
-    *("events", "examples/project", "functions", "observability.yaml", "requirements/emulator.txt"),
+    *("events", "examples/project", "examples/test_shop.py", "functions", "observability.yaml"),
+    *(f"examples/{name.replace('-', '_')}_agent.py" for name in get_args(FrameworkName)),
+    "requirements/emulator.txt",
     *("requirements/functions.txt", "requirements/sam.txt", "samconfig.example.toml", "template.yaml"),
 )
 

@@ -3,12 +3,6 @@
 from my_agents.tailor import tailor
 
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless_tools.project_check import check_project
-
-
-def test_nothing_is_missing() -> None:
-    """Modules, dependencies, environment variables, secrets: what is missing is named."""
-    check_project()
 
 
 def test_a_coat_has_the_colour_that_the_client_says() -> None:

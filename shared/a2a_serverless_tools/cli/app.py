@@ -95,6 +95,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 # The examples at the end of each command's help. A test parses each of them.
 _LINES: Final = """\
 init my-agents # A folder with one agent, its test, and the deployment's settings
+init my-shop --from langgraph # The agent is a LangGraph graph; no model is needed yet
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line

@@ -5,7 +5,7 @@ The commands import the stack's modules themselves, because they need the AWS SD
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -23,6 +23,13 @@ NOISE = ("START RequestId", "END RequestId")  # Lambda's REPORT line has all tha
 
 Folder = Annotated[
     Path, typer.Argument(help="Such as my-agents: the project's name; its package is my_agents.", show_default=False)
+]
+FrameworkName = Literal["a2a-sdk", "adk", "langgraph", "openai-agents", "pydantic-ai", "strands"]
+Framework = Annotated[
+    FrameworkName | None,
+    typer.Option(
+        "--from", metavar="FRAMEWORK", help=f"The framework of its agent: {', '.join(get_args(FrameworkName))}."
+    ),
 ]
 Input = Annotated[
     Path | None,
@@ -80,27 +87,37 @@ def demo(  # noqa: PLR0913 - the options of a command
         cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
 
 
-def init(cli: CliContext, folder: Folder) -> None:
+def init(cli: CliContext, folder: Folder, *, framework: Framework = None) -> None:
     """Make a project for agents of your own, in a new folder.
 
-    The library's wheels are copied into the project. No command asks a package index for them, and uv.lock has their
-    digests and those of all that they need. Commit both.
+    With --from its agent is one of that framework, beside a script that answers until you name a model. The library's
+    wheels are copied into the project. No command asks a package index for them, and uv.lock has their digests and
+    those of all that they need. Commit both.
     """
     from a2a_serverless_tools.stack.new_project import create, lock
 
     with cli.terminal.waiting("Making the project"):
-        files = create(folder)
+        files = create(folder, framework=framework or "")
     with cli.terminal.waiting("Locking what the project needs"):
         why = lock(folder)
     listed = [path.relative_to(folder.parent).as_posix() for path in files] + (
         [] if why else [f"{folder.name}/uv.lock"]
     )
-    commands = [f"cd {folder}", "uv run pytest", "uv run a2a-serverless dev", "uv run a2a-serverless up"]
+    message = 'shop "a coat"' if framework else 'tailor "A coat, please."'
+    commands = [
+        f"cd {folder}",
+        "uv run pytest",
+        "uv run a2a-serverless dev",
+        f"uv run a2a-serverless send {message}",
+        "uv run a2a-serverless up",
+        "uv run a2a-serverless build",
+    ]
     cli.terminal.result(
         {"folder": f"{folder}", "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
     )
     if why:
         cli.terminal.note(f"uv.lock is not there yet, and `uv lock` writes it: {why}")
+    commands[3] += " # in a second terminal, while dev runs"
     cli.terminal.note("Next:\n" + "\n".join(f"  {command}" for command in commands))
 
 

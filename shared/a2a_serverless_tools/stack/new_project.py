@@ -1,4 +1,4 @@
-"""Writes a new project: one agent, its test, settings, a workflow, and the library's wheels.
+"""Writes a new project: one agent, of this library or of a framework, its test, settings, a workflow, and the wheels.
 
 The template and the functions are the library's, until `eject` copies them into the project.
 """
@@ -28,16 +28,24 @@ EXAMPLE, WHEELS = "my-agents", "wheels"
 EJECTED = ("template.yaml", "observability.yaml", "functions", "events")
 _FOLDERS = {"events", "functions", "tests", WHEELS}
 _PYTEST = {"iniconfig", "packaging", "pluggy", "pytest"}  # which runs the project's tests
+_ABOUT = """\
+`my_agents/shop.py` is the agent. A script answers in the place of a model, also in the test; the first lines of the
+module tell how to name a model. Variables are set in `[tool.a2a-serverless.environment]` of `pyproject.toml`. An agent
+that you have goes into a module beside it: give it to the same function, and list the result in `pyproject.toml`.
+
+On this machine"""
 
 
-def create(folder: Path, make: Callable[[Path], Mapping[str, Path]] = make_wheels) -> list[Path]:
+def create(
+    folder: Path, make: Callable[[Path], Mapping[str, Path]] = make_wheels, *, framework: str = ""
+) -> list[Path]:
     """Write a project into a new folder, whose name is the project's; return its files.
 
-    ``make`` writes the wheels of this project into a folder, and returns them by distribution. Raises `StackError` for
-    a name that cannot work, or if the folder exists.
+    Its agent is one of ``framework``, or of this library without one. ``make`` writes the wheels of this project into a
+    folder, and returns them by distribution. Raises `StackError` for a name that cannot work, or if the folder exists.
     """
     name = folder.name
-    if why := unusable(name):
+    if why := unusable(name, _example(framework).read_text()):
         raise StackError("init", why, remedy="another name")
     if folder.exists():
         raise StackError("init", f"{folder} exists already", remedy="another name, or another folder")
@@ -46,7 +54,7 @@ def create(folder: Path, make: Callable[[Path], Mapping[str, Path]] = make_wheel
         (folder / WHEELS).mkdir(parents=True)
         for wheel in wheels.values():
             shutil.copyfile(wheel, folder / WHEELS / wheel.name)
-        for place, text in _files(name, wheels):
+        for place, text in _files(name, framework, wheels):
             file = folder / place
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
@@ -74,8 +82,11 @@ def eject(project: Project) -> list[Path]:
     return [project.root / source.relative_to(FILES) for source in sources]
 
 
-def unusable(name: str) -> str:
-    """Return why a project cannot have this name; empty if it can. Its package has underscores for the hyphens."""
+def unusable(name: str, agent: str) -> str:
+    """Return why a project with the code ``agent`` cannot have this name; empty if it can.
+
+    Its package has underscores for the hyphens.
+    """
     package = name.replace("-", "_")
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         return (
@@ -89,7 +100,8 @@ def unusable(name: str) -> str:
         return f"{name!r} is a folder of each project"
     installed = packages_distributions()
     packages = {one.lower().replace("-", "_").replace(".", "_") for names in installed.values() for one in names}
-    if package in {*LIBRARY, *_PYTEST, *installed, *packages}:
+    imported = re.findall(r"^ *(?:from|import) (\w+)", agent, re.MULTILINE)
+    if package in {*LIBRARY, *_PYTEST, *installed, *packages, *imported}:
         return f"{name!r} is a package that the project needs, which its own would hide"
     return ""
 
@@ -105,15 +117,32 @@ def lock(folder: Path) -> str:
     return (done.stderr.strip().splitlines() or ["uv lock failed"])[-1].strip() if done.returncode else ""
 
 
-def _files(name: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _files(name: str, framework: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     yield "samconfig.toml", _samconfig((FILES / "samconfig.example.toml").read_text(), name)
     yield ".python-version", f"{Target().runtime.removeprefix('python')}\n"
-    example = FILES / "examples/project"
-    for file in _listed(example):
-        place, text = _named(file.relative_to(example).as_posix(), name), _named(file.read_text(), name)
-        if place == "pyproject.toml":
-            text = text.replace("[tool.uv.sources]\n", _sources(wheels))
-        yield ".gitignore" if place == "gitignore" else place, text
+    project = FILES / "examples/project"
+    files = {file.relative_to(project).as_posix(): file for file in _listed(project)}
+    changes = {"[tool.uv.sources]\n": _sources(wheels)}
+    if framework:
+        del files["my_agents/tailor.py"], files["tests/test_tailor.py"]
+        files |= {"my_agents/shop.py": _example(framework), "tests/test_shop.py": FILES / "examples/test_shop.py"}
+        changes |= {
+            "my_agents.tailor:tailor": "my_agents.shop:shop_agent",
+            'send tailor "A coat, please."': 'send shop "a coat"',
+            '"a2a-serverless>=': f'"a2a-serverless[{framework}]>=',
+            "On this machine": _ABOUT,
+        }
+    for place, file in files.items():
+        text = file.read_text()
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        yield ".gitignore" if place == "gitignore" else _named(place, name), _named(text, name)
+
+
+def _example(framework: str) -> Path:
+    """The file with an agent of a framework, or of this library."""
+    name = f"{framework.replace('-', '_')}_agent.py" if framework else "project/my_agents/tailor.py"
+    return FILES / "examples" / name
 
 
 def _listed(place: Path) -> list[Path]:
