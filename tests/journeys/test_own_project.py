@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless_tools.stack import processes
-from a2a_serverless_tools.stack.environments import find_uv, package_index
+from a2a_serverless_tools.stack.environments import find_uv
 from tests.collector import NO_EXPORTER, collecting, has_exporter
+from tests.journeys.projects import WAITS, Folder, install_program
 from tests.stack.indexes import TAKEN, Index, serving
 from tests.stack.local import eventually
-from tests.stack.wheels import dist, wheels_in
+from tests.stack.wheels import dist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,42 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dist"]
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
-
-SECONDS = 900
-WAITS = 4
-
-
-class Folder:
-    """A folder in which commands are started."""
-
-    def __init__(self, path: Path, environment: dict[str, str]) -> None:
-        self.path, self.environment = path, environment
-
-    def run(self, *command: str | Path, code: int = 0) -> str:
-        """What a command prints on stdout."""
-        done = subprocess.run(  # noqa: S603 - the project's commands
-            command, cwd=self.path, env=self.environment, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
-
-    def cli(self, *words: str, code: int = 0) -> Any:
-        """The result of ``uv run a2a-serverless``, in the project's own environment."""
-        return json.loads(self.run(find_uv(), "run", "--quiet", "a2a-serverless", *words, "--json", code=code))
-
-    @contextmanager
-    def dev(self) -> Iterator[str]:
-        """Runs ``dev`` on ports that are free, and gives its address."""
-        program = str(self.path / ".venv/bin/a2a-serverless")
-        ports = [str(processes.claim_port(part, 0)) for part in ("api", "receiver")]
-        command = [program, "dev", "--json", "--port", ports[0], "--receiver-port", ports[1]]
-        process = subprocess.Popen(command, cwd=self.path, env=self.environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
-        try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
-            process.communicate(timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -73,29 +34,17 @@ def taken() -> Iterator[Index]:
 @pytest.fixture(scope="module")
 def project(dist: Path, taken: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
     """A new project, made by the program in an environment that has the wheels only."""
-    folder = tmp_path_factory.mktemp("empty")
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "VIRTUAL_ENV", "PYTHON"))}
-    ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
-    url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1"}
-    python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_INDEX": taken.url}
-    made = Folder(folder, {**ours, **ports, **url, **python, **package_index()})
-    wheels = wheels_in(dist)
-    library = wheels.pop("a2a-serverless")
-    try:
-        made.run(find_uv(), "venv", "--quiet", "tool")
-        made.run(find_uv(), "pip", "install", "--quiet", "--python", "tool", f"{library}[cli]", *wheels.values())
-    except AssertionError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(f"packages cannot be installed here: {str(error)[-200:]}")
+    made = install_program(tmp_path_factory.mktemp("empty"), dist, UV_INDEX=taken.url)
     said = json.loads(made.run("tool/bin/a2a-serverless", "init", "my-agents", "--json"))
     assert said["next"] == [
         "cd my-agents",
         "uv run pytest",
         "uv run a2a-serverless dev",
+        'uv run a2a-serverless send tailor "A coat, please."',
         "uv run a2a-serverless up",
+        "uv run a2a-serverless build",
     ]
-    there = Folder(folder / "my-agents", made.environment)
+    there = Folder(made.path / "my-agents", made.environment)
     yield there
     there.cli("down")
 
