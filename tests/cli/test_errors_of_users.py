@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from a2a_serverless.domain.agent import TaskContext, TaskRejected
+from a2a_serverless_tools.cli.stack import FrameworkName
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, answering
 from tests.echo import Asker, Writer, agent_of
@@ -224,3 +226,15 @@ def test_push_says_where_the_owner_is_printed(capsys: pytest.CaptureFixture[str]
     assert shell().run("push", "show", "some-task", "config").code == 2
     told = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert "named TENANT/OWNER/TASK: `deliveries AGENT TASK` prints it" in told
+
+
+# ---- frameworks
+
+
+def test_a_framework_that_is_unknown_is_answered_with_those_that_are_known(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "500")  # so that the frame breaks no name
+    assert shell().run("init", "my-shop", "--from", "crewai").code == 2
+    shown = capsys.readouterr().err
+    assert all(f"'{name}'" in shown for name in ("crewai", *get_args(FrameworkName)))
