@@ -37,7 +37,17 @@ from pydantic_core import to_jsonable_python
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.adk_sessions import ConversationSessions, dump, load, session_key
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, data_or_text, is_yes, text_in
+from a2a_serverless_frameworks.answers import (
+    ANSWER,
+    UNREAD,
+    AnswerStream,
+    ask_until_read,
+    content_of,
+    data_or_text,
+    how_to_answer,
+    read_approval,
+    text_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -443,25 +453,37 @@ async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionRes
 
 
 async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The client's decision. Data has ``approved``, and may have a ``payload`` for the tool. A text is the payload."""
+    """The client's decision. Data may have a ``payload`` for the tool; without it the payload is why it denies."""
     original, confirmation = arguments["originalFunctionCall"], arguments["toolConfirmation"]
     tool, given, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
-    question = f"May I call {_written(tool, given)}? Answer yes or no."
+    question = f"May I call {_written(tool, given)}? {how_to_answer(('approve', 'reject'))}"
     if hint and not hint.startswith("Please approve or reject the tool call"):  # the framework's own hint
         question = f"{hint} {question}"
     data = {"tool": tool, "arguments": given, "hint": hint, "payload": confirmation.get("payload")}
-    answer = await _send(task, "approval", call_id, question, data)
-    decision = answer.data()
+    with task.scope(fit_name(f"approval {call_id}")):
+        parts, denial = _question("approval", question, data), {"confirmed": False, "payload": UNREAD}
+        return await ask_until_read(task, parts, _read_confirmation, denial)
+
+
+def _read_confirmation(answer: Message) -> dict[str, Any]:
+    """The members of the framework's ``ToolConfirmation``, whose form the answer may have. Raises UnreadableAnswer."""
+    decision, payload = data_or_text(answer), None
     if isinstance(decision, dict):
-        confirmed = True in (decision.get("approved"), decision.get("confirmed"))
-        return {"confirmed": confirmed, "payload": decision.get("payload")}
-    return {"confirmed": is_yes(answer.text()), "payload": answer.text()}
+        payload = decision.get("payload")
+        decision = {name: value for name, value in decision.items() if name not in {"hint", "payload"}}
+    approval = read_approval(decision)
+    payload = approval.message or None if payload is None else payload
+    return {"confirmed": approval.decision == "approve", "payload": payload}
 
 
 async def _send(task: TaskContext, kind: str, call_id: str, question: str, data: dict[str, Any]) -> Message:
-    """Asks the client: a text, and a data part for programs."""
     with task.scope(fit_name(f"{kind} {call_id}")):
-        return await task.ask([Part(text=question), Part(data={"kind": kind, **data})])
+        return await task.ask(_question(kind, question, data))
+
+
+def _question(kind: str, text: str, data: dict[str, Any]) -> list[Part]:
+    """A text, and a data part for programs."""
+    return [Part(text=text), Part(data={"kind": kind, **data})]
 
 
 def _written(tool: str | None, arguments: dict[str, Any]) -> str:

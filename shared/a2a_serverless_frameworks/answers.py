@@ -233,14 +233,6 @@ def _approval(decision: Decision, message: str, arguments: Any) -> Approval:  # 
     return Approval(decision, message, arguments)
 
 
-def is_yes(text: str) -> bool:
-    """Whether a client's text approves."""
-    try:
-        return _read_text(text).decision == "approve"
-    except UnreadableAnswer:
-        return False
-
-
 def content_of(answer: Task | Message) -> Json:
     """The answer of another agent: data or text, or a list of both. Raises AgentCallFailed if its task failed."""
     if isinstance(answer, Message):

@@ -36,7 +36,7 @@ from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, TaskRejected, current_task
 from a2a_serverless.engine.framework_task import fit_name
-from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, content_of, is_yes, text_in
+from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, ask_approval, content_of, text_in
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
@@ -468,7 +468,7 @@ def _last_text(response: agents.ModelResponse) -> str | None:
 
 
 async def _decide(state: agents.RunState[Any], approval: agents.ToolApprovalItem) -> None:
-    """Asks the client for the approval. Data has ``approved``, and may have ``message``."""
+    """Asks the client for the approval."""
     try:
         arguments = json.loads(approval.arguments or "{}")
     except ValueError:  # a weak model's: the tool will tell it
@@ -477,11 +477,8 @@ async def _decide(state: agents.RunState[Any], approval: agents.ToolApprovalItem
     data = {"kind": "approval", "tool": approval.name, "tool_call_id": approval.call_id, "arguments": arguments}
     task = current_task()
     with task.scope(fit_name(f"approval {approval.call_id}")):
-        answer = await task.ask([Part(text=f"May I call {call}? Answer yes, or no and why."), Part(data=data)])
-    given, approved, reason = answer.data(), is_yes(answer.text()), answer.text()
-    if isinstance(given, dict):
-        approved, reason = given.get("approved") is True, str(given.get("message") or "")
-    if approved:
+        answer = await ask_approval(task, f"May I call {call}?", data)
+    if answer.decision == "approve":
         state.approve(approval)
     else:
-        state.reject(approval, rejection_message=reason or None)
+        state.reject(approval, rejection_message=answer.message or None)

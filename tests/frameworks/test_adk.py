@@ -188,12 +188,17 @@ def test_text_is_streamed_as_chunks_of_the_answer_and_usage_is_counted_by_model(
     ("answer", "result"),
     [
         ("yes", "{'result': 'bought'}"),
+        ("Accept!", "{'result': 'bought'}"),
         ("no", "{'error': 'This tool call is rejected.'}"),
         ({"approved": True}, "{'result': 'bought'}"),
-        ({"approved": "yes"}, "{'error': 'This tool call is rejected.'}"),
+        ({"approved": False, "reason": "dear"}, "{'error': 'This tool call is rejected.'}"),
+        ({"confirmed": True, "hint": "May I?", "payload": None}, "{'result': 'bought'}"),
+        (True, "{'result': 'bought'}"),
     ],
 )
-def test_a_tool_that_needs_a_confirmation_asks_the_client(answer: Any, result: str) -> None:
+def test_a_tool_that_needs_a_confirmation_asks_the_client_until_the_answer_can_be_read(
+    answer: Any, result: str
+) -> None:
     def buy(price: int) -> str:  # noqa: ARG001 - its model names it
         """Buys."""
         return "bought"
@@ -204,7 +209,15 @@ def test_a_tool_that_needs_a_confirmation_asks_the_client(answer: Any, result: s
 
     harness = harness_of(asking(turns, FunctionTool(buy, require_confirmation=True)))
     asked = harness.send("buy")
-    assert (asked.state, asked.said) == ("input-required", 'May I call buy({"price": 9})? Answer yes or no.')
+    assert (asked.state, asked.said) == ("input-required", 'May I call buy({"price": 9})? Answer yes, or no and why.')
+    for unread, reason in [
+        ("yess", "It does not begin with a yes or a no."),
+        ({"approved": "yes"}, 'It is an object without a decision, such as {"approved": true}.'),
+        ({"payload": {"price": 8}}, 'It is an object without a decision, such as {"approved": true}.'),
+    ]:
+        reply = harness.send(unread, task_id=asked.task.id)
+        assert reply.said.startswith(f"I cannot read the answer: {reason}")
+        assert reply.said.endswith(asked.said)
     assert harness.send(answer, task_id=asked.task.id).text("answer") == result
 
 
@@ -272,7 +285,7 @@ def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None
     harness = harness_of(llm("shop", *calls, tools=[FunctionTool(buy, require_confirmation=True)]))
     reply = harness.send("buy")
     for answer in ("yes", "no", "no"):
-        assert reply.said == "May I call buy({})? Answer yes or no."
+        assert reply.said == "May I call buy({})? Answer yes, or no and why."
         reply = harness.send(answer, task_id=reply.task.id)
     assert (reply.text("answer"), bought) == ("Done.", ["c1"])
 
@@ -280,7 +293,7 @@ def test_a_denied_tool_is_not_executed_though_ids_and_questions_repeat() -> None
 def test_a_question_is_answered_after_a_deployment() -> None:
     harness = AgentTestHarness(example("car"))
     asked = harness.send("a car")
-    assert asked.said == 'May I call order({"thing": "car"})? Answer yes or no.'
+    assert asked.said == 'May I call order({"thing": "car"})? Answer yes, or no and why.'
     harness.deploy(example("car", "By the new version."))
     assert harness.send("yes", task_id=asked.task.id).text("answer") == "By the new version."
 
@@ -307,7 +320,7 @@ def test_an_agent_to_which_the_conversation_is_transferred_asks_answers_and_hear
     root = llm("root", [("transfer_to_agent", "t1", {"agent_name": "seller"})], sub_agents=[seller])
     harness = harness_of(root)
     asked = harness.send("buy")
-    assert asked.said == "May I call buy({})? Answer yes or no."
+    assert asked.said == "May I call buy({})? Answer yes, or no and why."
     reply = harness.send("yes", task_id=asked.task.id)
     assert reply.text("answer") == "It is bought."
     assert harness.send("And?", context_id=reply.task.context_id).text("answer") == "Again."

@@ -293,13 +293,23 @@ def test_a_tool_that_does_not_exist_is_an_error_for_the_model() -> None:
     assert reply.text("answer") == "I cannot."
 
 
-def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool() -> None:
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"approved": True, "payload": {"class": "first"}}, "1a {'class': 'first'} True"),
+        ({"confirmed": True, "payload": {"class": "first"}}, "1a {'class': 'first'} True"),
+        ({"confirmed": False, "payload": 0}, "1a 0 False"),
+        ("yes", "1a None True"),
+        ("no, not that seat", "1a not that seat False"),
+    ],
+)
+def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool(answer: Any, result: str) -> None:
     def book(seat: str, tool_context: ToolContext) -> str:
         """Books."""
         if not tool_context.tool_confirmation:
             tool_context.request_confirmation(hint="Which class?", payload={"class": ""})
             return "asked"
-        return f"{seat} {tool_context.tool_confirmation.payload['class']} {tool_context.tool_confirmation.confirmed}"
+        return f"{seat} {tool_context.tool_confirmation.payload} {tool_context.tool_confirmation.confirmed}"
 
     def turns(request: LlmRequest) -> Iterable[Any]:
         result = last_response(request)
@@ -307,7 +317,7 @@ def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool() -
 
     harness = harness_of(asking(turns, book))
     asked = harness.send("book")
-    assert asked.said == 'Which class? May I call book({"seat": "1a"})? Answer yes or no.'
+    assert asked.said == 'Which class? May I call book({"seat": "1a"})? Answer yes, or no and why.'
     assert asked.task.status.message
     assert asked.task.status.message.data() == {
         "kind": "approval",
@@ -316,8 +326,7 @@ def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool() -
         "hint": "Which class?",
         "payload": {"class": ""},
     }
-    answer: Any = {"approved": True, "payload": {"class": "first"}}
-    assert harness.send(answer, task_id=asked.task.id).text("answer") == "1a first True"
+    assert harness.send(answer, task_id=asked.task.id).text("answer") == result
 
 
 def test_tool_calls_are_spans_of_their_tools() -> None:

@@ -34,7 +34,7 @@ FIRST = int(os.environ.get("FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "1"))
 PLAYS = int(os.environ.get("PLAYS", "24"))
 MODEL = "fake"
-APPROVAL = "May I? May I call guarded({})? Answer yes or no."
+APPROVAL = "May I? May I call guarded({})? Answer yes, or no and why."
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning"),
     pytest.mark.filterwarnings("ignore:A test tried to use socket.socket:UserWarning"),  # the framework asks for IPv6
@@ -101,7 +101,8 @@ class AdkPlayer(ToolPlayer):
                 return "asked"
 
             async def approve() -> str:
-                return str(tool_context.tool_confirmation.payload)
+                confirmation = tool_context.tool_confirmation
+                return "yes" if confirmation.confirmed else str(confirmation.payload)
 
             return await self.play_tool(call, approve)
 

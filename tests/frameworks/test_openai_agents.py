@@ -326,7 +326,39 @@ def test_a_denied_call_is_not_executed_though_ids_and_arguments_repeat() -> None
         reply = harness.send(answer, task_id=reply.task.id)
     assert (reply.text("answer"), bought) == ("Done.", ["bought"])
     outputs = [item["output"] for item in heard[-1] if item.get("type") == "function_call_output"]
-    assert outputs == ["bought", "no, too much", "no"]
+    assert outputs == ["bought", "too much", "Tool execution was not approved."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        *((answer, "bought") for answer in ("Yes, please.", "accept", "approve", "ok", {"approved": True}, True)),
+        *((answer, "too dear") for answer in ("no: too dear", {"approved": False, "message": "too dear"})),
+        ({"approved": False, "reason": "too dear"}, "too dear"),
+    ],
+)
+def test_an_approval_may_have_any_words_and_an_answer_that_cannot_be_read_is_asked_for_again(
+    answer: Any, output: str
+) -> None:
+    heard: list[Any] = []
+
+    @function_tool(needs_approval=True)
+    def buy() -> str:
+        """Buys."""
+        return "bought"
+
+    harness = harness_of([("buy", "c1", {})], ["Done."], tools=[buy], heard=heard)
+    asked = harness.send("buy")
+    for unread, reason in [
+        ("yess", "It does not begin with a yes or a no."),
+        ("edit {}", "The decision 'edit' is not possible here."),
+        ({"approved": True, "price": 3}, "I do not know what to do with the members approved, price of the object."),
+    ]:
+        reply = harness.send(unread, task_id=asked.task.id)
+        assert reply.said.startswith(f"I cannot read the answer: {reason}")
+        assert reply.said.endswith(asked.said)
+    assert harness.send(answer, task_id=asked.task.id).text("answer") == "Done."
+    assert heard[-1][-1]["output"] == output
 
 
 def test_what_agents_inside_say_is_not_the_answer_and_their_calls_are_steps() -> None:

@@ -33,7 +33,7 @@ FIRST = int(os.environ.get("FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "1"))
 PLAYS = int(os.environ.get("PLAYS", "24"))
 MODEL = "model"
-APPROVAL = "May I call guarded({})? Answer yes, or no and why."
+APPROVAL = "May I call guarded({})? Answer yes, edit and the arguments as JSON, or no and why."
 
 
 class PydanticPlayer(ToolPlayer):

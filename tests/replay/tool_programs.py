@@ -144,7 +144,8 @@ class _OraclePlayer(ToolPlayer):
         self.steps[f"{operation.label} turn {turn}"] = f"{operation.name}#{number}"
 
     async def _approve(self) -> str:
-        return await ROUNDS.get().interrupt(self._approval)
+        answer = await ROUNDS.get().interrupt(self._approval)
+        return answer if self._together else answer.removeprefix("no ")
 
     def _put(self, questions: list[str]) -> list[str]:
         asked = self._oracle.asked
@@ -201,7 +202,8 @@ def tool_outcome_of(
     """What a task that plays the operations must come to; and where the responses of its models are stored.
 
     ``model`` is the name that usage is recorded under, ``approval`` the question whether a tool may be called. With
-    ``together`` a question has all approvals of a turn that have no answer.
+    ``together`` a question has all approvals of a turn that have no answer, and a denied tool returns the answer; else
+    the model hears why the client denies.
     """
     clock = [START]
 
