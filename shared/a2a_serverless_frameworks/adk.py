@@ -16,7 +16,7 @@ from contextlib import aclosing
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App, ResumabilityConfig
@@ -30,6 +30,7 @@ from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 from google.genai import types
 from pydantic_core import to_jsonable_python
@@ -287,11 +288,15 @@ class _StepPlugin(BasePlugin):
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
-        """Makes the call that follows a step. Callbacks and confirmations come before it, as without us."""
-        del tool_args
+        """Makes the call that follows a step. Callbacks and confirmations come before it, as without us.
+
+        An agent in an ``AgentTool`` cannot wait for a confirmation, so the client is asked here.
+        """
         if isinstance(tool, IN_PROCESS):
             return
-        _CALLS.add(tool_context)
+        _CALLS[tool_context] = tool_context.get_invocation_context().session_service is not self._sessions
+        if _CALLS[tool_context] and await tool.check_require_confirmation(tool_args, tool_context):
+            await _confirm(tool, tool_args, tool_context)
         if getattr(tool.run_async, "func", None) is not _call_tool:
             tool.run_async = partial(_call_tool, tool, tool.run_async)
 
@@ -351,8 +356,8 @@ class _AgentCallTool(FunctionTool):
 
 IN_PROCESS: Final = (SetModelResponseTool, TransferToAgentTool)
 """Tools of the framework that only set a value in this process."""
-_CALLS: Final[WeakSet[ToolContext]] = WeakSet()
-"""The calls that an agent makes, of which each becomes a step."""
+_CALLS: Final[WeakKeyDictionary[ToolContext, bool]] = WeakKeyDictionary()
+"""The calls that an agent makes, of which each becomes a step, and whether the agent is in an ``AgentTool``."""
 
 
 async def _call_tool(
@@ -364,11 +369,15 @@ async def _call_tool(
     """
     if tool_context not in _CALLS:
         return await run_async(args=args, tool_context=tool_context)
-    _CALLS.discard(tool_context)
-    task, name = current_task(), fit_name(f"{tool.name}:{tool_context.function_call_id}")
+    is_inside, task = _CALLS.pop(tool_context), current_task()
+    name = fit_name(f"{tool.name}:{tool_context.function_call_id}")
     if isinstance(tool, _AgentCallTool) or (isinstance(tool, AgentTool) and tool.include_plugins):
         with task.scope(name):
-            return await run_async(args=args, tool_context=tool_context)
+            try:
+                return await run_async(args=args, tool_context=tool_context)
+            except BaseException as raised:  # noqa: BLE001 - raised again, after the end of the scope
+                error = raised
+        raise error  # of an agent that waits: the framework goes on with it after the answer, in another scope
 
     async def work() -> list[Any]:
         result = _dump_result(await run_async(args=args, tool_context=tool_context))
@@ -379,7 +388,20 @@ async def _call_tool(
     for field in actions.model_fields_set - {"state_delta"}:
         setattr(tool_context.actions, field, getattr(actions, field))
     tool_context.state.update(actions.state_delta)
+    if is_inside and tool_context.actions.requested_tool_confirmations:
+        await _confirm(tool, args, tool_context)
+        _CALLS[tool_context] = True
+        return await _call_tool(tool, run_async, args=args, tool_context=tool_context)
     return _load_result(result)
+
+
+async def _confirm(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:
+    """Asks the client for the confirmation of a call, and gives it to the call that follows."""
+    call_id = str(tool_context.function_call_id)
+    asked = tool_context.actions.requested_tool_confirmations.pop(call_id, ToolConfirmation())
+    question = {"originalFunctionCall": {"name": tool.name, "args": args}, "toolConfirmation": dump(asked)}
+    answer = await _ask_confirmation(current_task(), call_id, question)
+    tool_context.tool_confirmation = ToolConfirmation.model_validate(answer)
 
 
 def _dump_result(value: Any) -> Any:  # noqa: ANN401 - any result of a tool, as JSON

@@ -18,7 +18,7 @@ from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool, T
 from google.adk.tools._request_input_tool import request_input
 from google.genai import types
 
-from a2a_serverless import Part, Task, TaskContext
+from a2a_serverless import Budget, BudgetExceeded, Part, Task, TaskContext
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.testing import AgentTestHarness
@@ -427,6 +427,84 @@ def test_a_death_at_any_call_within_an_agent_as_a_tool_pays_nothing_twice() -> N
     report = kill_everywhere(Scenario(chief, lambda what: what, ["yes"]), check)
     print(f"{report.kills.total()} kills, {len(report.wrong)} wrong")
     assert not report.wrong
+
+
+def delegating(ledger: Ledger, way: str) -> LlmAgent:
+    """An agent with another one inside, which needs a confirmation for its tool."""
+
+    def buy() -> str:
+        """Buys."""
+        ledger.pay("buy:b1")
+        return "bought"
+
+    async def ask(tool_context: ToolContext) -> str:
+        """Asks by itself, and buys."""
+        if not tool_context.tool_confirmation:
+            tool_context.request_confirmation(hint="Really?")
+            return "asked"
+        return buy()
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        result = last_response(request)
+        return [str(result)] if result else [("ask" if way == "asks" else "buy", "b1", {})]
+
+    mode: Any = {"mode": "single_turn"} if way == "single_turn" else {}
+    inner = asking(turns, ask if way == "asks" else FunctionTool(buy, require_confirmation=True), **mode)
+    calls: list[list[Any]] = [[("asks", "t1", {"request": "a"})], ["Done."]]
+    if way == "single_turn":
+        return llm("root", *calls, sub_agents=[inner])
+    return llm("root", *calls, tools=[AgentTool(inner, include_plugins=way != "alone")])
+
+
+@pytest.mark.parametrize(
+    ("way", "question"),
+    [
+        ("tool", "May I call buy({})? Answer yes, or no and why."),
+        ("asks", "Really? May I call ask({})? Answer yes, or no and why."),
+        ("single_turn", "May I call buy({})? Answer yes, or no and why."),
+    ],
+)
+def test_a_confirmation_of_an_agent_inside_reaches_the_client_and_the_tool_is_called_once(
+    way: str, question: str
+) -> None:
+    ledger = Ledger(step_of)
+    harness = harness_of(delegating(ledger, way))
+    for answer, paid in (("yes", ["buy:b1"]), ("no", ["buy:b1"] if way != "asks" else ["buy:b1", "buy:b1"])):
+        asked = harness.send("go")
+        assert (asked.error, asked.said) == (None, question)
+        reply = harness.send(answer, task_id=asked.task.id)
+        assert (reply.error, reply.text("answer"), ledger.paid) == (None, "Done.", paid)
+
+
+@pytest.mark.parametrize("way", ["tool", "single_turn"])
+def test_deaths_around_a_confirmation_inside_pay_nothing_twice(way: str) -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert (played.answer(), {*played.ledger.paid}) == ("Done.", {"buy:b1"})
+
+    def make(ledger: Ledger) -> A2AAgent:
+        return agent(delegating(ledger, way), id="root", description="Delegates.")
+
+    assert not kill_at_random(Scenario(make, lambda what: what, ["yes"]), check, seed=1).wrong
+
+
+def test_an_agent_as_a_tool_without_plugins_is_one_step_and_its_usage_and_confirmations_stay_inside() -> None:
+    reply = harness_of(delegating(Ledger(step_of), "alone")).send("go")
+    assert (reply.state, reply.text("answer")) == ("completed", "Done.")
+    assert (reply.task.metadata or {}).get("a2a-serverless/usage", {})["fake"]["requests"] == 2
+
+
+def test_the_model_calls_of_agents_inside_are_in_the_budget() -> None:
+    inner = llm("inner", [("look", "l1", {})], ["Never."], tools=[look_around], description="Looks.")
+    root = llm("root", [("inner", "t1", {"request": "a"})], ["Never."], tools=[AgentTool(inner)])
+    reply = harness_of(root, budget=Budget(tokens=14)).send("go")
+    assert (reply.state, type(reply.error)) == ("failed", BudgetExceeded)
+    assert (reply.task.metadata or {})["a2a-serverless/usage"]["fake"]["requests"] == 2
+
+
+def look_around() -> str:
+    """Looks."""
+    return "seen"
 
 
 def test_two_other_agents_are_called_at_once_as_tools_while_nothing_runs_here() -> None:
