@@ -22,7 +22,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime  # noqa: TC002 - LangGraph reads the annotations of nodes
 from langgraph.types import Send, interrupt
 
-from a2a_serverless import Part, Skill, TaskContext, current_task
+from a2a_serverless import Budget, BudgetExceeded, Part, Skill, TaskContext, current_task
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.testing import CLIENT, AgentTestHarness, Deadlock
 from a2a_serverless_frameworks.langgraph import SIZE_LIMIT, agent, answer_of
@@ -608,3 +608,58 @@ def test_a_node_that_fails_in_a_run_that_was_overtaken_is_no_error() -> None:
     message = world.get(task.id, "notes").status.message
     assert message
     assert (message.text(), errors) == ("second", [])
+
+
+# ---- Graphs inside
+
+
+@pytest.mark.parametrize("way", ["a node", "called in a node", "called in a thread"])
+def test_the_models_of_a_graph_inside_are_paid_and_counted_once_and_its_question_reaches_the_client(way: str) -> None:
+    paid: list[str] = []
+    harness = AgentTestHarness(noting(around(way, paid)))
+    asked = harness.send("go")
+    assert (asked.error, asked.said) == (None, "May I?")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, paid) == (None, ["inner", "outer"])
+    assert reply.said.endswith("inner: yes, outer")
+    assert reply.task.metadata == {"a2a-serverless/usage": {"m": {"input_tokens": 6, "output_tokens": 10}}}
+
+
+@pytest.mark.parametrize("way", ["a node", "called in a node", "called in a thread"])
+def test_the_models_of_a_graph_inside_are_in_the_budget(way: str) -> None:
+    reply = AgentTestHarness(noting(around(way, []), budget=Budget(tokens=8))).send("go")
+    assert (reply.state, type(reply.error)) == ("failed", BudgetExceeded)
+
+
+def around(way: str, paid: list[str]) -> Any:
+    """A graph that asks a model, and then its client, inside of another one that then asks a model."""
+
+    class Paid(GenericFakeChatModel):
+        disable_streaming: bool = True
+
+        def _generate(self, *arguments: Any, **options: Any) -> Any:
+            result = super()._generate(*arguments, **options)
+            paid.append(str(result.generations[0].message.content))
+            return result
+
+    def model(name: str) -> Paid:
+        used: Any = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
+        said = AIMessage(name, usage_metadata=used, response_metadata={"model_name": "m"})
+        return Paid(messages=iter([said]))
+
+    def ask(state: Notes) -> Notes:
+        return {"notes": [f"{state['notes'][-1]}: {interrupt('May I?')}"]}
+
+    inner = graph_of(Notes, think=thinking(model("inner")), ask=ask).compile()
+    if way == "called in a thread":
+        plain = model("inner")
+        inner = graph_of(Notes, think=lambda _: {"notes": [plain.invoke("go").text]}, ask=ask).compile()
+
+    async def call(state: Notes) -> Notes:
+        return {"notes": (await inner.ainvoke(state))["notes"][-1:]}
+
+    def call_in_thread(state: Notes) -> Notes:
+        return {"notes": inner.invoke(state)["notes"][-1:]}
+
+    nodes = {"a node": inner, "called in a node": call, "called in a thread": call_in_thread}
+    return graph_of(Notes, inner=nodes[way], outer=thinking(model("outer")))

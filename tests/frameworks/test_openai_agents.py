@@ -18,7 +18,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseTextDeltaEvent, ResponseUsage
 from pydantic import BaseModel
 
-from a2a_serverless import Part, Task, TaskContext, current_task
+from a2a_serverless import Budget, BudgetExceeded, Part, Task, TaskContext, current_task
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.testing import AgentTestHarness
@@ -394,6 +394,31 @@ def test_what_agents_inside_say_is_not_the_answer_and_their_calls_are_steps() ->
     assert paid == ["outer", "helper", "outer", "inner", "streamed", "outer"]
     assert used_by(reply.task)["requests"] == 6
     assert events
+
+
+def test_an_approval_of_an_agent_that_a_tool_runs_is_in_the_result_as_without_us() -> None:
+    @function_tool(needs_approval=True)
+    async def buy() -> str:
+        """Buys."""
+        return "bought"
+
+    @function_tool
+    async def delegate() -> str:
+        """Delegates."""
+        inner = Agent("inner", model=FakeModel(lambda _: [("buy", "c1", {})]), tools=[buy])
+        return f"waits for {[one.name for one in (await Runner.run(inner, 'go')).interruptions]}"
+
+    heard: list[Any] = []
+    reply = harness_of([("delegate", "c1", {})], ["Done."], tools=[delegate], heard=heard).send("go")
+    assert (reply.text("answer"), heard[-1][-1]["output"]) == ("Done.", "waits for ['buy']")
+
+
+def test_the_model_calls_of_agents_inside_are_in_the_budget() -> None:
+    inner = Agent("inner", model=FakeModel(lambda _: ["Never enough."]))
+    tools = [inner.as_tool("inner", "Says.")]
+    harness = harness_of([("inner", "c1", {"input": "a"})], ["Never."], tools=tools, budget=Budget(tokens=16))
+    reply = harness.send("go")
+    assert (reply.state, type(reply.error), used_by(reply.task)["requests"]) == ("failed", BudgetExceeded, 2)
 
 
 def test_a_tool_that_raises_tells_the_model() -> None:

@@ -21,6 +21,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from a2a_serverless import (
+    Budget,
+    BudgetExceeded,
     Message,
     Part,
     StoredValue,
@@ -374,6 +376,60 @@ def test_a_function_of_ones_own_may_run_several_agents() -> None:
         return " ".join(result.output for result in results)
 
     assert AgentTestHarness(both).send("?").said == "one two one"
+
+
+def delegating(*, ours: bool, shares_usage: bool, paid: list[int]) -> Agent[None, str]:
+    """An agent that runs another one in a tool, by our ``run`` or by the framework's."""
+    inner = Agent(talker([("buy", "{}", "c1")], ["Bought."], paid=paid), name="inner")
+    chief = Agent(talker([("delegate", "{}", "c1")], [("check", "{}", "c2")], ["Done."]), name="chief")
+
+    @inner.tool_plain(requires_approval=ours)
+    async def buy() -> str:
+        return "bought"
+
+    @chief.tool
+    async def delegate(ctx: RunContext[None]) -> str:
+        usage = ctx.usage if shares_usage else None
+        if ours:
+            return (await run(inner, "go", stream=False, usage=usage)).output
+        return (await inner.run("go", usage=usage)).output
+
+    @chief.tool_plain(requires_approval=not ours)
+    async def check() -> str:
+        return "checked"
+
+    return chief
+
+
+def requests_in(reply: Any) -> int:
+    return int(reply.task.metadata["a2a-serverless/usage"]["fake"]["requests"])
+
+
+@pytest.mark.parametrize("shares_usage", [True, False])
+def test_what_an_agent_in_a_tool_uses_counts_once_and_its_approval_reaches_the_client(shares_usage: bool) -> None:  # noqa: FBT001
+    paid: list[int] = []
+    harness = AgentTestHarness(agent(delegating(ours=True, shares_usage=shares_usage, paid=paid)))
+    asked = harness.send("go")
+    assert asked.said.startswith("May I call buy({})?"), asked.error
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer"), paid, requests_in(reply)) == (None, "Done.", [0, 1], 5)
+
+
+def test_the_model_calls_of_an_agent_in_a_tool_are_in_the_budget() -> None:
+    chief = delegating(ours=True, shares_usage=False, paid=[])
+    harness = AgentTestHarness(agent(chief, budget=Budget(steps=4)))
+    reply = harness.send("yes", task_id=harness.send("go").task.id)
+    assert (reply.state, type(reply.error)) == ("failed", BudgetExceeded)
+
+
+@pytest.mark.parametrize("shares_usage", [True, False])
+def test_the_framework_s_own_run_in_a_tool_is_one_step_and_its_usage_is_not_counted(shares_usage: bool) -> None:  # noqa: FBT001
+    paid: list[int] = []
+    harness = AgentTestHarness(agent(delegating(ours=False, shares_usage=shares_usage, paid=paid)))
+    asked = harness.send("go")
+    assert asked.said.startswith("May I call check({})?"), asked.error
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.text("answer"), paid, requests_in(reply)) == ("Done.", [0, 1], 3)
 
 
 def test_a_tool_that_is_no_step_may_ask_the_client_itself() -> None:

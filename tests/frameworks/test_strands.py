@@ -455,6 +455,38 @@ def test_the_model_calls_of_agents_that_are_tools_are_in_the_budget() -> None:
     assert (reply.state, type(reply.error).__name__) == ("failed", "BudgetExceeded")
 
 
+def test_an_agent_that_a_tool_invokes_by_itself_is_a_part_of_the_step_and_its_usage_and_interrupts_stay_there() -> None:
+    paid: list[int] = []
+
+    @tool(context=True)
+    async def buy(tool_context: ToolContext) -> str:
+        """Buys."""
+        return str(tool_context.interrupt("buy", reason="May I?"))
+
+    @tool
+    async def delegate() -> str:
+        """Delegates."""
+
+        def turns(turn: int) -> Iterable[Any]:
+            paid.append(turn)
+            return [("buy", "c1", {})]
+
+        result = await Agent(FakeModel(turns), tools=[buy], callback_handler=None).invoke_async("go")
+        return f"{result.stop_reason}: {result.interrupts[0].reason}"
+
+    @tool(context=True)
+    async def check(tool_context: ToolContext) -> str:
+        """Checks."""
+        return str(tool_context.interrupt("check"))
+
+    harness = harness_of([("delegate", "c1", {})], [("check", "c2", {})], ["Done."], tools=[delegate, check])
+    asked = harness.send("go")
+    assert asked.said == "check"
+    reply = harness.send("yes", task_id=asked.task.id)
+    usage = (reply.task.metadata or {})["a2a-serverless/usage"]
+    assert (reply.text("answer"), paid, usage["fake"]["requests"]) == ("Done.", [1], 3)
+
+
 def test_a_graph_of_agents_is_refused() -> None:
     def make() -> Any:
         builder = GraphBuilder()
