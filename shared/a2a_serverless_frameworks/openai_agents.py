@@ -26,10 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import agents
 from agents.mcp import MCPServerManager
-from agents.models.openai_provider import shared_http_client
 from agents.run import AgentRunner, set_default_agent_runner
 from agents.tool import invoke_function_tool
-from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
 from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -175,9 +173,8 @@ def _without_files(item: Any) -> Any:  # noqa: ANN401 - JSON
 class _DurableRun:
     """A run of the SDK's loop. ``given`` is the configuration that it was called with.
 
-    ``stack`` closes the connections that the run makes: to MCP servers if ``connects``, and to OpenAI. ``call_ids`` are
-    those of the tool calls in the run. ``copies`` are the durable copies of agents, each after its agent, by the
-    agent's ``id()``.
+    ``stack`` closes the connections that the run makes to MCP servers, if it ``connects``. ``call_ids`` are those of
+    the tool calls in the run. ``copies`` are the durable copies of agents, each after its agent, by its ``id()``.
     """
 
     given: agents.RunConfig
@@ -220,27 +217,12 @@ class _DurableRun:
             chosen = one.model if self.given.model is None else self.given.model
             made = one.clone(model=chosen, **_scoped(one))
             model = chosen if isinstance(chosen, agents.Model) else self.given.model_provider.get_model(chosen)
-            made.model = _StepModel(self._in_this_loop(model), one, self)
+            made.model = _StepModel(model, one, self)
             vars(made)["get_all_tools"] = partial(self._all_tools, made)
             self.copies[id(one)] = (one, made)
             made.handoffs = [self._handoff(target) for target in one.handoffs]
         copied: agents.Agent[Any] = self.copies[id(one)][1]
         return copied
-
-    def _in_this_loop(self, model: Any) -> Any:  # noqa: ANN401 - a model
-        """The model with connections of its own: those that OpenAI's client keeps work in one event loop only.
-
-        Each run of a task has an event loop of its own. An HTTP client that the author has made stays as it is.
-        """
-        client = getattr(model, "_client", None)
-        pool = getattr(client, "_client", None)
-        is_default = pool is shared_http_client() or type(pool).__name__ == "AsyncHttpxClientWrapper"
-        if not (isinstance(client, AsyncOpenAI) and is_default):
-            return model
-        own_pool, made = DefaultAsyncHttpx2Client(), copy.copy(model)
-        self.stack.push_async_callback(own_pool.aclose)
-        vars(made)["_client"] = client.with_options(http_client=own_pool)
-        return made
 
     def _handoff(self, target: agents.Agent[Any] | agents.Handoff[Any, Any]) -> Any:  # noqa: ANN401 - as ``target``
         if not isinstance(target, agents.Handoff):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextvars import copy_context
 from threading import Barrier, Event, current_thread
 from threading import enumerate as enumerate_threads
@@ -121,6 +122,21 @@ def test_what_is_left_is_cancelled_and_generators_are_closed() -> None:
     play(work(), loop)
     assert sorted(ended) == ["generator", "task"]
     assert loop.is_closed()
+
+
+@pytest.mark.enable_socket
+def test_a_connection_that_a_run_leaves_open_is_closed_with_its_loop() -> None:
+    async def connect(address: tuple[str, int]) -> Any:
+        return await asyncio.open_connection(*address)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _, writer = play(connect(server.getsockname()))
+        peer, _ = server.accept()
+        with peer:
+            peer.settimeout(60)
+            assert peer.recv(1) == b"", "the other side sees the end"
+    assert writer.transport.is_closing()
+    assert writer.transport.get_extra_info("socket").fileno() == -1
 
 
 def test_a_loop_that_rests_already_is_asked_once() -> None:

@@ -1,4 +1,4 @@
-"""A server on this machine that speaks OpenAI's Responses API, and says what a test tells it."""
+"""A server on this machine that speaks OpenAI's Responses API or Gemini's, and says what a test tells it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ def openai_server(say: Callable[[dict[str, Any]], Iterable[Any] | int] = lambda 
             said = made.say(request)
             if isinstance(said, int):
                 self._answer(said, "application/json", json.dumps({"error": {"message": "no", "code": "x"}}))
+            elif "contents" in request:
+                self._answer(200, "text/event-stream", f"data: {json.dumps(_gemini_response([*said]))}\n\n")
             elif request.get("stream"):
                 text = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in _events([*said]))
                 self._answer(200, "text/event-stream", text)
@@ -99,6 +101,11 @@ def _response(said: list[Any]) -> dict[str, Any]:
         "tools": [],
         "usage": USAGE,
     }
+
+
+def _gemini_response(said: list[str]) -> dict[str, Any]:
+    content = {"role": "model", "parts": [{"text": text} for text in said]}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 7}}
 
 
 def _events(said: list[Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("a2a", reason="a2a-sdk is not installed here: make frameworks")
 
+import httpx
 from a2a import types
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.tasks import TaskUpdater
@@ -22,6 +23,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.a2a_sdk import IS_0_3, ConversationTaskStore, from_executor
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import run_example
+from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -327,6 +329,21 @@ def test_only_a_client_s_cancel_calls_the_executor_s_and_later_events_are_droppe
 
 
 # ---- Cards
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> Agent:
+        client = httpx.AsyncClient()
+
+        class Served(Executor):
+            async def execute(self, context: Any, event_queue: Any) -> None:
+                updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+                await updater.add_artifact([text(await ask_model(client, url))], name="answer")
+
+        return agent_of(Served)
+
+    assert_two_tasks_end_well(make)
 
 
 def test_the_card_s_fields_become_the_agent_s() -> None:

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("google.adk", reason="Google's ADK is not installed here: make frameworks")
 
 from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
-from google.adk.models import BaseLlm, LlmResponse
+from google.adk.models import BaseLlm, Gemini, LlmResponse
 from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool, ToolContext, exit_loop
 from google.adk.tools._request_input_tool import request_input
-from google.genai import types
+from google.genai import Client, types
 
 from a2a_serverless import Budget, BudgetExceeded, Part, Task, TaskContext
 from a2a_serverless import agent as plain
@@ -26,6 +26,7 @@ from a2a_serverless_frameworks.adk import agent, call_agent
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.warm import assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -610,6 +611,17 @@ def test_a_file_of_the_client_is_an_input_and_only_its_kind_is_in_the_session() 
     reply = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png"), Part(data={"a": 1})])
     harness.send("And?", context_id=reply.task.context_id)
     assert heard == [["Look", "image/png", '{"a": 1}'], ["Look", "[image/png]", '{"a": 1}', "And?"]]
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> A2AAgent:
+        model = Gemini(model="gemini-test")
+        options = types.HttpOptions(base_url=url.removesuffix("/v1"))
+        model.api_client = Client(api_key="none", http_options=options)
+        return agent(LlmAgent(name="warm", model=model), id="warm")
+
+    assert_two_tasks_end_well(make)
 
 
 @pytest.mark.parametrize("name", page_tests("adk.md"))

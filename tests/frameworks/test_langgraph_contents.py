@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed here: make frameworks")
 
+import httpx
 from langchain_core.language_models import LLM, GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
-from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, GenerationChunk
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint
 from langgraph.func import task as graph_task
@@ -30,6 +31,7 @@ from tests.echo import agent_of
 from tests.frameworks.kills import Played, Scenario, kill_everywhere
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.test_langgraph import model_of
+from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -608,6 +610,25 @@ def test_a_node_that_fails_in_a_run_that_was_overtaken_is_no_error() -> None:
     message = world.get(task.id, "notes").status.message
     assert message
     assert (message.text(), errors) == ("second", [])
+
+
+# ---- Clients
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> Agent:
+        client = httpx.AsyncClient()
+
+        class Served(GenericFakeChatModel):
+            disable_streaming: bool = True
+
+            async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+                return ChatResult(generations=[ChatGeneration(message=AIMessage(await ask_model(client, url)))])
+
+        return noting(graph_of(Notes, think=thinking(Served(messages=iter([])))))
+
+    assert_two_tasks_end_well(make)
 
 
 # ---- Graphs inside

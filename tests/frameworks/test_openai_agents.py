@@ -26,6 +26,7 @@ from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.openai_server import openai_server
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.warm import assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -517,6 +518,15 @@ def test_outside_of_a_task_the_runner_is_the_framework_s_own() -> None:
 
     assert asyncio.run(Runner.run(Agent("plain"), "go", run_config=config)).final_output == "Hello."
     assert asyncio.run(stream()) == "Hello."
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> A2AAgent:
+        model = OpenAIResponsesModel("gpt-test", AsyncOpenAI(base_url=url, api_key="none"))
+        return agent(Agent("warm", model=model), id="warm", description="Says.")
+
+    assert_two_tasks_end_well(make)
 
 
 @pytest.mark.parametrize("name", page_tests("openai-agents.md"))

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="Pydantic AI is not installed here: make frameworks")
 
+import httpx2
 from pydantic import BaseModel, TypeAdapter
 from pydantic_ai import Agent, CallDeferred, ModelRetry, RunContext, capabilities
 from pydantic_ai.exceptions import ModelHTTPError
@@ -41,6 +42,7 @@ from a2a_serverless_frameworks.history import load_history, save_turn
 from a2a_serverless_frameworks.pydantic_ai import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -738,6 +740,20 @@ def test_the_example_asks_before_it_orders() -> None:
 
 def test_the_test_of_a_new_project_passes() -> None:
     run_example("pydantic_ai_agent.py")
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> A2AAgent:
+        client = httpx2.AsyncClient()
+
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            del messages, info
+            return ModelResponse([TextPart(await ask_model(client, url))])
+
+        return agent(Agent(FunctionModel(answer), name="warm"), streaming=False)
+
+    assert_two_tasks_end_well(make)
 
 
 @pytest.mark.parametrize("name", page_tests("pydantic-ai.md"))

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("strands", reason="Strands is not installed here: make frameworks")
 
+import httpx
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
@@ -30,6 +31,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.strands import agent, call_agent, run
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -619,6 +621,22 @@ def test_a_conversation_of_forty_turns_is_the_history_and_the_oldest_turns_are_f
         assert harness.send(f"turn {turn}", context_id=context_id).state == "completed"
     assert heard[17] == [f"turn {turn}" for turn in range(18)]
     assert heard[39] == [f"turn {turn}" for turn in range(21, 40)]
+
+
+@pytest.mark.enable_socket
+def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_process() -> None:
+    def make(url: str) -> A2AAgent:
+        client = httpx.AsyncClient()
+
+        class Served(FakeModel):
+            async def stream(self, *arguments: Any, **options: Any) -> AsyncIterator[Any]:
+                text = await ask_model(client, url)
+                async for event in FakeModel(lambda _: [text]).stream(*arguments, **options):
+                    yield event
+
+        return agent(lambda: Agent(Served(list), callback_handler=None), id="warm", description="Says.")
+
+    assert_two_tasks_end_well(make)
 
 
 @pytest.mark.parametrize("name", page_tests("strands.md"))

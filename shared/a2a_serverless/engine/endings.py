@@ -25,6 +25,7 @@ from hashlib import sha256
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakSet
 
 from a2a_serverless.domain.records import SEPARATOR, StepResult, path_of, wait_name
 from a2a_serverless.protocol.v1 import TaskState
@@ -108,6 +109,7 @@ class RunLoop(asyncio.SelectorEventLoop):
         super().__init__(selector)
         self.ready_count = 0
         self._timers: list[asyncio.TimerHandle] = []
+        self._connections = WeakSet[asyncio.WriteTransport]()
         self._threads = AgentThreads()
         self.set_default_executor(self._threads)
 
@@ -131,6 +133,12 @@ class RunLoop(asyncio.SelectorEventLoop):
             self._timers = [*self._open_timers(), handle]
         return handle
 
+    async def create_connection(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
+        """See ``asyncio.loop.create_connection``."""
+        transport, protocol = await super().create_connection(*args, **options)
+        self._connections.add(transport)
+        return transport, protocol
+
     async def rest(self) -> None:
         """Returns when no callback is ready but the caller's, or after ``TURNS`` turns of the loop."""
         for _ in range(TURNS):
@@ -145,12 +153,18 @@ class RunLoop(asyncio.SelectorEventLoop):
         return [timer.when() for timer in self._timers]
 
     def leave(self) -> None:
-        """Closes the loop. Tasks have ``LEAVE_S`` to end after their cancellation; threads go on by themselves."""
+        """Closes the loop. Tasks have ``LEAVE_S`` to end after their cancellation; threads go on by themselves.
+
+        Connections that are open are closed, so that a client that keeps them makes new ones in the next loop.
+        """
         left = asyncio.all_tasks(self)
         for task in left:
             task.cancel()
         left.add(self.create_task(self.shutdown_asyncgens()))
         self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
+        for connection in self._connections:
+            connection.abort()
+        self.run_until_complete(asyncio.sleep(0))  # the loop closes them in its next turn
         self._threads.shutdown()
         self.set_exception_handler(lambda *_: None)  # a task that ignored its cancellation is dropped
         self.close()
