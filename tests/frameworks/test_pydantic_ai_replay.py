@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,22 +14,17 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from a2a_serverless_frameworks.pydantic_ai import run
-from tests.echo import agent_of
-from tests.replay.plays import Conversation, differences, is_step_of
-from tests.replay.tool_programs import ToolPlayer, answer_to, last_words, leaves, make_tool_program, tool_outcome_of
+from tests.frameworks.replays import SEEDS, assert_interruptions_change_nothing
+from tests.replay.tool_programs import ToolPlayer, last_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pydantic_ai.messages import ModelMessage
 
-    from a2a_serverless import Agent as A2AAgent
     from a2a_serverless import TaskContext
     from tests.replay.programs import Effects, Operation
 
-FIRST = int(os.environ.get("FIRST_SEED", "1"))
-SEEDS = int(os.environ.get("SEEDS", "1"))
-PLAYS = int(os.environ.get("PLAYS", "24"))
 MODEL = "model"
 APPROVAL = "May I call guarded({})? Answer yes, edit and the arguments as JSON, or no and why."
 
@@ -88,26 +81,6 @@ def _is_prompt(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
 
 
-def conversation_of(operations: list[Operation]) -> Conversation:
-    def make(effects: Effects) -> A2AAgent:
-        async def work(task: TaskContext) -> str:
-            return " ".join(leaves(await PydanticPlayer(task, effects).play(operations)))
-
-        return agent_of(work)
-
-    expected, responses = tool_outcome_of(operations, MODEL, APPROVAL)
-
-    def stores(name: str, label: str) -> bool:
-        agent, _, number = responses.get(label, "").partition("#")
-        model = f"{agent}__model" if number == "1" else f"{agent}__model#{number}"
-        return is_step_of(name, label) or (bool(agent) and name == model)
-
-    return Conversation(make, expected, answer_to, stores)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_rule_07_an_interruption_anywhere_changes_nothing_of_what_agents_with_tools_come_to(seed: int) -> None:
-    chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    operations = make_tool_program(chance)
-    wrong = list(differences(conversation_of(operations), chance, PLAYS))
-    assert not wrong, f"{len(wrong)} of {' '.join(map(str, operations))}: " + "\n".join(wrong[:5])
+    assert_interruptions_change_nothing(PydanticPlayer, seed, MODEL, APPROVAL, suffix="__model")
