@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from random import Random
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,7 @@ from a2a_serverless_frameworks.adk import agent, call_agent
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
 from tests.frameworks.observed import Chunk, chunks_of
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.purchases import SEEDS, Purchase, assert_no_death_pays_twice, assert_no_deaths_pay_twice, step_of
 from tests.frameworks.warm import assert_two_tasks_end_well
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless import Agent as A2AAgent
 
-SEEDS = range(int(os.environ.get("SEEDS", "1")))
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning"),
     pytest.mark.filterwarnings("ignore:(Sequential|Parallel|Loop)Agent is deprecated:DeprecationWarning"),
@@ -90,50 +88,29 @@ def harness_of(root: Any, *others: A2AAgent, **options: Any) -> AgentTestHarness
     return AgentTestHarness(agent(root, id="fake", description="Says what it is told.", **options), *others)
 
 
-def step_of(what: str) -> str:
-    """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
-    kind, _, number = what.partition(" ")
-    if kind == "model":
-        return ": model" if number == "1" else f": model#{number}"
-    return f":{what}"
-
-
 def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     """Calls tools in parallel, of which one raises and one needs an approval; then it answers in words."""
-    chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    prices = chance.sample(range(1, 90), chance.randint(1, 3))
-    words = [f"word{number} " for number in range(chance.randint(3, 9))]
-
-    def turns(turn: int) -> Iterable[Any]:
-        tried = ledger.pay(f"model {turn}")
-        if turn == 1:
-            looks = [("look", f"look-{place}", {"price": price}) for place, price in enumerate(prices)]
-            return ["I look at the prices.", *looks, ("stumble", "stumble-1", {}), ("buy", "buy-1", {"price": 9})]
-        return [f"{word}{tried} " for word in words]
+    purchase = Purchase(ledger, seed)
 
     async def look(price: int, tool_context: ToolContext) -> str:
         """Looks."""
-        ledger.pay(f"look-{prices.index(price)}")
-        await asyncio.sleep(price / 100)
         tool_context.state["looked"] = price
-        return str(price)
+        return await purchase.look(price)
 
     def stumble() -> str:
         """Stumbles."""
-        ledger.pay("stumble-1")
-        raise ValueError("no")
+        return purchase.stumble()
 
     async def buy(price: int) -> str:
         """Buys."""
-        ledger.pay("buy-1#2")
-        return f"bought for {price}"
+        return purchase.buy(price)
 
     def say_error(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:  # noqa: ARG001 - the framework names them
         return {"error": str(error)}
 
     root = LlmAgent(
         name="shop",
-        model=FakeModel(turns=turns, pause_s=chance.choice([0, 0.1, 0.4])),
+        model=FakeModel(turns=purchase.turns, pause_s=purchase.pause_s),
         tools=[look, stumble, FunctionTool(buy, require_confirmation=True)],
         on_tool_error_callback=say_error,
     )
@@ -145,20 +122,17 @@ def assert_whole(played: Played) -> None:
     assert_one_answer(played)
     (response,) = played.steps["shop: model#2"].value
     assert played.answer() == "".join(part.get("text", "") for part in response["content"]["parts"])
-    assert {"buy-1#2", "stumble-1", "look-0"} <= set(played.ledger.paid)
+    assert {"buy-1", "stumble-1", "look-0"} <= set(played.ledger.paid)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
-    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
-    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
-    assert not report.wrong
+    assert_no_death_pays_twice(shopper, assert_whole, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
-    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
-    assert not kill_at_random(scenario, assert_whole, seed).wrong
+    assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
 def test_the_agent_has_what_a_card_needs() -> None:
@@ -211,11 +185,12 @@ def test_a_tool_that_needs_a_confirmation_asks_the_client_until_the_answer_can_b
     harness = harness_of(asking(turns, FunctionTool(buy, require_confirmation=True)))
     asked = harness.send("buy")
     assert (asked.state, asked.said) == ("input-required", 'May I call buy({"price": 9})? Answer yes, or no and why.')
-    for unread, reason in [
+    unreadable: list[tuple[Any, str]] = [
         ("yess", "It does not begin with a yes or a no."),
         ({"approved": "yes"}, 'It is an object without a decision, such as {"approved": true}.'),
         ({"payload": {"price": 8}}, 'It is an object without a decision, such as {"approved": true}.'),
-    ]:
+    ]
+    for unread, reason in unreadable:
         reply = harness.send(unread, task_id=asked.task.id)
         assert reply.said.startswith(f"I cannot read the answer: {reason}")
         assert reply.said.endswith(asked.said)
@@ -407,7 +382,7 @@ def chief(ledger: Ledger) -> A2AAgent:
 
     def buy() -> str:
         """Buys."""
-        ledger.pay("buy:b1#2")
+        ledger.pay("buy:b1")
         return "bought"
 
     inner = LlmAgent(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from random import Random
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +21,10 @@ from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
-from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.openai_server import openai_server
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.purchases import SEEDS, Purchase, assert_no_death_pays_twice, assert_no_deaths_pay_twice, step_of
 from tests.frameworks.warm import assert_two_tasks_end_well
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless import Agent as A2AAgent
 
-SEEDS = range(int(os.environ.get("SEEDS", "1")))
 OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 
 
@@ -85,47 +83,26 @@ def turn_of(items: Any) -> int:
     return 1 + sum(after and not before for before, after in zip([False, *kinds], kinds, strict=False))
 
 
-def step_of(what: str) -> str:
-    """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
-    kind, _, number = what.partition(" ")
-    if kind == "model":
-        return ": model" if number == "1" else f": model#{number}"
-    return f":{what}"
-
-
 def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     """Calls tools in parallel, of which one raises and one needs an approval; then it answers in words."""
-    chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    prices = chance.sample(range(1, 90), chance.randint(1, 3))
-    words = [f"word{number} " for number in range(chance.randint(3, 9))]
-
-    def turns(turn: int) -> Iterable[Any]:
-        tried = ledger.pay(f"model {turn}")
-        if turn == 1:
-            looks = [("look", f"look-{place}", {"price": price}) for place, price in enumerate(prices)]
-            return ["I look at the prices.", *looks, ("stumble", "stumble-1", {}), ("buy", "buy-1", {"price": 9})]
-        return [f"{word}{tried} " for word in words]
+    purchase = Purchase(ledger, seed)
 
     @function_tool
     async def look(price: int) -> str:
         """Looks."""
-        ledger.pay(f"look-{prices.index(price)}")
-        await asyncio.sleep(price / 100)
-        return str(price)
+        return await purchase.look(price)
 
     @function_tool
     def stumble() -> str:
         """Stumbles."""
-        ledger.pay("stumble-1")
-        raise ValueError("no")
+        return purchase.stumble()
 
     @function_tool(needs_approval=True)
     async def buy(price: int) -> str:
         """Buys."""
-        ledger.pay("buy-1")
-        return f"bought for {price}"
+        return purchase.buy(price)
 
-    model = FakeModel(turns, chance.choice([0, 0.1, 0.4]))
+    model = FakeModel(purchase.turns, purchase.pause_s)
     wrapped = Agent("Shop", model=model, tools=[look, stumble, buy])
     return agent(wrapped, id="shop", description="Buys the most expensive thing.")
 
@@ -146,15 +123,12 @@ def assert_whole(played: Played) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
-    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
-    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
-    assert not report.wrong
+    assert_no_death_pays_twice(shopper, assert_whole, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
-    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
-    assert not kill_at_random(scenario, assert_whole, seed).wrong
+    assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
 @pytest.mark.enable_socket
@@ -350,11 +324,12 @@ def test_an_approval_may_have_any_words_and_an_answer_that_cannot_be_read_is_ask
 
     harness = harness_of([("buy", "c1", {})], ["Done."], tools=[buy], heard=heard)
     asked = harness.send("buy")
-    for unread, reason in [
+    unreadable: list[tuple[Any, str]] = [
         ("yess", "It does not begin with a yes or a no."),
         ("edit {}", "The decision 'edit' is not possible here."),
         ({"approved": True, "price": 3}, "I do not know what to do with the members approved, price of the object."),
-    ]:
+    ]
+    for unread, reason in unreadable:
         reply = harness.send(unread, task_id=asked.task.id)
         assert reply.said.startswith(f"I cannot read the answer: {reason}")
         assert reply.said.endswith(asked.said)

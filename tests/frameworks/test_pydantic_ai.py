@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from random import Random
+from functools import partial
 from runpy import run_path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -40,8 +39,9 @@ from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.history import load_history, save_turn
 from a2a_serverless_frameworks.pydantic_ai import agent, call_agent, run
-from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.purchases import SEEDS, Purchase, assert_no_death_pays_twice, assert_no_deaths_pay_twice, step_of
 from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 
 if TYPE_CHECKING:
@@ -51,57 +51,45 @@ if TYPE_CHECKING:
 
     from a2a_serverless import Agent as A2AAgent
 
-SEEDS = range(int(os.environ.get("SEEDS", "1")))
 
-
-def step_of(what: str) -> str:
-    """The end of the name of the step that stores a payment: "model 2", or the id of a tool call."""
-    kind, _, number = what.partition(" ")
-    if kind == "model":
-        return "__model" if number == "1" else f"__model#{number}"
-    return f":{what}"
+step_of_agent = partial(step_of, suffix="__model")
+"""The end of the name of the step that stores a payment."""
 
 
 def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     """Calls tools in parallel, of which one asks for a retry and one needs an approval; then it answers in words."""
-    chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    prices = chance.sample(range(1, 90), chance.randint(1, 3))
-    words = [f"word{number} " for number in range(chance.randint(3, 9))]
-    pause_s = chance.choice([0, 0.1, 0.4])
+    purchase = Purchase(ledger, seed)
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         del info
         turn = 1 + sum(isinstance(message, ModelResponse) for message in messages)
-        tried = ledger.pay(f"model {turn}")
+        tried = purchase.pay(f"model {turn}")
         if turn == 1:
             yield "I look at the prices. "
-            for place, price in enumerate(prices):
+            for place, price in enumerate(purchase.prices):
                 yield {place: DeltaToolCall("look", f'{{"price": {price}}}', tool_call_id=f"look-{place}")}
-            yield {len(prices): DeltaToolCall("stumble", "{}", tool_call_id="stumble-1")}
+            yield {len(purchase.prices): DeltaToolCall("stumble", "{}", tool_call_id="stumble-1")}
         elif turn == 2:
-            yield {0: DeltaToolCall("buy", f'{{"price": {max(prices)}}}', tool_call_id="buy-1")}
+            yield {0: DeltaToolCall("buy", f'{{"price": {max(purchase.prices)}}}', tool_call_id="buy-1")}
         else:
-            for word in words:
-                await asyncio.sleep(pause_s)
+            for word in purchase.words:
+                await asyncio.sleep(purchase.pause_s)
                 yield f"{word}{tried} "
 
     shop = Agent(FunctionModel(stream_function=answer), name="shop")
 
     @shop.tool_plain
     async def look(price: int) -> int:
-        ledger.pay(f"look-{prices.index(price)}")
-        await asyncio.sleep(price / 100)
-        return price
+        return int(await purchase.look(price))
 
     @shop.tool_plain
     def stumble() -> str:
-        ledger.pay("stumble-1")
+        purchase.pay("stumble-1")
         raise ModelRetry("Do not ask for this again.")
 
     @shop.tool_plain(requires_approval=True)
     async def buy(price: int) -> str:
-        ledger.pay("buy-1")
-        return f"bought for {price}"
+        return purchase.buy(price)
 
     return agent(shop, description="Buys the most expensive thing.")
 
@@ -117,15 +105,12 @@ def assert_whole(played: Played) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
-    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
-    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
-    assert not report.wrong
+    assert_no_death_pays_twice(shopper, assert_whole, seed, step_of_agent)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
-    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
-    assert not kill_at_random(scenario, assert_whole, seed).wrong
+    assert_no_deaths_pay_twice(shopper, assert_whole, seed, step_of_agent)
 
 
 def talker(*turns: Sequence[Any], pause_s: float = 0, paid: list[int] | None = None) -> FunctionModel:
@@ -617,7 +602,7 @@ def test_a_death_after_a_fallback_does_not_pay_the_response_again() -> None:
         assert played.answer().startswith("answer ")
         assert set(played.steps) >= {"fallback__model", "fallback__model#2"}
 
-    report = kill_everywhere(Scenario(unreliable, step_of), check)
+    report = kill_everywhere(Scenario(unreliable, step_of_agent), check)
     assert not report.wrong
 
 

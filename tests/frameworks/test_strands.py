@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from random import Random
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +27,15 @@ from a2a_serverless.domain.budgets import NO_BUDGET
 from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.strands import agent, call_agent, run
-from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests, run_example
+from tests.frameworks.purchases import SEEDS, Purchase, assert_no_death_pays_twice, assert_no_deaths_pay_twice, step_of
 from tests.frameworks.warm import ask_model, assert_two_tasks_end_well
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from a2a_serverless import Agent as A2AAgent
-
-SEEDS = range(int(os.environ.get("SEEDS", "1")))
 
 
 class FakeModel(Model):
@@ -79,52 +76,29 @@ class FakeModel(Model):
         }
 
 
-def step_of(what: str) -> str:
-    """The end of the name of the step that stores a payment: "model 2", or the id of a tool use."""
-    kind, _, number = what.partition(" ")
-    if kind == "model":
-        return ": model" if number == "1" else f": model#{number}"
-    return f":{what}"
-
-
 def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     """Calls tools in parallel, of which one raises and one needs an approval; then it answers in words."""
-    chance = Random(seed)  # noqa: S311 - a seed, not a secret
-    prices = chance.sample(range(1, 90), chance.randint(1, 3))
-    words = [f"word{number} " for number in range(chance.randint(3, 9))]
-
-    def turns(turn: int) -> Iterable[Any]:
-        tried = ledger.pay(f"model {turn}")
-        if turn == 1:
-            looks = [("look", f"look-{place}", {"price": price}) for place, price in enumerate(prices)]
-            return ["I look at the prices.", *looks, ("stumble", "stumble-1", {}), ("buy", "buy-1", {"price": 9})]
-        return [f"{word}{tried} " for word in words]
-
-    pause_s = chance.choice([0, 0.1, 0.4])
+    purchase = Purchase(ledger, seed)
 
     @tool
     async def look(price: int) -> str:
         """Looks."""
-        ledger.pay(f"look-{prices.index(price)}")
-        await asyncio.sleep(price / 100)
-        return str(price)
+        return await purchase.look(price)
 
     @tool
     def stumble() -> str:
         """Stumbles."""
-        ledger.pay("stumble-1")
-        raise ValueError("no")
+        return purchase.stumble()
 
     @tool(context=True)
     async def buy(price: int, tool_context: ToolContext) -> str:
         """Buys."""
         if tool_context.interrupt("buy", reason={"price": price}) != "yes":
             return "not bought"
-        ledger.pay("buy-1")
-        return "bought"
+        return purchase.buy(price)
 
     def make() -> Agent:
-        return Agent(FakeModel(turns, pause_s), tools=[look, stumble, buy], callback_handler=None)
+        return Agent(FakeModel(purchase.turns, purchase.pause_s), tools=[look, stumble, buy], callback_handler=None)
 
     return agent(make, id="shop", description="Buys the most expensive thing.")
 
@@ -139,15 +113,12 @@ def assert_whole(played: Played) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed: int) -> None:
-    report = kill_everywhere(Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"]), assert_whole)
-    print(f"seed {seed}: {report.kills.total()} kills, {len(report.wrong)} wrong")
-    assert not report.wrong
+    assert_no_death_pays_twice(shopper, assert_whole, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
-    scenario = Scenario(lambda ledger: shopper(ledger, seed), step_of, ["yes"])
-    assert not kill_at_random(scenario, assert_whole, seed).wrong
+    assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
 def harness_of(
@@ -634,7 +605,7 @@ def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_proc
                 async for event in FakeModel(lambda _: [text]).stream(*arguments, **options):
                     yield event
 
-        return agent(lambda: Agent(Served(list), callback_handler=None), id="warm", description="Says.")
+        return agent(lambda: Agent(Served(lambda _: []), callback_handler=None), id="warm", description="Says.")
 
     assert_two_tasks_end_well(make)
 
