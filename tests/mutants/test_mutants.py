@@ -118,7 +118,7 @@ def test_each_module_is_changed_in_one_area_and_each_pattern_names_files() -> No
 
 
 def test_each_listed_survivor_can_be_made_and_has_one_reason() -> None:
-    made = {one.key for module in modules() for one in mutants_of(module)}
+    made = {one.key for module in {module for module, _, _ in known_survivors()} for one in mutants_of(module)}
     assert known_survivors().keys() <= made
     for one in known_survivors().values():
         assert len(one.keys() & {"equivalent", "unpromised"}) == 1
