@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.testing import AgentTestHarness, Deadlock
+from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,12 @@ def test_a_future_that_nobody_sets_is_named_outside_of_steps() -> None:
     assert "outside of steps" in said
     assert f"{__file__}:" in said
     assert "never: return str(await future)" in said
+
+
+def test_a_loop_in_which_nothing_is_scheduled_says_so() -> None:
+    loop = SimulatedLoop(lambda: 0, lambda _: None)
+    with closing(loop), pytest.raises(Deadlock, match=r"Everything waits, and nothing is scheduled\."):
+        loop.run_until_complete(loop.create_future())
 
 
 def test_a_step_that_waits_for_a_future_that_nobody_sets_is_named() -> None:

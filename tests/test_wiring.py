@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from a2a_serverless.aws.process import make_tracer
+from a2a_serverless.aws.process import make_tracer, uncollected
 from a2a_serverless.domain.spans import TraceSpan
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
@@ -168,6 +169,16 @@ def test_without_the_exporter_tests_of_spans_are_skipped_and_fail_in_ci() -> Non
     assert not has_exporter("no_such_module", {})
     with pytest.raises(ModuleNotFoundError):
         has_exporter("no_such_module", {"CI": "1"})
+
+
+def test_garbage_is_collected_again_when_a_function_has_started() -> None:
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 @needs_exporter

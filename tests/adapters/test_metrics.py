@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import time
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -68,6 +70,8 @@ def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() 
         assert not METRICS[name].fault
 
 
-def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    EmfMetrics("n", "s").count("Sweeps")
-    assert json.loads(capsys.readouterr().out)["Sweeps"] == [1.0]
+def test_a_line_leaves_the_process_at_once() -> None:
+    log = io.BytesIO()
+    with redirect_stdout(io.TextIOWrapper(log)):
+        EmfMetrics("n", "s").count("Sweeps")
+        assert json.loads(log.getvalue())["Sweeps"] == [1.0]

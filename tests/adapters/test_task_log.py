@@ -119,6 +119,15 @@ def test_a_log_that_is_read_before_its_last_event_shows_is_read_again(store: Sto
     assert late.queries == 3
 
 
+def test_a_whole_log_is_read_in_one_query(store: Store, client: DynamoDBClient) -> None:
+    change = progress(taken(store.log))
+    store.log.append(change)
+    counted = Filtered(client, lambda found, _: found)
+    loaded = _through(counted).log.read_log(KEY)
+    assert loaded is not None
+    assert (loaded[0], loaded[1][-1], counted.queries) == (change.after, change.event, 1)
+
+
 def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: Store, client: DynamoDBClient) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)

@@ -171,6 +171,12 @@ def test_an_error_that_the_protocol_does_not_know_keeps_its_code() -> None:
         Client(BASE, transport).get("t")
 
 
+def test_an_error_whose_code_is_no_number_has_the_code_0() -> None:
+    transport, _ = answering(rpc(error={"code": "paint", "message": "Out of paint"}))
+    with pytest.raises(PeerError, match=r"Out of paint \(0\)"):
+        Client(BASE, transport).get("t")
+
+
 @pytest.mark.parametrize(
     "error", [{"code": "x"}, {"message": None}, {"code": -32602, "data": [{"fieldViolations": 1}]}]
 )
@@ -187,7 +193,7 @@ def test_an_answer_that_is_no_answer_is_the_agents_fault(body: bytes) -> None:
         Client(BASE, transport).get("t")
 
 
-@pytest.mark.parametrize("body", [b"Bad gateway", b"[]", b'{"message": 7}'])
+@pytest.mark.parametrize("body", [b"Bad gateway", b"[]", b"502", b'{"message": 7}'])
 def test_a_gateways_refusal_is_told_by_its_status(body: bytes) -> None:
     transport, _ = answering((502, {}, body))
     with pytest.raises(HttpError, match="HTTP 502") as refused:

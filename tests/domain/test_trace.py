@@ -67,6 +67,20 @@ def test_a_trace_that_is_begun_is_valid_and_its_own() -> None:
     assert trace.parse_traceparent(trace.new_trace("a")) == trace.new_trace("a") != trace.new_trace("b")
 
 
+@pytest.mark.parametrize(
+    ("trace_id", "share", "flags"),
+    [
+        ("f" * 16 + "7" + "f" * 15, 0.5, "01"),
+        ("0" * 16 + "8" + "0" * 15, 0.5, "00"),
+        ("f" * 32, 1, "01"),
+        ("0" * 31 + "1", 0, "00"),
+    ],
+)
+def test_the_second_half_of_its_id_decides_whether_a_trace_is_sampled(trace_id: str, share: float, flags: str) -> None:
+    beginning = f"00-{trace_id}-00f067aa0ba902b7-"
+    assert trace.with_sampling(f"{beginning}00", share) == beginning + flags
+
+
 @given(st.text())
 def test_no_header_makes_a_trace_that_is_more_than_ids(header: str) -> None:
     for found in (trace.parse_traceparent(header), trace.from_xray(header, "id")):

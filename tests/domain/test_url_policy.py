@@ -350,7 +350,10 @@ def test_an_address_that_is_not_plain_global_unicast_is_not_public(address: str)
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.0.0.1", "2606:4700::1111", "2a00:1450::1", "2001:200::1", "3ffd::1"])
+@pytest.mark.parametrize(
+    "address",
+    ["8.8.8.8", "1.0.0.1", "2606:4700::1111", "2606:4700::5eff:a00:1", "2a00:1450::1", "2001:200::1", "3ffd::1"],
+)
 def test_global_unicast_is_public(address: str) -> None:
     assert is_public(address)
 

@@ -14,6 +14,7 @@ from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
 from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.engine.task_files import TaskFiles
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents
 from tests.adapters.clouds import cloud
@@ -158,6 +159,15 @@ def test_a_fetch_that_may_succeed_later_is_repeated_and_any_other_leaves_the_lin
     reasons = [line.__dict__["reason"] for line in caplog.records if "stays a link" in line.getMessage()]
     short = {"a part": "206", "too large": "too_large"}
     assert reasons == ([] if first in COMES_LATER else [short.get(first, first)])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"), [(Outcome(status=500), "HTTP 500"), (Outcome(error=OutboundError.TIMEOUT), "timeout")]
+)
+def test_the_reason_why_a_file_cannot_be_fetched_now_is_told(outcome: Outcome, reason: str) -> None:
+    files = TaskFiles(world_with(Peer()).contents, lambda _: outcome)
+    with pytest.raises(AgentUnavailable, match=rf"could not be fetched: {reason}\."):
+        files.keep(ME.key("task-1"), Part(url=f"https://far.example.com{LINK}"))
 
 
 def test_a_message_is_not_sent_again_for_a_file_in_its_answer_which_stays_a_link() -> None:

@@ -257,6 +257,13 @@ def test_news_that_comes_while_an_older_answer_is_on_its_way_is_not_slept_throug
     assert peer.asked == 3
 
 
+def test_news_of_a_call_that_nobody_has_made_is_not_found() -> None:
+    world = world_of(Parent().agent)
+    assert (
+        world.called_back("https://agents.example.com/callbacks/nobody", {TOKEN_HEADER: "token"}, b"{}").status == 404
+    )
+
+
 def test_a_wake_that_refuses_the_suspension_is_heard_at_once() -> None:
     world, peer, woken_at = world_of(Parent().agent), Endless(), list[int]()
     suspending = world.table.update_head

@@ -267,6 +267,16 @@ def test_a_call_that_is_sent_after_its_tasks_end_is_marked_by_the_retry_of_a_fai
     assert seen(log).head.children
 
 
+def test_a_call_that_is_sent_after_another_run_has_taken_its_task_is_stored_all_the_same() -> None:
+    store = memory()
+    snapshot = taken(store.log)
+    store.now.ms = snapshot.head.lease_until
+    assert store.log.update_head(snapshot.head, heads.resume_run(snapshot.head, now=store.now.ms, by="the other"))
+    sent = StepResult("", {"task": "t-2"})
+    stored, is_over = RunSession(store.log, Counter(), store.now, snapshot).store_sent_call("@call/child/sent", sent)
+    assert (stored.value, is_over) == (sent.value, False)
+
+
 def test_a_chunk_that_is_refused_at_every_attempt_is_a_failure_of_the_store_and_not_of_the_agent() -> None:
     async def work(task: TaskContext) -> str:
         await task.emit("a.txt", "one")

@@ -170,6 +170,7 @@ def test_each_post_has_a_span_if_its_task_has_a_trace(trace: str) -> None:
     posts = tracer.named("POST webhook")
     assert len(attempts) > 1
     assert [(span.parent, span.began_at) for span in posts] == [(trace, one.at) for one in attempts if trace]
+    assert all(span.attributes["http.request.resend_count"] == 0 for span in posts), "each was accepted at once"
 
 
 def test_a_model_call_beside_a_call_of_an_agent_began_in_the_run() -> None:

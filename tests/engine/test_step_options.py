@@ -365,3 +365,29 @@ def test_code_knows_its_step_and_what_earlier_runs_have_stored() -> None:
 
     played(cast("Work", work), runs=2)
     assert seen == [(None, {}, "a/1"), (None, {"a/1": "a/1"}, "a/1")]
+
+
+def test_steps_end_in_the_same_order_beside_one_whose_result_is_read_instead() -> None:
+    orders = list[list[str]]()
+
+    async def work(author: TaskContext) -> None:
+        task, order = framework_task(author), list[str]()
+        orders.append(order)
+        if not task.read_steps("a/"):
+            await task.step("a/1", asyncio.sleep, 0)
+
+        async def in_a_row() -> None:
+            await task.step("first", asyncio.sleep, 0.01)
+            await asyncio.sleep(0.01)
+            await task.step("second", asyncio.sleep, 0.01)
+            order.append("in a row")
+
+        async def long() -> None:
+            await task.step("long", asyncio.sleep, 0.05)
+            order.append("long")
+
+        await asyncio.gather(in_a_row(), long())
+        await asyncio.sleep(5)
+
+    played(cast("Work", work), runs=2)
+    assert orders == [["in a row", "long"]] * 2

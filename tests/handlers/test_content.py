@@ -137,10 +137,11 @@ def test_a_message_that_names_uploads_which_are_not_there_is_refused_with_their_
     assert place.empty
 
 
+@pytest.mark.parametrize("content", [b"c", b"content"])
 @pytest.mark.parametrize("binding", CURRENT)
-def test_a_message_that_names_uploads_which_are_there_is_taken(binding: str) -> None:
+def test_a_message_that_names_uploads_which_are_there_is_taken(binding: str, content: bytes) -> None:
     place = Place()
-    kept = place.keep(b"content")
+    kept = place.keep(content)
     parts = [address(binding, kept.address)]
     assert b"error" not in place.send(binding, lambda params: params["message"].update(parts=parts)).body
 

@@ -94,6 +94,12 @@ def test_a_card_is_where_clients_of_each_version_look_and_the_first_agents_at_th
     ]
 
 
+def test_the_card_of_no_agent_is_no_path_and_not_a_document_that_is_still_to_come() -> None:
+    answer = Place().ask("/nobody/.well-known/agent-card.json")
+    assert answer.status == 404
+    assert b"There is no such path." in answer.body
+
+
 @pytest.mark.parametrize("path", EACH)
 def test_addresses_come_from_the_configuration_whatever_a_request_says(path: str) -> None:
     place = Place()

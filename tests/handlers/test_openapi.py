@@ -61,6 +61,13 @@ def test_the_document_has_every_route_and_no_path_under_two_names() -> None:
     assert not [path for path in paths if "/tasks/{id}/" in path]
 
 
+def test_a_name_in_a_path_is_one_of_the_agents_or_not_empty() -> None:
+    operations = [said for verbs in description(Place().edge)["paths"].values() for said in verbs.values()]
+    parameters = [one for said in operations for one in said["parameters"] if one["in"] == "path"]
+    assert {"id", "agent"} <= {one["name"] for one in parameters}
+    assert all(one["schema"] == {"type": "string", "minLength": 1} for one in parameters if one["name"] != "agent")
+
+
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         yield from [value["$ref"]] if "$ref" in value else []

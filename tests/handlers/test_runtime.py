@@ -18,7 +18,7 @@ from a2a_serverless.http.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, Runti
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
-from tests.runtime_api import Invocation, RuntimeApiServer, runtime_api
+from tests.runtime_api import FUNCTION_MS, Invocation, RuntimeApiServer, runtime_api
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -123,6 +123,14 @@ def test_a_buffered_route_gets_the_buffered_form() -> None:
     [posted] = answered(world, writer, event("/.well-known/jwks.json", "/.well-known/jwks.json"))
     assert "Lambda-Runtime-Function-Response-Mode" not in posted.headers
     assert json.loads(posted.posted()[0])["body"] == '{"keys":[]}'
+
+
+def test_an_invocation_says_how_much_time_the_platform_leaves_it() -> None:
+    with runtime_api(lambda: Invocation(b"{}")) as server:
+        runtime = RuntimeApi(server.address)
+        left_ms = runtime.next().get_remaining_time_in_millis()
+        runtime.close()
+    assert 0 < left_ms <= FUNCTION_MS
 
 
 def test_an_event_that_cannot_be_answered_is_reported_and_the_next_one_is_answered() -> None:

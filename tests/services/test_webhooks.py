@@ -88,6 +88,9 @@ def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> N
     )
     assert SECRET not in str(config.token)
     assert CREDENTIALS not in str(config.credentials)
+    assert webhooks.show(task_id, config) == TaskPushNotificationConfig(
+        id="hook", task_id=task_id, url=HOOK, authentication=AuthenticationInfo(scheme="Basic")
+    ), "a client sees no secret"
     assert world.table.list_cursors(key) == [
         Cursor("hook", config.incarnation, start=1, position=0, due_at=world.now + 30_000)
     ]
