@@ -33,6 +33,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.langgraph import agent
 from tests.echo import agent_of
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_at_random, kill_everywhere
+from tests.frameworks.observed import chunks_of
 from tests.frameworks.pages import names_of, page_tests, run_example
 from tests.world import ME, World
 
@@ -276,12 +277,15 @@ def test_the_agent_has_what_a_card_needs() -> None:
 
 
 def test_the_answer_streams_as_an_artifact_and_is_the_last_message() -> None:
-    reply = AgentTestHarness(chat("Good morning to you")).send("hi")
+    harness = AgentTestHarness(chat("Good morning to you"))
+    reply = harness.send("hi")
     assert (reply.state, reply.said, reply.text("talk@1")) == (
         "completed",
         "Good morning to you",
         "Good morning to you",
     )
+    assert chunks_of(harness, reply.task.id, "talk@1")[-1].last
+    assert len(harness.runs) == 1
 
 
 def test_a_model_that_does_not_stream_says_everything_at_once() -> None:
