@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
@@ -17,6 +17,7 @@ from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTo
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.protocol.v1_card import ApiKeySecurityScheme, SecurityScheme
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.edge import in_threads
 from a2a_serverless_tools.local.server import Server, listen
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Authenticator
     from a2a_serverless.services.key_rotation import KeyRotation
 
+API_KEY: Final = ApiKeySecurityScheme(location="header", name="X-API-Key")
+
 
 class Live(LocalDeployment):
     """The deployment of ``dev`` at ``base_url``. Webhooks may be anywhere on 127.0.0.1, unchallenged.
 
-    With ``callers`` (by API key) nobody else is let in. ``others`` are agents elsewhere that may be called.
+    With ``callers`` (by API key) nobody else is let in, and the cards say so. ``others`` are agents elsewhere that may
+    be called.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Live(LocalDeployment):
         **options: Any,
     ) -> None:
         tokens = MemoryServiceTokenSealer()
+        self._schemes = {"apiKey": SecurityScheme(api_key_security_scheme=API_KEY)} if callers else {}
         self._authenticator = only(callers, tokens) if callers else authenticator or AllowAnonymous()
         self._shape, self._options = shape, {"stream_ms": 60_000, **options}
         issuer = ServiceTokenIssuer(tokens, SystemClock().now)
@@ -69,7 +74,7 @@ class Live(LocalDeployment):
     @property
     def rotation(self) -> KeyRotation:
         rotation = super().rotation
-        return replace(rotation, publisher=replace(rotation.publisher, shape=self._shape))
+        return replace(rotation, publisher=replace(rotation.publisher, shape=self._shape, schemes=self._schemes))
 
 
 def only(callers: Mapping[str, Principal], tokens: MemoryServiceTokenSealer) -> Authenticator:
