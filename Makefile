@@ -18,6 +18,8 @@ export AWS_DEFAULT_REGION ?= us-east-1
 
 ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sdk-1 sdk-0.3,.a2a/venvs/$(name)/.installed)
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable langgraph,.a2a/venvs/bench-$(name)/.installed)
+# Frameworks whose clients call our agents, each in an environment of its own.
+CALLERS := adk agent-framework beeai crewai litellm mcp strands
 FRAMEWORKS := a2a-sdk a2a-sdk-0.3 adk langgraph openai-agents pydantic-ai strands
 RUN := $(VENV)/bin/
 # On a terminal uv shows how far it is.
@@ -84,8 +86,8 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	@$(RUN)python -m tests.conformance.official
 
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
-# Suites with commands of their own, because CI has a quarter of an hour: `make journeys` and `make clients`.
-LONG := tests/journeys tests/conformance/test_official_clients.py
+# Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and others.
+LONG := tests/journeys tests/conformance/test_official_clients.py tests/foreign/test_callers.py
 
 .PHONY: test integration
 test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks
@@ -109,6 +111,10 @@ frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents
 	  $(UV) pip install --quiet --python .a2a/venvs/framework-$$name --no-deps --editable . --editable shared/a2a_serverless_frameworks; \
 	  SEEDS=$(SEEDS) .a2a/venvs/framework-$$name/bin/pytest -q --confcutdir=tests/frameworks tests/frameworks/test_$$(echo $${name%-0.3} | tr - _)*.py $(ARGS); \
 	done
+
+.PHONY: foreign-callers
+foreign-callers: $(ENVIRONMENTS) $(CALLERS:%=.a2a/venvs/caller-%/.installed) ## let clients of other frameworks call our agents, each in its environment
+	$(RUN)pytest -q tests/foreign/test_callers.py $(ARGS)
 
 # What the lowest versions of our dependencies could break.
 LOWEST := adapters cli client contract dev domain engine handlers http_client protocol services webhook_receiver
@@ -251,6 +257,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:emulator -o requirements/emulator.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
+	$(foreach name,$(CALLERS),$(LOCK) --group pyproject.toml:caller-$(name) -o requirements/caller-$(name).txt;)
 	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt

@@ -22,6 +22,7 @@ from a2a_serverless_tools.cli.app import COMMAND_LINES, app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
 from tests.docs.documents import ROOT
+from tests.foreign import flows
 from tests.requirements import Requirement, marked_tests
 from tests.requirements import requirements as rows
 
@@ -201,6 +202,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "budgets": (ROOT / "docs" / "guarantees.md", budgets.table),
     "models": (ROOT / "docs" / "guarantees.md", models),
     "clients": (ROOT / "docs" / "clients.md", clients),
+    "callers": (ROOT / "docs" / "call-from.md", flows.table),
     "evidence": (ROOT / "docs" / "evidence.md", evidence.table),
 }
 
