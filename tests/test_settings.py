@@ -60,6 +60,7 @@ def test_every_default_is_safe() -> None:
 def test_settings_are_read_from_their_variables() -> None:
     environment = {
         "BLOCKING_SECONDS": "25",
+        "STREAM_SECONDS": "600",
         "TASK_MAX_LIFE_DAYS": "2",
         "TASK_RETENTION_DAYS": " 5 ",
         "JWKS_MAX_AGE_SECONDS": "600",
@@ -72,6 +73,7 @@ def test_settings_are_read_from_their_variables() -> None:
     assert read(environment) == Settings(
         values=environment,
         blocking_seconds=25,
+        stream_seconds=600,
         task_max_life_days=2,
         task_retention_days=5,
         jwks_max_age_seconds=600,
@@ -132,6 +134,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
     harmless = {
         "values",
         "blocking_seconds",
+        "stream_seconds",
         "task_max_life_days",
         "task_retention_days",
         "jwks_max_age_seconds",
@@ -161,6 +164,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
     ("name", "least", "most"),
     [
         ("BLOCKING_SECONDS", 1, 900),
+        ("STREAM_SECONDS", 120, 840),
         ("TASK_MAX_LIFE_DAYS", 1, 30),
         ("TASK_RETENTION_DAYS", 1, 3650),
         ("JWKS_MAX_AGE_SECONDS", 1, 86_400),

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from a2a_serverless.adapters.aws import Aws
+from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.aws.process import make_tracer, uncollected
 from a2a_serverless.domain.spans import TraceSpan
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.settings import SettingsError
-from tests.adapters.clouds import cloud
+from tests.adapters.clouds import cloud, session
 from tests.collector import NO_EXPORTER, has_exporter, wait_for_exports
 from tests.contexts import Context
 from tests.functions.start import start_function
@@ -99,6 +101,13 @@ def test_a_worker_that_does_not_know_its_deployment_s_address_makes_no_address_w
     assert start_function("worker", worker | {"PUBLIC_BASE_URL": "https://agents.example.com"})({}, CONTEXT)
     with pytest.raises(SettingsError, match="PUBLIC_BASE_URL is not set"):
         start_function("worker", worker)
+
+
+@pytest.mark.parametrize(("environment", "stream_ms"), [({}, 180_000), ({"STREAM_SECONDS": "600"}, 600_000)])
+def test_a_stream_is_open_as_long_as_the_setting_says(environment: dict[str, str], stream_ms: int) -> None:
+    names = dict.fromkeys(("ACCESS_TABLE_NAME", "DELIVERY_QUEUE_URL", "PUBLIC_TABLE_NAME"), "some")
+    api = WORKER | names | {"AGENTS_FILE": str(manifest_of_samples())} | environment
+    assert make_dependencies(api, Aws(session())).stream_ms == stream_ms
 
 
 LIBRARY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}  # an agent's own libraries read it, too

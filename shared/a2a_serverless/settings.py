@@ -117,6 +117,7 @@ class Settings(BaseModel):
 
     values: Mapping[str, str]
     blocking_seconds: Annotated[int, _whole(1, 900)] = 20
+    stream_seconds: Annotated[int, _whole(120, 840)] = 180
     task_max_life_days: Annotated[int, _whole(1, 30)] = 7
     task_retention_days: Annotated[int, _whole(1, 3650)] = 30
     jwks_max_age_seconds: Annotated[int, _whole(1, 86_400)] = 3600

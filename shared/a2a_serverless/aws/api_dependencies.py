@@ -42,6 +42,7 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
         _authenticator(settings, aws, parts.clock.now),
         SignedCallbackVerifier(parts.public, parts.clock.now),
         settings.jwks_max_age_seconds,
+        stream_ms=settings.stream_seconds * 1000,
         limiter=RateLimiter(OwnerStore(parts.table), parts.clock, parts.ids, settings.quota),
         origins=settings.cors_origins,
         console=settings.console,
