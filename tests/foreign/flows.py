@@ -73,7 +73,7 @@ CHUNKS: Final = ["Once upon a time ", "there was a clerk. ", "It answered."]
 NO_PAPER: Final = "The printer is out of paper."
 RECEIVED: Final = "text - -; raw application/octet-stream -; 3 bytes"
 NO_CANCEL: Final = "it has no call for it"
-STREAM_ENDS: Final = "a stream ends after three minutes"
+STREAM_ENDS: Final = "the stream ends before the work: set `STREAM_SECONDS`"
 NO_IDS: Final = "it sends neither a context nor a task: each message starts a task in a context of its own"
 TEXT_ONLY: Final = "it passes text only"
 SIGN_IN: Final = (
@@ -117,11 +117,11 @@ CALLERS: Final = {
             "data out": Seen(['<a2a_datapart_json>{"doors": 3.0}</a2a_datapart_json>']),
             "long work": Seen(
                 [None, "A2A response stream ended before task TASK reached a terminal state."],
-                f"{STREAM_ENDS}: the last event has an error, which names the task",
+                f"{STREAM_ENDS}. The last event has an error, which names the task",
             ),
         },
         without={"cancel": NO_CANCEL},
-        more={"whole artifacts": [STORY, "The Clerk"]},
+        more={"whole artifacts": [STORY, "The Clerk"], "work within a stream": ["It took a while."]},
     ),
     "adk-tool": Caller(
         "Google ADK, `AgentTool`",
@@ -146,7 +146,7 @@ CALLERS: Final = {
             "data out": Seen("", TEXT_ONLY),
             "long work": Seen(
                 "A2A response stream ended before task ID reached a terminal state.",
-                f"{STREAM_ENDS}: the result is an error, which names the task",
+                f"{STREAM_ENDS}. The result is an error, which names the task",
             ),
         },
         without={
@@ -155,6 +155,7 @@ CALLERS: Final = {
             "cancel": NO_CANCEL,
             "file in": TEXT_ONLY,
         },
+        more={"work within a stream": "It took a while."},
         environment="adk",
     ),
     "strands": Caller(
@@ -184,11 +185,14 @@ CALLERS: Final = {
             "file out": Seen(["end_turn", "completed"], f"{TEXT_ONLY}; the events of `stream_async` have the rest"),
             "data out": Seen(["end_turn", "completed"], f"{TEXT_ONLY}; the events of `stream_async` have the rest"),
             "long work": Seen(
-                ["end_turn", None], f"{STREAM_ENDS}: the result is empty, and its `state` has no `a2a_task_state`"
+                ["end_turn", None], f"{STREAM_ENDS}. The result is empty, and its `state` has no `a2a_task_state`"
             ),
         },
         without={"cancel": NO_CANCEL},
-        more={"whole artifacts": [STORY, "The Clerk", "end_turn", "completed"]},
+        more={
+            "whole artifacts": [STORY, "The Clerk", "end_turn", "completed"],
+            "work within a stream": ["It took a while.", "end_turn", "completed"],
+        },
     ),
     "agent-framework": Caller(
         "Microsoft Agent Framework, `A2AAgent`",
@@ -214,7 +218,7 @@ CALLERS: Final = {
             "data out": Seen([["text", None, '{\n  "doors": 3.0\n}']]),
             "long work": Seen(
                 [2],
-                f"{STREAM_ENDS}, and the response is empty: use `background=True` and `poll_task`, which read "
+                f"{STREAM_ENDS}. The response is empty. Or use `background=True` and `poll_task`, which read "
                 "artifacts and no message of the agent",
             ),
         },
@@ -223,7 +227,9 @@ CALLERS: Final = {
             "artifacts without a stream": [STORY, "The Clerk", 3],
             "failure without a stream": ["fail", 4],
             "whole artifacts": [STORY, "The Clerk", 3],
+            "work within a stream": ["It took a while.", 3],
             "long work in the background": ["slow"],
+            "as a tool": ["The door is open."],
         },
     ),
     "crewai": Caller(
@@ -255,13 +261,14 @@ CALLERS: Final = {
             ),
             "long work": Seen(
                 "ValueError: No valid task outputs available to create crew output.",
-                f"{STREAM_ENDS}, and the crew fails: use `PollingConfig`",
+                f"{STREAM_ENDS}. The crew fails. Or use `PollingConfig`",
             ),
         },
         without={"cancel": NO_CANCEL, "file in": TEXT_ONLY},
         more={
             "artifacts by polling": f"I am writing. {STORY} The Clerk",
             "whole artifacts": f"I am writing. Once upon a time  there was a clerk.  {STORY} The Clerk",
+            "work within a stream": "It took a while.",
             "long work by polling": "It took a while.",
         },
     ),
@@ -299,11 +306,11 @@ CALLERS: Final = {
             "data out": Seen([{"type": "text", "text": '{\n  "doors": 3\n}'}]),
             "long work": Seen(
                 ["No response from agent.", "working"],
-                f"{STREAM_ENDS}: the text is `No response from agent.`, the task in `output.event[0]` is working",
+                f"{STREAM_ENDS}. The text is `No response from agent.`, the task in `output.event[0]` is working",
             ),
         },
         without={"cancel": NO_CANCEL},
-        more={"whole artifacts": ["The Clerk", "completed"]},
+        more={"whole artifacts": ["The Clerk", "completed"], "work within a stream": ["It took a while.", "completed"]},
     ),
     "litellm": Caller(
         "LiteLLM, `asend_message`",

@@ -99,7 +99,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
     folder = tmp_path_factory.mktemp("callers")
     with (
         serving(AGENTS, callers=callers) as url,
-        serving(AGENTS, callers=callers, stream_ms=1_000, blocking_ms=1_000) as slow_url,
+        serving(AGENTS, callers=callers, stream_ms=2_000, blocking_ms=2_000) as slow_url,
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
         yield Programs(url, slow_url, folder, pool)

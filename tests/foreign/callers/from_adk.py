@@ -73,6 +73,7 @@ async def main(url: str, slow_url: str, key: str, seen: str) -> None:
                 "file in": await read(),
                 "file out": [part.inline_data.mime_type for part in parts(await converse("clerk", "draw"))],
                 "data out": [part.inline_data.data.decode() for part in parts(await converse("clerk", "count"))],
+                "work within a stream": texts(await converse("clerk", "slow")),
                 "long work": [error(event, slow_url) for event in await converse("clerk", "slow", url=slow_url)],
             }
         )

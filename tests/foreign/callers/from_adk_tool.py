@@ -68,6 +68,7 @@ async def main(url: str, slow_url: str, key: str, *_: str) -> None:
                 "refused": await converse("clerk", "answer", key="wrong"),
                 "file out": await converse("clerk", "draw"),
                 "data out": await converse("clerk", "count"),
+                "work within a stream": await converse("clerk", "slow"),
                 "long work": await converse("clerk", "slow", url=slow_url),
             }
         )

@@ -69,6 +69,13 @@ async def main(url: str, slow_url: str, key: str, seen: str) -> None:
                 "file in": await converse("clerk", file),
                 "file out": await out(await remote(f"{url}/clerk", key), "draw"),
                 "data out": await out(await remote(f"{url}/clerk", key), "count"),
+                "as a tool": [
+                    c.text
+                    for c in await (await remote(f"{url}/clerk", key))
+                    .as_tool(arg_name="text")
+                    .invoke(arguments={"text": "answer"})
+                ],
+                "work within a stream": await converse("clerk", "slow"),
                 "long work": await converse("clerk", "slow", url=slow_url),
                 "long work in the background": await in_the_background(await remote(f"{slow_url}/clerk", key)),
             }

@@ -68,6 +68,7 @@ async def main(url: str, slow_url: str, key: str, seen: str) -> None:
                 "file in": await converse("clerk", a2a.Message(role="user", message_id="file", parts=parts)),
                 "file out": await out("draw"),
                 "data out": await out("count"),
+                "work within a stream": await converse("clerk", "slow"),
                 "long work": await converse("clerk", "slow", url=slow_url),
             }
         )

@@ -74,6 +74,7 @@ def main(url: str, slow_url: str, key: str, seen: str) -> None:
                 "refused": told_of("HTTP Error 401", *converse("clerk", "answer", key="wrong")),
                 "file out": converse("clerk", "draw")[0],
                 "data out": converse("clerk", "count")[0],
+                "work within a stream": converse("clerk", "slow")[0],
                 "long work": converse("clerk", "slow", url=slow_url)[0],
                 "long work by polling": converse("clerk", "slow", url=slow_url, updates=PollingConfig(interval=0.1))[0],
             }

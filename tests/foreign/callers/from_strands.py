@@ -59,6 +59,7 @@ async def main(url: str, slow_url: str, key: str, seen: str) -> None:
                 "file in": await send("clerk", [{"text": "read"}, document]),
                 "file out": await send("clerk", "draw"),
                 "data out": await send("clerk", "count"),
+                "work within a stream": await send("clerk", "slow"),
                 "long work": await send("clerk", "slow", url=slow_url),
             }
         )
