@@ -394,6 +394,11 @@ CALLERS: Final = {
 }
 
 
+def program_of(name: str) -> Path:
+    """The program of a client."""
+    return HERE / f"from_{name.replace('-', '_')}.py"
+
+
 def table() -> str:
     """The table of docs/call-from.md, and the reasons below it."""
     reasons: list[str] = []

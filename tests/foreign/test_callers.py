@@ -6,10 +6,8 @@ that gets more or less fails here, and the page that shows the table is written 
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-import re
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
@@ -18,9 +16,8 @@ import pytest
 
 from a2a_serverless.domain.model import Principal
 from tests.conformance.live import serving
-from tests.docs.documents import blocks
 from tests.foreign.clerk import AGENTS
-from tests.foreign.flows import CALLERS, FLOWS, HERE, ROOT
+from tests.foreign.flows import CALLERS, FLOWS, ROOT, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +27,6 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("foreign client
 
 TIMEOUT_S: Final = 300
 AT_ONCE: Final = 2
-PAGE: Final = ROOT / "docs" / "call-from.md"
 # Some of these libraries send telemetry, or read lists from the web.
 QUIET: Final = {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -41,11 +37,6 @@ QUIET: Final = {
 CASES: Final = [
     (name, flow) for name, caller in CALLERS.items() for flow in (*FLOWS, *caller.more) if flow not in caller.without
 ]
-
-
-def program_of(name: str) -> Path:
-    """The program of a client."""
-    return HERE / f"from_{name.replace('-', '_')}.py"
 
 
 def python_of(name: str) -> Path:
@@ -110,42 +101,3 @@ def test_a_foreign_client_sees_what_the_page_says(programs: Programs, name: str,
     caller = CALLERS[name]
     expected = caller.more[flow] if flow in caller.more else caller.seen[flow].value
     assert programs.seen(name)[flow] == expected
-
-
-def test_every_flow_of_every_client_is_run_or_has_a_reason() -> None:
-    for name, caller in CALLERS.items():
-        assert {*caller.seen} | {*caller.without} == {*FLOWS}, name
-        assert not {*caller.seen} & {*caller.without}, name
-
-
-@pytest.mark.parametrize("name", CALLERS)
-def test_the_page_has_code_of_each_program(name: str) -> None:
-    program = statements(program_of(name).read_text())
-    assert any(statements(block.text) <= program for block in blocks("python", PAGE))
-
-
-def test_all_code_of_the_page_is_in_a_program() -> None:
-    programs = [statements(program_of(name).read_text()) for name in CALLERS]
-    assert [
-        block.text
-        for block in blocks("python", PAGE)
-        if not any(statements(block.text) <= program for program in programs)
-    ] == []
-
-
-def statements(code: str) -> set[str]:
-    """The statements of a module, each imported name alone."""
-    return {
-        part
-        for node in ast.parse(code).body
-        for part in (
-            [f"{getattr(node, 'module', '')}: {name.name}" for name in node.names]
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            else [ast.unparse(node)]
-        )
-    }
-
-
-def test_make_has_every_environment() -> None:
-    (listed,) = re.findall(r"^CALLERS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert listed.split() == sorted({caller.environment or name for name, caller in CALLERS.items()})
