@@ -11,7 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHARED = Path(__file__).parents[2] / "shared" / "a2a_serverless"
+SHARED = Path(__file__).parents[2] / "shared"
+RUNTIME, TOOLS = SHARED / "a2a_serverless", SHARED / "a2a_serverless_tools"
 RECEIVER = Path(__file__).parents[2] / "webhook_receiver" / "a2a_webhook_receiver"
 MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "signal", "syslog", "termios", "tty"}
 ATTRIBUTES = {
@@ -19,10 +20,13 @@ ATTRIBUTES = {
     *("killpg", "mkfifo", "setsid", "start_new_session", "uname", "waitpid"),
 }
 PLACES = ("/proc/", "/dev/", "/tmp/", "/etc/")  # noqa: S108 - looked for, not used
-STACK = {SHARED / "cli" / "stack.py", SHARED / "cli" / "demo.py", SHARED / "cli" / "demo_run.py"}
+STACK = {
+    *(TOOLS / "cli" / name for name in ("stack.py", "demo.py", "demo_run.py")),
+    RUNTIME / "aws" / "queue_worker.py",  # containers have Linux
+}
 PORTABLE = [
     path
-    for folder in (SHARED, RECEIVER)
+    for folder in (RUNTIME, TOOLS, RECEIVER)
     for path in sorted(folder.rglob("*.py"))
     if "stack" not in path.relative_to(folder).parts and path not in STACK
 ]
