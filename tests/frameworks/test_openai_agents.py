@@ -21,8 +21,8 @@ from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
+from tests.foreign.model_server import ModelRequest, Said, ToolCall, model_server
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
-from tests.frameworks.openai_server import openai_server
 from tests.frameworks.pages import names_of, page_tests, run_example
 from tests.frameworks.purchases import SEEDS, Purchase, assert_no_death_pays_twice, assert_no_deaths_pay_twice, step_of
 from tests.frameworks.warm import assert_two_tasks_end_well
@@ -134,9 +134,9 @@ def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
 @pytest.mark.enable_socket
 def test_a_death_at_any_call_pays_openai_s_server_nothing_twice() -> None:
     def served(ledger: Ledger) -> A2AAgent:
-        def say(request: dict[str, Any]) -> Iterable[Any]:
-            ledger.pay(f"model {turn_of(request['input'])}")
-            return [("buy", "buy-1", {"price": 9})] if turn_of(request["input"]) == 1 else ["Bought", " it."]
+        def say(request: ModelRequest) -> Said:
+            ledger.pay(f"model {request.number + 1}")
+            return ["Bought", " it."] if request.number else [ToolCall("buy", {"price": 9}, "buy-1")]
 
         server.say = say
 
@@ -154,7 +154,7 @@ def test_a_death_at_any_call_pays_openai_s_server_nothing_twice() -> None:
         assert (played.answer(), {*played.ledger.paid}) == ("Bought it.", {"model 1", "buy-1", "model 2"})
         assert_stored(played, step_of)
 
-    with openai_server() as server:
+    with model_server() as server:
         report = kill_everywhere(Scenario(served, step_of, ["yes"]), check)
     print(f"{report.kills.total()} kills, {len(report.wrong)} wrong")
     assert not report.wrong
@@ -164,7 +164,7 @@ def test_a_death_at_any_call_pays_openai_s_server_nothing_twice() -> None:
 def test_the_key_of_the_model_is_a_secret_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     read_key = names_of("openai-agents.md")["read_key"]
     monkeypatch.setenv("A2A_SECRET_OPENAI", "sk-of-the-project")
-    with openai_server(lambda _: ["Good morning."]) as server:
+    with model_server(lambda _: ["Good morning."]) as server:
         model = OpenAIResponsesModel("gpt-test", AsyncOpenAI(base_url=server.url, api_key=read_key))
         harness = AgentTestHarness(agent(Agent("writer", model=model), id="writer", description="Writes."))
         assert harness.send("Write.").text("answer") == "Good morning."

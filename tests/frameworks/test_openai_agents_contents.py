@@ -39,8 +39,8 @@ from a2a_serverless import Budget, BudgetExceeded, Part, Skill, TaskContext, cur
 from a2a_serverless import agent as plain
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
+from tests.foreign.model_server import END, ModelRequest, Said, ToolCall, model_server
 from tests.frameworks.observed import chunks_of, names_of_spans
-from tests.frameworks.openai_server import CUT, openai_server
 from tests.frameworks.test_openai_agents import FakeModel, harness_of, used_by
 
 if TYPE_CHECKING:
@@ -564,14 +564,13 @@ def test_the_sdk_traces_nothing_unless_its_user_wants_it(traces: Traces) -> None
 def test_openai_s_client_streams_and_its_connections_do_not_outlive_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[Any] = []
 
-    def say(request: dict[str, Any]) -> Iterable[Any] | int:
+    def say(request: ModelRequest) -> Said | int:
         requests.append(request)
         if len(requests) == 1:
             return 429
-        called = request["input"][-1].get("type") == "function_call_output"
-        return ["It ", "is ", "seen."] if called else ["I look.", ("look", "c1", {})]
+        return ["It ", "is ", "seen."] if request.number else ["I look.", ToolCall("look", {}, "c1")]
 
-    with openai_server(say) as server:
+    with model_server(say) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         made = harness(Agent("eyes", model="gpt-test", tools=[look]))
@@ -585,9 +584,9 @@ def test_openai_s_client_streams_and_its_connections_do_not_outlive_a_run(monkey
 
 
 @pytest.mark.enable_socket
-@pytest.mark.parametrize(("said", "error"), [(500, "InternalServerError"), (["It ", CUT], "not complete")])
+@pytest.mark.parametrize(("said", "error"), [(500, "InternalServerError"), (["It ", END], "not complete")])
 def test_a_response_that_does_not_come_to_its_end_fails_the_task(said: Any, error: str) -> None:
-    with openai_server(lambda _: said) as server:
+    with model_server(lambda _: said) as server:
         client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
         wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client), model_settings=ModelSettings())
         reply = harness(wrapped).send("go")
@@ -599,11 +598,11 @@ def test_a_response_that_does_not_come_to_its_end_fails_the_task(said: Any, erro
 def test_openai_s_client_answers_whole_for_an_agent_that_does_not_stream() -> None:
     tools: list[Any] = []
 
-    def say(request: dict[str, Any]) -> Iterable[Any]:
-        tools.extend(tool["type"] for tool in request["tools"])
+    def say(request: ModelRequest) -> Said:
+        tools.extend(tool["type"] for tool in request.body["tools"])
         return ["All ", "at once."]
 
-    with openai_server(say) as server:
+    with model_server(say) as server:
         client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
         wrapped = Agent("eyes", model=OpenAIResponsesModel("gpt-test", client), tools=[WebSearchTool()])
         made = harness(wrapped, streaming=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless import TaskState
 from a2a_serverless.engine.endings import play
-from tests.frameworks.openai_server import openai_server
+from tests.foreign.model_server import model_server
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class WarmWorld(World):
 
 def assert_two_tasks_end_well(make: Callable[[str], Agent]) -> None:
     """Two tasks of an agent that is made once, with the URL of a model's server, which keeps connections open."""
-    with openai_server(lambda _: ["Hello"]) as server:
+    with model_server(lambda _: ["Hello"]) as server:
         agent = make(server.url)
         world = WarmWorld([agent])
         ids = []
@@ -41,5 +41,5 @@ def assert_two_tasks_end_well(make: Callable[[str], Agent]) -> None:
 
 async def ask_model(client: Any, url: str) -> str:
     """What the model's server says to the client of a library."""
-    response = await client.post(f"{url}/responses", json={})
+    response = await client.post(f"{url}/responses", json={"input": []})
     return str(response.json()["output"][0]["content"][0]["text"])

@@ -1,0 +1,132 @@
+"""A server on this machine that speaks the APIs of model vendors, and says what a script tells it.
+
+It is also the other services that agents call: everything outside of an agent's process. So it counts what a process
+that dies cannot count.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from tests.foreign.model_apis import END, ModelRequest, Said, ToolCall, api_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["CUT", "END", "ModelRequest", "ModelServer", "Said", "ToolCall", "model_server"]
+
+CUT: Final = "CUT"
+"""A piece of what a model says, at which the connection breaks."""
+Say: TypeAlias = "Callable[[ModelRequest], Said | int]"
+
+
+def _refuse(_: ModelRequest) -> int:
+    return 500
+
+
+def _no_service(_: str, __: str, ___: Any) -> tuple[int, Any]:
+    return 404, {"error": "there is no such service"}
+
+
+@dataclass
+class ModelServer:
+    """``say`` gets each request to a model, and returns pieces of text and tool calls, or the status of an error.
+
+    ``serve`` gets the method, the path and the body of any other request, and returns its status and its body. ``keys``
+    are the bearer tokens of the requests to a model.
+    """
+
+    say: Say = _refuse
+    serve: Callable[[str, str, Any], tuple[int, Any]] = _no_service
+    root: str = ""
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """The base of OpenAI's API."""
+        return f"{self.root}/v1"
+
+    def environment(self) -> dict[str, str]:
+        """The variables that lead the vendors' own clients here."""
+        return {
+            "OPENAI_BASE_URL": self.url,
+            "OPENAI_API_KEY": "none",
+            "GOOGLE_GEMINI_BASE_URL": self.root,
+            "GOOGLE_API_KEY": "none",
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": self.root,
+            "AWS_ACCESS_KEY_ID": "none",
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_REGION": "us-east-1",
+        }
+
+
+@contextmanager
+def model_server(say: Say = _refuse, port: int = 0) -> Iterator[ModelServer]:
+    """A server that runs while it is entered."""
+    made, numbers = ModelServer(say), count(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"] or 0)) or b"null")
+            path = unquote(self.path)
+            api = api_of(path.partition("?")[0])
+            if api is None:
+                self._serve(path, body)
+                return
+            made.keys.append(self.headers.get("authorization", "").removeprefix("Bearer "))
+            request = api.read(path, body)
+            said = made.say(request)
+            if isinstance(said, int):
+                self._answer(said, "application/json", json.dumps(api.error(said)).encode())
+                return
+            spoken = [_with_id(piece, numbers, request.api) for piece in said if piece != CUT]
+            kind, content = api.stream(spoken) if request.streams else api.write(spoken)
+            self._answer(200, kind, content, cut=CUT in said)
+
+        def do_GET(self) -> None:
+            self._serve(unquote(self.path), None)
+
+        def _serve(self, path: str, body: Any) -> None:
+            status, content = made.serve(self.command, path, body)
+            self._answer(status, "application/json", json.dumps(content).encode())
+
+        def _answer(self, status: int, kind: str, content: bytes, *, cut: bool = False) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(content)))
+            if status == 429:
+                self.send_header("retry-after", "0")
+            if cut:
+                content, self.close_connection = content[: len(content) * 2 // 3], True
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        server.daemon_threads = True
+        server.block_on_close = False
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            made.root = f"http://127.0.0.1:{server.server_port}"
+            yield made
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _with_id(piece: str | ToolCall, numbers: Iterator[int], api: str) -> str | ToolCall:
+    if isinstance(piece, str) or piece.id or api == "gemini":
+        return piece
+    return replace(piece, id=f"call_{next(numbers)}")
