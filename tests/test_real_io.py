@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -117,6 +118,21 @@ def test_the_clock_stands_still_while_a_server_is_awaited(read: Callable[[int], 
     assert (reply.error, reply.said) == (None, "one two three")
     assert harness.runs == [(reply.task.id, began, harness.runs[0][2])]
     assert harness.now - began < 1000, "no more than the pauses of the engine"
+
+
+def test_a_thread_of_a_library_may_have_a_timeout_that_is_no_number() -> None:
+    def request() -> str:
+        timeout = ("connect", 5)
+        until = time.monotonic() + PAUSE_S
+        while time.monotonic() < until:
+            pass
+        return str(timeout)
+
+    async def work(task: TaskContext) -> str:
+        return await task.step("request", request)
+
+    reply = AgentTestHarness(agent_of(work)).send("go")
+    assert (reply.error, reply.said) == (None, "('connect', 5)")
 
 
 @pytest.mark.parametrize(

@@ -171,10 +171,10 @@ def running_threads(threads: Sequence[threading.Thread]) -> set[tuple[int | None
 
 def waits(frame: FrameType) -> bool:
     """Whether a thread waits for work or a lock without a time limit, for real input, or as a server."""
-    code, timeout = frame.f_code, frame.f_locals.get("timeout")
+    code = frame.f_code
     if _io_of_thread(frame) or _names_in_selector(frame):
         return True
-    if timeout is not None and timeout > 0:
-        return False
-    is_idle = code.co_filename == pools.__file__ and code.co_name == "_worker"
-    return is_idle or code.co_filename in _LOCKS or code.co_filename == selectors.__file__
+    if code.co_filename in _LOCKS or code.co_filename == selectors.__file__:
+        timeout = frame.f_locals.get("timeout")
+        return timeout is None or timeout <= 0
+    return code.co_filename == pools.__file__ and code.co_name == "_worker"
