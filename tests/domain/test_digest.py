@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
+from pydantic import BaseModel
 
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.model import digest
@@ -87,6 +89,18 @@ def test_dataclasses_of_two_kinds_are_two_values() -> None:
 
 def test_true_is_not_one_and_a_text_is_not_a_number() -> None:
     assert len({digest(value) for value in (True, 1, 1.0, "1", [1], None, "null")}) == 7
+
+
+def test_a_model_may_hold_dates() -> None:
+    class Ticket(BaseModel):
+        day: dt.date
+
+    day = dt.date(2026, 1, 10)
+    ticket = Ticket(day=day)
+    assert digest(ticket) == digest(ticket.model_copy())
+    other = Ticket(day=dt.date(2026, 1, 11))
+    moments = [dt.datetime(2026, 1, 10, tzinfo=dt.UTC), dt.time(9), day, "2026-01-10"]
+    assert len({digest(value) for value in [ticket, other, *moments]}) == 6
 
 
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), Flight, lambda: None])

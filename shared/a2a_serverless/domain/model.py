@@ -90,10 +90,11 @@ def check_readable(*names: str) -> None:
 
 
 def digest(value: object, own_id: str = "", origin: str = "") -> str:
-    """SHA-256 (hex) of JSON values, objects of A2A and dataclasses; the order of object members does not matter.
+    """SHA-256 (hex) of JSON values, models, dataclasses, dates and times.
 
-    Raises TypeError for anything else, because its digest could differ between two runs. With ``origin`` the task's
-    ``own_id`` counts as that id: a retried task has the digests of the task that it repeats.
+    The order of object members does not matter. Raises TypeError for anything else, because its digest could differ
+    between two runs. With ``origin`` the task's ``own_id`` counts as that id: a retried task has the digests of the
+    task that it repeats.
     """
     text = _ENCODER.encode(value)
     text = text.replace(own_id, origin) if origin else text
@@ -107,6 +108,8 @@ def _members(value: object) -> dict[str, Any]:
         return {"@": type(value).__name__, **members}
     if is_dataclass(value) and not isinstance(value, type):
         return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
+    if hasattr(value, "isoformat") and not isinstance(value, type):
+        return {"@": type(value).__name__, "text": value.isoformat()}
     raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")
 
 
