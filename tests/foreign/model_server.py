@@ -7,10 +7,13 @@ that dies cannot count.
 from __future__ import annotations
 
 import json
+import socket
 import threading
-from contextlib import contextmanager
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote
@@ -24,6 +27,8 @@ __all__ = ["CUT", "END", "ModelRequest", "ModelServer", "Said", "ToolCall", "mod
 
 CUT: Final = "CUT"
 """A piece of what a model says, at which the connection breaks."""
+CONNECTIONS: Final = 24
+IDLE_S: Final = 20
 Say: TypeAlias = "Callable[[ModelRequest], Said | int]"
 
 
@@ -39,12 +44,13 @@ def _no_service(_: str, __: str, ___: Any) -> tuple[int, Any]:
 class ModelServer:
     """``say`` gets each request to a model, and returns pieces of text and tool calls, or the status of an error.
 
-    ``serve`` gets the method, the path and the body of any other request, and returns its status and its body. ``keys``
-    are the bearer tokens of the requests to a model.
+    ``serve`` gets the method, the path and the body of any other request, and returns its status and its body. The
+    events of a stream come ``pause_s`` apart. ``keys`` are the bearer tokens of the requests to a model.
     """
 
     say: Say = _refuse
     serve: Callable[[str, str, Any], tuple[int, Any]] = _no_service
+    pause_s: float = 0
     root: str = ""
     keys: list[str] = field(default_factory=list)
 
@@ -69,11 +75,28 @@ class ModelServer:
 
 @contextmanager
 def model_server(say: Say = _refuse, port: int = 0) -> Iterator[ModelServer]:
-    """A server that runs while it is entered."""
-    made, numbers = ModelServer(say), count(1)
+    """A server that runs while it is entered. Its threads are there before those of the agents that are tested."""
+    made = ModelServer(say)
+    with _Server(("127.0.0.1", port), _handler(made)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            made.root = f"http://127.0.0.1:{server.server_port}"
+            yield made
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _handler(made: ModelServer) -> type[BaseHTTPRequestHandler]:
+    """What answers requests."""
+    numbers = count(1)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        timeout = IDLE_S
+        wbufsize = -1
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"] or 0)) or b"null")
@@ -108,22 +131,49 @@ def model_server(say: Say = _refuse, port: int = 0) -> Iterator[ModelServer]:
             if cut:
                 content, self.close_connection = content[: len(content) * 2 // 3], True
             self.end_headers()
-            self.wfile.write(content)
+            for event in content.split(b"\n\n") if made.pause_s and b"\n\n" in content else [content]:
+                self.wfile.write(event if event is content else event + b"\n\n" * bool(event))
+                self.wfile.flush()
+                time.sleep(made.pause_s)
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        server.daemon_threads = True
-        server.block_on_close = False
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    return Handler
+
+
+class _Server(HTTPServer):
+    """Each connection has a thread of a pool, until it is closed."""
+
+    request_queue_size = CONNECTIONS
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._pool, all_there = ThreadPoolExecutor(CONNECTIONS), threading.Barrier(CONNECTIONS + 1)
+        for _ in range(CONNECTIONS):
+            self._pool.submit(all_there.wait)
+        all_there.wait()
+        self._open: set[Any] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        self._pool.submit(self._handle, request, client_address)
+
+    def _handle(self, request: Any, client_address: Any) -> None:
         try:
-            made.root = f"http://127.0.0.1:{server.server_port}"
-            yield made
+            self.finish_request(request, client_address)
+        except OSError:
+            pass  # the client has gone
         finally:
-            server.shutdown()
-            thread.join()
+            self._open.discard(request)
+            self.shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for request in [*self._open]:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+        self._pool.shutdown()
 
 
 def _with_id(piece: str | ToolCall, numbers: Iterator[int], api: str) -> str | ToolCall:

@@ -81,12 +81,16 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A conversation: a message to the agent that ``make`` returns, and the answers to its questions."""
+    """A conversation: a message to the agent that ``make`` returns, and the answers to its questions.
+
+    With ``refers`` the answers also have the task as a reference.
+    """
 
     make: Callable[[Ledger], Agent]
     step_of: Callable[[str], str]
     answers: Sequence[str] = ()
     text: str = "go"
+    refers: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,10 @@ def play(scenario: Scenario, faults: Faults) -> Played:
     world.settle()
     for answer in scenario.answers:
         assert world.client(lambda: world.get(task.id, agent.id)).status.state is TaskState.INPUT_REQUIRED
-        world.send(answer, push=False, agent=agent.id, task_id=task.id, context_id=task.context_id)
+        place: dict[str, Any] = {"task_id": task.id, "context_id": task.context_id}
+        if scenario.refers:
+            place["reference_task_ids"] = (task.id,)
+        world.send(answer, push=False, agent=agent.id, **place)
         world.settle()
     ended = world.client(lambda: world.get(task.id, agent.id))
     return Played(ended, world.events(task.id), dict(world.table.read_steps(key)), ledger)

@@ -1,0 +1,4 @@
+from a2a_serverless_frameworks import langgraph
+from tests.foreign.agents.currency import CurrencyAgent
+
+agent = langgraph.agent(CurrencyAgent().graph, id="currency", description="Converts currencies.")
