@@ -86,8 +86,8 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	@$(RUN)python -m tests.conformance.official
 
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
-# Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and others.
-LONG := tests/journeys tests/conformance/test_official_clients.py tests/foreign/test_callers.py
+# Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients`, `make foreign`.
+LONG := tests/journeys tests/conformance/test_official_clients.py tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
 
 .PHONY: test integration
 test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks
@@ -115,6 +115,17 @@ frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents
 .PHONY: foreign-callers
 foreign-callers: $(ENVIRONMENTS) $(CALLERS:%=.a2a/venvs/caller-%/.installed) ## let clients of other frameworks call our agents, each in its environment
 	$(RUN)pytest -q tests/foreign/test_callers.py $(ARGS)
+
+.PHONY: foreign
+foreign: $(ENVIRONMENTS) $(foreach name,1 0.3,.a2a/venvs/foreign-$(name)/.installed) ## serve agents of other repositories by a line each, kill them, show a table: make foreign ARGS="-k dice"
+	@rm -f .a2a/foreign.jsonl
+	@for name in 1 0.3; do \
+	  $(UV) pip install --quiet --python .a2a/venvs/foreign-$$name --no-deps --editable . --editable shared/a2a_serverless_frameworks; \
+	  FOREIGN_RESULTS=.a2a/foreign.jsonl .a2a/venvs/foreign-$$name/bin/pytest -q --confcutdir=tests/foreign tests/foreign/test_agents.py $(ARGS); \
+	done
+	$(RUN)pytest -q -n0 -rs tests/foreign/test_killed.py
+	$(if $(ARGS),,@$(MAKE) --no-print-directory foreign-callers)
+	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.foreign.table .a2a/foreign.jsonl
 
 # What the lowest versions of our dependencies could break.
 LOWEST := adapters cli client contract dev domain engine handlers http_client protocol services webhook_receiver

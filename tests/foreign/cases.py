@@ -36,12 +36,12 @@ def answer_of(task: Task) -> str:
 class Case:
     """An agent, in ``tests/foreign/lines``, and a conversation with it.
 
-    ``answers`` are those to its questions, with references to the task if ``refers``. ``final`` is in what it says at
-    the end, unless its own code ``hides_errors``. ``effect`` begins the request to another service that it makes
-    once. ``sdk`` is the version of the official SDK that it needs, or "". An executor's results are stored ``by_turn``.
-    ``remembers`` is whether the next task of a conversation knows the one before, ``streams`` is the name of the
-    artifact that comes in chunks. ``number`` is that of the agent, if there are several in one file. A client that ``blocks`` its
-    thread, or the event loop, cannot be canceled.
+    ``answers`` are those to its questions, with references to the task if ``refers``. ``final`` is in what it says
+    at the end, unless its own code ``hides_errors``. ``effect`` begins the request to another service that it makes
+    once. ``sdk`` is the version of the official SDK that it needs, or "". An executor's results are stored
+    ``by_turn``. ``remembers`` is whether the next task of a conversation knows the one before, ``streams`` is the
+    name of the artifact that comes in chunks. ``number`` is that of the agent, if there are several in one file. A
+    client that ``blocks`` its thread, or the event loop, cannot be canceled.
     """
 
     name: str

@@ -88,7 +88,7 @@ def model_server(say: Say = _refuse, port: int = 0) -> Iterator[ModelServer]:
             thread.join()
 
 
-def _handler(made: ModelServer) -> type[BaseHTTPRequestHandler]:
+def _handler(made: ModelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - a class
     """What answers requests."""
     numbers = count(1)
 
@@ -124,17 +124,16 @@ def _handler(made: ModelServer) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, status: int, kind: str, content: bytes, *, cut: bool = False) -> None:
             self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(content)))
-            if status == 429:
-                self.send_header("retry-after", "0")
+            headers = {"content-type": kind, "content-length": str(len(content)), "retry-after": "0"}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
             if cut:
                 content, self.close_connection = content[: len(content) * 2 // 3], True
-            self.end_headers()
-            for event in content.split(b"\n\n") if made.pause_s and b"\n\n" in content else [content]:
-                self.wfile.write(event if event is content else event + b"\n\n" * bool(event))
+            for event in content.splitlines(keepends=True) if made.pause_s else [content]:
+                self.wfile.write(event)
                 self.wfile.flush()
-                time.sleep(made.pause_s)
+                time.sleep(made.pause_s / 2)
 
         def log_message(self, *_: Any) -> None:
             pass

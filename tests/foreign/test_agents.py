@@ -17,6 +17,7 @@ from tests.foreign.cases import CASES, Case, answer_of
 from tests.foreign.mcp_server import mcp_server
 from tests.foreign.model_server import ModelRequest, ModelServer, Said, model_server
 from tests.foreign.outside import FAULTS, Fault, Outside
+from tests.foreign.table import note
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.observed import chunks_of
 
@@ -127,7 +128,7 @@ def test_a_client_cancels_it_while_its_model_answers(case: Case, server: ModelSe
     harness.settle()
     reply = harness.reply(task.id)
     assert reply.state is TaskState.CANCELED
-    assert len(seen.requests) == 1 or case.blocks, "it goes on after the cancel"
+    assert len(seen.requests) <= 1 or case.blocks, "it goes on after the cancel"
     outside(server, case)
     again = converse(harness, case, context_id=reply.task.context_id)
     assert again.state is TaskState.COMPLETED, again.error
@@ -139,7 +140,7 @@ def test_a_death_at_any_call_repeats_no_effect(case: Case, server: ModelServer) 
 
     def make(ledger: Ledger) -> Agent:
         made = outside(server, case)
-        made.stored = lambda: ledger.stored()  # the play sets it later
+        made.stored = lambda: ledger.stored()  # noqa: PLW0108 - the play sets it later
         made.wrong = ledger.twice
         kept[:] = [made]
         return agent
@@ -151,7 +152,7 @@ def test_a_death_at_any_call_repeats_no_effect(case: Case, server: ModelServer) 
 
     scenario = Scenario(make, lambda _: "never", case.answers, case.text, refers=case.refers)
     report = kill_everywhere(scenario, check)
-    print(f"{case.name}: {report.kills.total()} kills, {len(report.wrong)} wrong")
+    note(case, kills=report.kills.total(), wrong=len(report.wrong))
     assert report.wrong == []
 
 
@@ -160,10 +161,11 @@ def test_a_death_at_any_call_repeats_no_effect(case: Case, server: ModelServer) 
 def test_a_model_that_is_no_friend_leaves_a_task_that_ends(case: Case, fault: Fault, server: ModelServer) -> None:
     if not case.has_model:
         pytest.skip("it has no model")
-    seen, harness = outside(server, case, fault), AgentTestHarness(*case.agents())
+    outside(server, case, fault)
+    harness = AgentTestHarness(*case.agents())
     reply = converse(harness, case)
-    print(f"{case.name}, {fault}: {reply.state}, {len(seen.requests)} requests, {reply.error!r}")
     assert reply.state in {TaskState.COMPLETED, TaskState.FAILED}
+    note(case, **{reply.state: 1})
     if reply.state is TaskState.COMPLETED and fault != "an empty answer":
         assert case.final in answer_of(reply.task) or case.hides_errors
     if fault in {"repeated ids", "parallel calls"}:

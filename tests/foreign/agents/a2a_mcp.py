@@ -1,9 +1,9 @@
 """Answers questions by the tools of an MCP server, without a framework: after
 samples/python/agents/a2a-mcp-without-framework of a2aproject/a2a-samples at 6603ba3f2c31 (its server).
 
-As there: a blocking stream of Google's client in an async function, prompts by Jinja, tool calls in a block of JSON that
-the model writes, MCP over SSE with a connection for each call, several calls at once, and an executor that sends every
-piece as a chunk of one artifact with an id of its own making. Changed: the MCP server's address is a variable.
+As there: a blocking stream of Google's client in an async function, prompts by Jinja, tool calls in a block of JSON
+that the model writes, MCP over SSE with a connection for each call, several calls at once, and an executor that sends
+every piece as a chunk of one artifact with an id of its own making. Changed: the MCP server's address is a variable.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""Converts currencies by a skill: after samples/python/agents/adk_skills_agent of a2aproject/a2a-samples at 6603ba3f2c31.
+"""Converts currencies by a skill: after samples/python/agents/adk_skills_agent of a2aproject/a2a-samples at
+6603ba3f2c31.
 
 As there: a SkillToolset with a folder of skills, a generic tool for HTTP, an answer in a schema with a status, and an
 executor over a Runner that turns the status into one of A2A. Left out: the server, and the card in a file.

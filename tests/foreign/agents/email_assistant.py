@@ -1,9 +1,10 @@
 """Answers mails, with a human in the loop: after src/email_assistant/email_assistant_hitl.py of
 langchain-ai/agents-from-scratch at edf2c479191d.
 
-As there: a router that answers in a schema, a graph that is a node of another one, ``Command(goto=...)``, and interrupts
-in the form of the Agent Inbox whose answers accept, edit, ignore or respond. Changed: a mail is sent by a request to a
-service that a variable names; shorter prompts; the tools of the calendar have one argument. Left out: Gmail, memory.
+As there: a router that answers in a schema, a graph that is a node of another one, ``Command(goto=...)``, and
+interrupts in the form of the Agent Inbox whose answers accept, edit, ignore or respond. Changed: a mail is sent by a
+request to a service that a variable names; shorter prompts; the tools of the calendar have one argument. Left out:
+Gmail, memory.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Reimburses expenses: after samples/python/agents/adk_expense_reimbursement of a2aproject/a2a-samples at 6603ba3f2c31.
 
-As there: a tool that returns a form instead of an answer (``skip_summarization``), an executor that asks with the form as
-data, sessions in memory, and the ids of forms in the process. Changed: Gemini by name, in place of LiteLLM; the payment
-is a request to a service that a variable names. Left out: the server.
+As there: a tool that returns a form instead of an answer (``skip_summarization``), an executor that asks with the
+form as data, sessions in memory, and the ids of forms in the process. Changed: Gemini by name, in place of LiteLLM;
+the payment is a request to a service that a variable names. Left out: the server.
 """
 
 import json
