@@ -234,10 +234,26 @@ class _AppRun:
             await self._task.emit(name, text, last=True)
         elif event.output is not None and not text:
             await self._task.emit(name, Part(data=to_jsonable_python(event.output, fallback=str)), last=True)
+        elif results := _results_in(event):
+            await self._task.emit(name, [_part_of(result) for result in results], last=True)
 
 
 def _has_output(event: Event) -> bool:
-    return bool(_text_of(event.content) or event.error_code or event.output is not None)
+    return bool(_text_of(event.content) or event.error_code or event.output is not None or _results_in(event))
+
+
+def _results_in(event: Event) -> list[Any]:
+    """The results of tools that are the answer, because a tool has set ``skip_summarization``."""
+    if not event.actions.skip_summarization:
+        return []
+    responses = [response.response or {} for response in event.get_function_responses()]
+    return [response["result"] if response.keys() == {"result"} else response for response in responses]
+
+
+def _part_of(result: Any) -> Part:  # noqa: ANN401 - any result of a tool
+    if isinstance(result, str):
+        return Part(text=result)
+    return Part(data=to_jsonable_python(result, fallback=str))
 
 
 def _artifact(branch: str | None, author: str) -> str:

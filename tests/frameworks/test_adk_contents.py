@@ -107,6 +107,19 @@ def test_an_answer_in_a_schema_is_a_data_part_and_no_text_of_it_is_sent(root: Ll
     assert [chunk.content for chunk in chunks_of(harness, reply.task.id)] == [{"thing": "car"}]
 
 
+@pytest.mark.parametrize(("result", "content"), [("A form.", "A form."), ({"fields": ["date"]}, {"fields": ["date"]})])
+def test_the_result_of_a_tool_that_skips_the_summary_is_the_answer(result: Any, content: Any) -> None:
+    def show(tool_context: ToolContext) -> Any:
+        """Shows a form."""
+        tool_context.actions.skip_summarization = True
+        return result
+
+    harness = harness_of(llm("clerk", ["I show it.", ("show", "c1", {})], tools=[show]))
+    reply = harness.send("go")
+    assert reply.state == "completed"
+    assert [(chunk.content, chunk.last) for chunk in chunks_of(harness, reply.task.id)][-1] == (content, True)
+
+
 def test_the_output_of_a_workflow_is_a_data_part() -> None:
     def first(node_input: Any) -> dict[str, int]:
         return {"parts": len(node_input.parts)}
