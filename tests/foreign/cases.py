@@ -144,7 +144,7 @@ def content_planner(_: ModelRequest) -> Said:
 def expense(request: ModelRequest) -> Said:
     """Makes a form and shows it; when the form comes back, it reimburses."""
     results = [json.loads(result) for turn in request.turns for result in turn.results]
-    form = next((result for result in results if "request_id" in result), {})
+    form: dict[str, Any] = next((result for result in results if "request_id" in result), {})
     if "lunch" not in request.text:
         return (
             [ToolCall("return_form", {"form_request": form})]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def mcp_server(call: Callable[[str], None]) -> Iterator[str]:
+def mcp_server(call: Callable[[str], object]) -> Iterator[str]:
     """The URL of a server that runs while it is entered. ``call`` gets each call of its tool."""
     tools = MCPServer("documents")
 

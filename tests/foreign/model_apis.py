@@ -152,11 +152,11 @@ class Responses:
     def stream(self, said: Said) -> tuple[str, bytes]:
         whole = self._response(said)
         created = {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}}
-        place = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
+        place: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
         events = [created, *({"type": "response.output_text.delta", "delta": one, **place} for one in _pieces(said))]
         for number, item in enumerate(whole["output"]):
             if item["type"] == "function_call":
-                at = {"output_index": number, "item_id": item["id"]}
+                at: dict[str, Any] = {"output_index": number, "item_id": item["id"]}
                 added = {"type": "response.output_item.added", "item": {**item, "arguments": ""}, **at}
                 delta = {"type": "response.function_call_arguments.delta", "delta": item["arguments"], **at}
                 events += [added, delta, {"type": "response.output_item.done", "item": item, **at}]
@@ -214,7 +214,7 @@ class ChatCompletions:
         return ModelRequest("chat", system, _merged(turns), bool(body.get("stream")), body)
 
     def write(self, said: Said) -> tuple[str, bytes]:
-        message = {"role": "assistant", "content": text_of(said) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": text_of(said) or None}
         if calls := self._calls(said):
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": self._reason(said)}

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("a2a", reason="the foreign agents are not installed here: make foreign")
 
-from a2a_serverless import TaskState
+from a2a_serverless import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.a2a_sdk import IS_0_3
 from tests.foreign.cases import CASES, Case, answer_of
@@ -116,6 +116,7 @@ def test_a_client_cancels_it_while_its_model_answers(case: Case, server: ModelSe
         pytest.skip("it has no model, and ends at once")
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
     task = harness.begin(case.text)
+    assert isinstance(task, Task)
 
     def say(request: ModelRequest) -> Said | int:
         if not seen.requests:
