@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -110,8 +111,9 @@ def project(server: ModelServer, bank: Path) -> Iterator[Folder]:
     )
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "VIRTUAL_ENV", "PYTHON"))}
     ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
-    url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1", "UV_COMPILE_BYTECODE": "1"}
-    made = Folder(path, {**ours, **ports, **url, **package_index()})
+    url = {"A2A_URL": f"http://127.0.0.1:{ports['A2A_API_PORT']}", "NO_COLOR": "1"}
+    python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1"}
+    made = Folder(path, {**ours, **ports, **url, **python, **package_index()})
     try:
         try:
             made.run(find_uv(), "sync", "--quiet")
