@@ -178,12 +178,18 @@ async def _call_model(
 
 
 async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
-    """Emits the text of a response; returns the event that ends it, the last one."""
-    answer, response_text = AnswerStream(task), ""
+    """Emits the text of a response; returns the event that ends it, the last one.
+
+    The framework takes a response whose connection breaks for a whole one. This raises RuntimeError.
+    """
+    answer, response_text, is_whole = AnswerStream(task), "", False
     async for event in events:
+        is_whole = is_whole or "messageStop" in (event.get("event") or ())
         text = _text_in(event) if stream else ""
         response_text += text
         await answer.add(text)
+    if not is_whole:
+        raise RuntimeError("the model's response has no end")
     stop = cast("ModelStopReason", event)
     if stream and response_text != _text_of(stop.message):  # a guardrail has replaced the text
         answer = AnswerStream(task)

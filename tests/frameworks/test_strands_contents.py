@@ -143,6 +143,23 @@ def test_what_a_guardrail_puts_in_the_place_of_an_answer_is_the_answer(streaming
     assert chunks_of(harness, harness.send("?").task.id)[-1] == ("[removed]", False, True)
 
 
+class Cut(FakeModel):
+    """Its connection breaks before the last event."""
+
+    async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        async for event in super().stream(messages):
+            if "messageStop" in event:
+                return
+            yield event
+
+
+def test_a_response_that_does_not_come_to_its_end_fails_the_task() -> None:
+    cut = agent(lambda: talker(["It ", "is"], model=Cut), id="cut", description="Ends in the middle.")
+    reply = AgentTestHarness(cut).send("?")
+    assert reply.state == "failed"
+    assert "has no end" in repr(reply.error)
+
+
 # ---- What the model gets
 
 
