@@ -126,7 +126,7 @@ def adk_skills(request: ModelRequest) -> Said:
         case 1:
             url = f"{os.environ['FRANKFURTER_URL']}/v1/latest"
             return [ToolCall("execute_http_request", {"url": url, "method": "GET", "params": {"base": "USD"}})]
-    return _in_form(request, "completed", f"The rates: {request.results[1]}")
+    return _in_form(request, "completed", f"The rates: {request.results[-1]}")
 
 
 def _in_form(request: ModelRequest, status: str, message: str) -> Said:
