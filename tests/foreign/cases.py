@@ -94,7 +94,7 @@ def dice(request: ModelRequest) -> Said:
 def currency(request: ModelRequest) -> Said:
     """Looks for the rate; then the graph asks for the answer in its form."""
     if "responseJsonSchema" in request.body.get("generationConfig", {}):
-        return [json.dumps({"status": "completed", "message": f"The rate is {request.results[-1]}"})]
+        return [json.dumps({"status": "completed", "message": f"The rate is {''.join(request.results[-1:])}"})]
     if request.number == 0:
         return [ToolCall("get_exchange_rate", {"currency_from": "USD", "currency_to": "INR"})]
     return words("One dollar is 83.2 rupees today.")

@@ -140,9 +140,10 @@ def workers(made: Folder) -> list[int]:
     return found
 
 
-def test_workers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None:
+def test_workers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held()
     with model_server(held.say) as server, project(server, tmp_path / "bank.db") as made:
+        monkeypatch.setenv("FRANKFURTER_URL", server.root)  # the model of the skills says it
         server.serve = held.serve
         tasks = {name: begin(made, case) for name, case in held.cases.items()}
         eventually(lambda: held.held == {*KILLED})
