@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -175,3 +176,22 @@ def test_a_model_that_is_no_friend_leaves_a_task_that_ends(case: Case, fault: Fa
     again = converse(harness, case, context_id=reply.task.context_id)
     assert again.state is TaskState.COMPLETED, again.error
     assert case.final in answer_of(again.task)
+
+
+@pytest.mark.skipif(IS_0_3, reason="the email assistant is tried with the other agents")
+def test_a_node_that_asks_twice_repeats_what_it_did_before_as_langgraph_does_without_us(server: ModelServer) -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    from tests.foreign.agents.email_assistant import email_assistant
+
+    case = next(case for case in HERE if case.name == "email_assistant")
+    seen = outside(server, case, "parallel calls")
+    assert converse(AgentTestHarness(*case.agents()), case).state is TaskState.COMPLETED
+    graph, thread = email_assistant.copy(), {"configurable": {"thread_id": "1"}}
+    graph.checkpointer = InMemorySaver()
+    alone = outside(server, case, "parallel calls")
+    graph.invoke({"email_input": json.loads(case.text)}, thread)
+    for _ in range(2):
+        graph.invoke(Command(resume=[{"type": "accept", "args": None}]), thread)
+    assert seen.count(case.effect) == alone.count(case.effect) == 3
