@@ -549,3 +549,20 @@ def test_an_upload_that_the_agent_does_not_offer_is_told(tmp_path: Path) -> None
     done = Shell(deployment).run("send", "echo", "--file", str(path))
     assert done.code == 1
     assert "The agent accepts no uploads" in done.err
+
+
+@pytest.mark.parametrize(("binding", "path"), [("JSONRPC", "/echo"), ("HTTP+JSON", "/echo/message:stream")])
+def test_a_command_talks_over_the_binding_that_it_is_told(binding: str, path: str) -> None:
+    at = shell()
+    done = at.run("send", "echo", "hello", "--binding", binding)
+    assert done.code == 0
+    assert TEXT in done.out
+    assert f"{BASE}{path}" in [call.url for call in at.deployment.calls]
+
+
+def test_the_binding_may_stand_in_the_environment_and_a_missing_one_is_said() -> None:
+    at = Shell(Deployment(Writer().agent), transport=talker(streaming=False))
+    at.environment = {"A2A_BINDING": "HTTP+JSON"}
+    done = at.run("send", "https://a.example", "hello", "--binding", "HTTP+JSON")
+    assert done.code != 0
+    assert "HTTP+JSON" in done.err

@@ -25,7 +25,7 @@ def at_home(document: object) -> dict[str, object]:
 
 
 def test_the_first_interface_that_we_speak_is_taken() -> None:
-    first, second = interface(f"{HOME}/a", "HTTP+JSON"), interface(f"{HOME}/b", tenant="acme")
+    first, second = interface(f"{HOME}/a", "GRPC"), interface(f"{HOME}/b", tenant="acme")
     found = discover(HOME, documents(at_home(card(first, second, interface(f"{HOME}/c")))))
     assert (found.client.url, found.client.tenant) == (f"{HOME}/b", "acme")
 

@@ -1,4 +1,4 @@
-"""Calls other agents over A2A (1.0 or 0.3) on JSON-RPC, by names that the operator's configuration maps to base URLs.
+"""Calls other agents over A2A (1.0 or 0.3), by names that the operator's configuration maps to base URLs.
 
 These URLs come from configuration, so the checks for clients' URLs do not apply to them; but an agent card may not
 point to another host than the configured one. All calls use the deployment's credentials. So the name of an owner's

@@ -1,4 +1,4 @@
-"""A client for any agent that speaks A2A 1.0 or 0.3 over JSON-RPC.
+"""A client for any agent that speaks A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON.
 
 ::
 

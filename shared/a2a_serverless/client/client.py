@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from uuid import uuid4
 
 from a2a_serverless.domain.errors import (
@@ -29,9 +29,14 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
 
+Binding: TypeAlias = Literal["JSONRPC", "HTTP+JSON"]
+"""The bindings of this client, by their names in cards."""
+
 JSON: Final = "application/json"
+A2A_JSON: Final = "application/a2a+json"
 EVENT_STREAM: Final = "text/event-stream"
 OK: Final = 200
+METHOD_NOT_ALLOWED: Final = 405
 SERVER_ERROR: Final = 500
 
 # Where several classes share a code, the first class in the table is the general class.
@@ -88,8 +93,8 @@ class ClientEvent:
 class Client:
     """A client of one agent.
 
-    ``url`` is its JSON-RPC endpoint, ``headers`` are sent with every request (``Authorization``), ``version`` is the
-    protocol version of the endpoint.
+    ``url`` is the URL of its interface, ``headers`` are sent with every request (``Authorization``), ``version`` and
+    ``binding`` are those of the interface.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
     Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
@@ -100,6 +105,7 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenant: str | None = None
     version: ProtocolVersion = "1.0"
+    binding: Binding = "JSONRPC"
 
     def with_extension(self, uri: str) -> Client:
         """The client, with the extension named in every request (specification 4.6)."""
@@ -107,7 +113,7 @@ class Client:
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
-        content = peers.read_item(self.version, self._result(Operation.SEND, request))
+        content = peers.read_item(self.version, self._result(Operation.SEND, request), self.binding)
         if isinstance(content, v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent):
             raise InvalidAgentResponse("The agent answered a send with an event.")
         return content
@@ -147,32 +153,54 @@ class Client:
         return self._stream(Operation.SUBSCRIBE, v1.SubscribeToTaskRequest(id=task_id), after)
 
     def _task(self, operation: Operation, request: ProtoModel) -> v1.Task:
-        return peers.read_task(self.version, self._result(operation, request))
+        return peers.read_task(self.version, self._result(operation, request), self.binding)
 
     def _result(self, operation: Operation, request: ProtoModel) -> Json:
         with self.transport(self._call(operation, request, JSON)) as answer:
-            return _result_in(answer, answer.body.read(ANSWER_LIMITS.body + 1))
+            return self._result_in(operation, answer, answer.body.read(ANSWER_LIMITS.body + 1))
 
     def _stream(self, operation: Operation, request: ProtoModel, after: int | None) -> Iterator[ClientEvent]:
-        with self.transport(self._call(operation, request, EVENT_STREAM, after)) as answer:
-            if answer.status != OK or not answer.headers.get("content-type", "").startswith(EVENT_STREAM):
-                result = _result_in(answer, answer.body.read(ANSWER_LIMITS.body + 1))
-                yield ClientEvent(None, peers.read_item(self.version, result))
+        call = self._call(operation, request, EVENT_STREAM, after)
+        with self.transport(call) as answer:
+            if not _is_refused_verb(answer, call):
+                yield from self._events(operation, answer)
                 return
-            for event in read_events(answer.body, ANSWER_LIMITS.body):
-                result = _result_in(answer, event.data)
-                yield ClientEvent(event.number, peers.read_item(self.version, result))
+        with self.transport(replace(call, body=None if call.body else b"{}")) as answer:
+            yield from self._events(operation, answer)
+
+    def _events(self, operation: Operation, answer: ClientResponse) -> Iterator[ClientEvent]:
+        if answer.status != OK or not answer.headers.get("content-type", "").startswith(EVENT_STREAM):
+            events: Iterator[ServerEvent] = iter([ServerEvent(answer.body.read(ANSWER_LIMITS.body + 1))])
+        else:
+            events = read_events(answer.body, ANSWER_LIMITS.body)
+        for event in events:
+            result = self._result_in(operation, answer, event.data)
+            yield ClientEvent(event.number, peers.read_item(self.version, result, self.binding))
+
+    def _result_in(self, operation: Operation, answer: ClientResponse, body: bytes) -> Json:
+        if self.binding == "JSONRPC":
+            return _rpc_result_in(answer, body)
+        return _http_result_in(self.version, operation, answer, body)
 
     def _call(self, operation: Operation, request: ProtoModel, accept: str, after: int | None = None) -> ClientRequest:
         if self.tenant:
             request = request.model_copy(update={"tenant": self.tenant})
-        params = peers.print_params(self.version, request)
-        method = jsonrpc.name_of(operation, self.version).encode()
-        body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method, params)
+        url, body = self._address_and_body(operation, request)
+        if self.binding == "HTTP+JSON" and accept == JSON:
+            accept = f"{A2A_JSON}, {JSON}"
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        return ClientRequest(self.url, headers, body, waits=accept == EVENT_STREAM)
+        return ClientRequest(url, headers, body, waits=accept == EVENT_STREAM)
+
+    def _address_and_body(self, operation: Operation, request: ProtoModel) -> tuple[str, bytes | None]:
+        if self.binding == "HTTP+JSON":
+            from a2a_serverless.client.http_json import address_and_body  # agents of this deployment use JSON-RPC
+
+            return address_and_body(self.url, self.version, operation, request)
+        params = peers.print_params(self.version, request)
+        method = jsonrpc.name_of(operation, self.version).encode()
+        return self.url, b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method, params)
 
 
 def text_message(
@@ -183,24 +211,48 @@ def text_message(
     return v1.Message(message_id=uuid4().hex, role=v1.Role.USER, parts=parts, context_id=context_id, task_id=task_id)
 
 
-def _result_in(answer: ClientResponse, body: bytes) -> Json:
-    """Returns the ``result`` of a response. Raises its ``error``, or HttpError if the status says more than that."""
-    status = answer.status
+def _is_refused_verb(answer: ClientResponse, call: ClientRequest) -> bool:
+    """Whether a subscription was refused for its verb: POST in the specification, GET in its proto."""
+    return answer.status == METHOD_NOT_ALLOWED and call.url.endswith(":subscribe")
+
+
+def _document_in(answer: ClientResponse, body: bytes) -> Json:
+    """The JSON document of an answer. Raises HttpError for an error without one, else InvalidAgentResponse."""
     try:
-        document = loads(body, ANSWER_LIMITS)
+        return loads(body, ANSWER_LIMITS)
     except A2AError as error:
-        if status == OK:
+        if answer.status == OK:
             raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
-        raise HttpError(status, "", retry_after_s(answer.headers)) from None
+        raise HttpError(answer.status, "", retry_after_s(answer.headers)) from None
+
+
+def _rpc_result_in(answer: ClientResponse, body: bytes) -> Json:
+    """Returns the ``result`` of a response. Raises its ``error``, or HttpError if the status says more than that."""
+    status, document = answer.status, _document_in(answer, body)
     problem = document.get("error") if isinstance(document, dict) and "jsonrpc" in document else None
     is_by_http = status in BY_HTTP or (status >= SERVER_ERROR and _is_unknown(problem))
     if not isinstance(document, dict) or "jsonrpc" not in document or is_by_http:
         raise HttpError(status, _words(document), retry_after_s(answer.headers))
     if isinstance(problem, dict):
-        _raise(problem)
+        code = problem.get("code")
+        raise _error(_BY_CODE.get(code) if isinstance(code, int) else None, problem, problem.get("data"))
     if "result" not in document:
         raise InvalidAgentResponse("The agent answered with neither result nor error.")
     return document["result"]
+
+
+def _http_result_in(version: ProtocolVersion, operation: Operation, answer: ClientResponse, body: bytes) -> Json:
+    """Returns the document of an answer over HTTP+JSON. Raises its error, or HttpError."""
+    from a2a_serverless.client.http_json import error_in
+
+    status, document = answer.status, _document_in(answer, body)
+    found = error_in(version, operation, status, document)
+    if found is None:
+        return document
+    kind, problem = found
+    if kind is None or status in BY_HTTP or (status > SERVER_ERROR and kind is InternalError):
+        raise HttpError(status, _words(document), retry_after_s(answer.headers))
+    raise _error(kind, problem, problem.get("details"))
 
 
 def _is_unknown(problem: Json) -> bool:
@@ -236,14 +288,13 @@ def _words(document: Json) -> str:
     return message[:200] if isinstance(message, str) else ""
 
 
-def _raise(problem: JsonObject) -> NoReturn:
+def _error(kind: type[A2AError] | None, problem: JsonObject, details: Json) -> A2AError:
     code, text = problem.get("code"), str(problem.get("message") or "The agent gave no reason.")
-    kind = _BY_CODE.get(code) if isinstance(code, int) else None
     if kind is None:
-        raise PeerError(code if isinstance(code, int) else 0, text)
+        return PeerError(code if isinstance(code, int) else 0, text)
     error = kind(text)
-    error.violations = tuple(_violations(problem.get("data")))
-    raise error
+    error.violations = tuple(_violations(details))
+    return error
 
 
 def _violations(details: Json) -> Iterator[FieldViolation]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.client import OK, Client, HttpError, retry_after_s, words_in
+from a2a_serverless.client.client import OK, Binding, Client, HttpError, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
+VERSIONS: Final = ("1.0", "0.3")
+BINDINGS: Final[tuple[Binding, ...]] = ("JSONRPC", "HTTP+JSON")
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
 
 
 class NoInterface(A2AError):
     """The card has no interface that this client supports."""
 
-    default = "The agent does not speak A2A over JSON-RPC."
+    default = "The agent does not speak A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON."
 
 
 class CredentialsKept(A2AError):
@@ -41,12 +43,14 @@ class DiscoveredAgent:
     document: JsonObject
 
 
-def discover(url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> DiscoveredAgent:
+def discover(
+    url: str, transport: Transport, headers: Mapping[str, str] | None = None, binding: Binding | None = None
+) -> DiscoveredAgent:
     """Finds the agent at ``url``, which is its base URL or the URL of its card.
 
-    The client uses the interface that ``interface_of`` chooses. Raises Unreachable, HttpError, NoInterface,
-    InvalidAgentResponse, or, when there are credentials, CredentialsKept if ``url`` is not https or the card names
-    another host.
+    The client uses the interface that ``interface_of`` chooses, of this ``binding`` if one is named. Raises
+    Unreachable, HttpError, NoInterface, InvalidAgentResponse, or, when there are credentials, CredentialsKept if
+    ``url`` is not https or the card names another host.
     """
     from a2a_serverless.protocol.peers import read_card  # agents of the same deployment need no card
 
@@ -56,25 +60,32 @@ def discover(url: str, transport: Transport, headers: Mapping[str, str] | None =
     if not isinstance(document, dict):
         raise InvalidAgentResponse(f"{address} is not an agent card.")
     card = read_card(document)
-    interface = interface_of(card)
+    interface = interface_of(card, binding)
     if _has_credentials(headers) and origin_of(url) != origin_of(interface.url):
         where = origin_of(interface.url)[1]
         raise CredentialsKept(f"The card points to {where}: name that address if credentials may go there.")
+    return DiscoveredAgent(client_of(interface, transport, headers), card, document)
+
+
+def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[str, str]) -> Client:
+    """Makes a client for an interface that ``interface_of`` has chosen."""
     version: ProtocolVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
-    client = Client(interface.url, transport, headers, interface.tenant or None, version)
-    return DiscoveredAgent(client, card, document)
+    binding: Binding = "HTTP+JSON" if interface.protocol_binding == "HTTP+JSON" else "JSONRPC"
+    return Client(interface.url, transport, headers, interface.tenant or None, version, binding)
 
 
-def interface_of(card: AgentCard) -> AgentInterface:
-    """Returns the first JSON-RPC interface of the newest supported version (8.3.2). Raises NoInterface."""
-    interfaces = reversed(card.supported_interfaces)
-    by_version = {
-        interface.protocol_version: interface for interface in interfaces if interface.protocol_binding == "JSONRPC"
-    }
-    newest = by_version.get("1.0") or by_version.get("0.3")
-    if newest is None:
-        raise NoInterface
-    return newest
+def interface_of(card: AgentCard, binding: Binding | None = None) -> AgentInterface:
+    """Returns the first interface of the newest supported version (8.3.2), JSON-RPC before HTTP+JSON.
+
+    It has this ``binding`` if one is named. Raises NoInterface.
+    """
+    bindings = (binding,) if binding else BINDINGS
+    choices = [(version, name) for version in VERSIONS for name in bindings]
+    interfaces = {(one.protocol_version, one.protocol_binding): one for one in reversed(card.supported_interfaces)}
+    chosen = next((interfaces[choice] for choice in choices if choice in interfaces), None)
+    if chosen is None:
+        raise NoInterface(f"The agent does not speak A2A over {binding}." if binding else None)
+    return chosen
 
 
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:
@@ -111,7 +122,7 @@ def address_of(url: str, path: str, headers: Mapping[str, str]) -> str:
     """
     if _has_credentials(headers) and urlsplit(url).scheme != "https" and not is_local(url):
         raise CredentialsKept("Credentials are sent over https only.")
-    return url if url.endswith(".json") else url.rstrip("/") + path
+    return url if urlsplit(url).path.endswith(".json") else url.rstrip("/") + path
 
 
 def origin_of(url: str) -> tuple[str, str]:

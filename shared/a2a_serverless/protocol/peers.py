@@ -144,29 +144,38 @@ class TaskPage(ProtoModel):
     next_page_token: LongText = None
 
 
-def print_params(version: ProtocolVersion, request: ProtoModel) -> bytes:
+def print_params(version: ProtocolVersion, request: ProtoModel, binding: str = "JSONRPC") -> bytes:
     """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON cannot express (NaN)."""
     if version != "1.0":
-        from a2a_serverless.protocol.v0_3 import REQUESTS
-
+        if binding == "JSONRPC":
+            from a2a_serverless.protocol.v0_3 import REQUESTS
+        else:
+            from a2a_serverless.protocol.v0_3_rest import REQUESTS
         request = REQUESTS.of(request)
     return finite(request.json_bytes())
 
 
-def read_item(version: ProtocolVersion, value: object) -> v1.StreamContent:
+def read_item(version: ProtocolVersion, value: object, binding: str = "JSONRPC") -> v1.StreamContent:
     """The answer to a send, or an item of a stream. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.StreamResponse, value).content
-    from a2a_serverless.protocol.v0_3 import StreamItem
+    if binding == "JSONRPC":
+        from a2a_serverless.protocol.v0_3 import StreamItem
 
-    return read_peer(StreamItem, value).to_v1()
+        return read_peer(StreamItem, value).to_v1()
+    from a2a_serverless.protocol.v0_3_rest import PeerItem
+
+    item: v1.StreamResponse = read_peer(PeerItem, value).to_v1()
+    return item.content
 
 
-def read_task(version: ProtocolVersion, value: object) -> v1.Task:
+def read_task(version: ProtocolVersion, value: object, binding: str = "JSONRPC") -> v1.Task:
     """A task. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.Task, value)
-    from a2a_serverless.protocol import v0_3
-
-    task: v1.Task = read_peer(v0_3.Task, value).to_v1()
+    if binding == "JSONRPC":
+        from a2a_serverless.protocol.v0_3 import Task as OldTask
+    else:
+        from a2a_serverless.protocol.v0_3_rest import PeerTask as OldTask
+    task: v1.Task = read_peer(OldTask, value).to_v1()
     return task

@@ -293,6 +293,84 @@ class ListTaskPushNotificationConfigResponse(Model):
         return cls(configs=tuple([TaskPushNotificationConfig.of(config) for config in page.configs]))
 
 
+# --- requests to a peer, and its answers ------------------------------------------------------------------------------
+
+
+class PeerConfiguration(Model):
+    """The configuration of a send, as the proto names it."""
+
+    V1 = v1.SendMessageConfiguration
+    accepted_output_modes: Names | None = None
+    history_length: int | None = None
+    push_notification: v0_3.PushNotificationConfig | None = None
+    blocking: bool
+
+    @classmethod
+    def made_of(cls, members: dict[str, Any]) -> Self:
+        """The configuration with 0.3's names for the webhook and for waiting."""
+        webhook, blocking = members.pop("task_push_notification_config", None), not members.pop("return_immediately")
+        return cls(**members, push_notification=webhook, blocking=blocking)
+
+
+class PeerSend(Model):
+    """The message to a peer."""
+
+    V1 = v1.SendMessageRequest
+    message: Message
+    configuration: PeerConfiguration
+    metadata: Metadata = None
+
+
+class PeerArtifact(v0_3.Artifact):
+    """A peer's artifact, or one chunk of it."""
+
+    parts: Annotated[tuple[SentPart, ...], v1.PARTS]
+
+
+class PeerStatus(v0_3.TaskStatus):
+    """The status of a peer's task."""
+
+    message: SentMessage | None = None
+
+
+class PeerTask(v0_3.Task):
+    """A peer's task."""
+
+    status: PeerStatus
+    artifacts: tuple[PeerArtifact, ...] | None = None
+    history: tuple[SentMessage, ...] | None = None
+
+
+class PeerStatusUpdate(v0_3.TaskStatusUpdateEvent):
+    """A change of the status of a peer's task."""
+
+    status: PeerStatus
+
+
+class PeerArtifactUpdate(v0_3.TaskArtifactUpdateEvent):
+    """A chunk of an artifact of a peer."""
+
+    artifact: PeerArtifact
+
+
+class PeerItem(Model):
+    """One item of a peer's stream, or its answer to a send."""
+
+    V1 = v1.StreamResponse
+    task: PeerTask | None = None
+    message: SentMessage | None = Field(None, validation_alias=AliasChoices("message", "msg"))
+    status_update: PeerStatusUpdate | None = None
+    artifact_update: PeerArtifactUpdate | None = None
+
+
+REQUESTS: Final = v0_3.Family(
+    {v1.Part: Part.of},
+    Message,
+    PeerSend,
+    PeerConfiguration,
+    v0_3.PushNotificationConfig,
+    v0_3.PushNotificationAuthenticationInfo,
+)
 FAMILY: Final = v0_3.Family(
     {
         v1.Part: Part.of,

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import islice
@@ -26,6 +26,7 @@ from a2a_serverless.client import (
     discover,
     over_urllib,
 )
+from a2a_serverless.client.client import Binding
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import JsonObject
@@ -47,6 +48,7 @@ WHOLE_ID = 32  # characters: the ids of this project's deployments are not short
 SEARCHED = 1000
 SHOWN = 10
 
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Stack = Annotated[str, typer.Option(envvar="A2A_STACK", help="The CloudFormation stack.", metavar="NAME")]
 Local = Annotated[bool, typer.Option("--local", help="The stack that `up` has started on this machine.")]
@@ -61,6 +63,16 @@ Url = Annotated[
 ]
 Agent = Annotated[str, typer.Argument(help="An agent's id, or its URL.", metavar="AGENT", show_default=False)]
 TaskId = Annotated[str, typer.Argument(help="The task's id, or its beginning.", metavar="[TASK]", show_default=False)]
+InBinding = Annotated[
+    Binding | None,
+    typer.Option(
+        "--binding",
+        envvar="A2A_BINDING",
+        help="Talk to the agent over this binding; by default the card decides, and JSON-RPC goes first.",
+        metavar="JSONRPC|HTTP+JSON",
+        show_default=False,
+    ),
+]
 Last = Annotated[bool, typer.Option("--last", help="Your task of this agent that has changed last.")]
 
 
@@ -101,10 +113,11 @@ def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the functio
 class CliContext:
     """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
 
-    ``program`` is how a person calls this program; ``operations`` gives an operator's access to a deployed stack,
-    ``api_keys`` its API keys, ``schedules`` its schedules, ``alarms`` the state of each alarm by name,
-    ``worker_environment`` the variables of its worker. ``ask`` asks a question to be answered with yes or no; None
-    without a terminal. ``local_url`` is where the agents on this machine are.
+    ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
+    program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
+    its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker.
+    ``ask`` asks a question to be answered with yes or no; None without a terminal. ``local_url`` is where the agents
+    on this machine are.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -121,6 +134,7 @@ class CliContext:
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
+    binding: Binding | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -179,6 +193,7 @@ class StackContext:
         return self.operations.admin
 
 
+_BINDING = inspect.Parameter("binding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=InBinding)
 _SHARED = [
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
     for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
@@ -188,13 +203,16 @@ _SHARED = [
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """Returns what Typer calls for ``function``, which gets a CliContext or a StackContext first.
 
-    It has the options of the function, and --json; for a StackContext --stack and --local, too.
+    It has the options of the function, and --json; for a StackContext --stack and --local, too; and --binding if it
+    talks to an agent.
     """
     first, *own = inspect.signature(function, eval_str=True).parameters.values()
     is_deployed = first.annotation is StackContext
+    if {"agent", "url"} <= {parameter.name for parameter in own}:
+        own = [*own, _BINDING]
 
     def run(ctx: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as the function
-        cli = ctx.find_object(CliContext) or CliContext()
+        cli = replace(ctx.find_object(CliContext) or CliContext(), binding=given.pop("binding", None))
         cli.terminal.json = given.pop("json")
         function(StackContext(cli, given.pop("stack"), given.pop("local")) if is_deployed else cli, **given)
 
@@ -255,7 +273,7 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
     base_url = cli.url(url)
     where = agent if "://" in agent else f"{base_url}/{agent}"
     try:
-        return discover(where, cli.request, cli.headers)
+        return discover(where, cli.request, cli.headers, cli.binding)
     except HttpError as refused:
         if refused.status == NOT_FOUND:
             raise NoSuchAgent(agent, base_url if "://" not in agent else where) from refused

@@ -1,0 +1,73 @@
+"""The binding HTTP+JSON (specification 11): the address and the body of a request, and the error in an answer.
+
+0.3 has the same operations below ``/v1``. It names no form of errors, so they are recognised by the name or the code of
+the error, or by the HTTP status, as the official SDKs of 0.3 send them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from a2a_serverless.domain.errors import A2AError, InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from a2a_serverless.protocol import peers
+from a2a_serverless.protocol.error_codes import CODES, INTERNAL
+from a2a_serverless.protocol.operations import SENDING, Operation
+from a2a_serverless.protocol.protojson import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.protocol.protojson import ProtoModel
+
+_PATHS: Final[Mapping[Operation, str]] = {
+    Operation.SEND: "/message:send",
+    Operation.STREAM: "/message:stream",
+    Operation.GET: "/tasks/{id}",
+    Operation.LIST: "/tasks",
+    Operation.CANCEL: "/tasks/{id}:cancel",
+    Operation.SUBSCRIBE: "/tasks/{id}:subscribe",
+}
+_POSTED: Final = SENDING | {Operation.CANCEL, Operation.SUBSCRIBE}
+# Where several classes share a name, the first class in the table is the general class.
+_BY_REASON: Final = {code.reason: kind for kind, code in reversed(CODES.items())}
+_BY_NAME: Final = {code.name: kind for kind, code in reversed(CODES.items())}
+_BY_CODE: Final = {code.rpc: kind for kind, code in reversed(CODES.items())}
+_BY_STATUS: Final = {404: TaskNotFound, 409: TaskNotCancelable, 501: UnsupportedOperation}
+
+
+def address_and_body(
+    base: str, version: ProtocolVersion, operation: Operation, request: ProtoModel
+) -> tuple[str, bytes | None]:
+    """The URL of a request and its body; None for GET. The tenant is in the path."""
+    members: dict[str, Any] = as_json(request)
+    tenant = quote(members.pop("tenant", ""), safe="")
+    prefix = "/v1" if version == "0.3" else tenant and f"/{tenant}"
+    url = base.rstrip("/") + prefix + _PATHS[operation].format(id=quote(members.pop("id", ""), safe=""))
+    if operation in SENDING:
+        return url, peers.print_params(version, request, "HTTP+JSON")
+    if operation in _POSTED:
+        return url, b"{}"
+    query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in members.items()}
+    return f"{url}?{urlencode(query)}" if query else url, None
+
+
+def error_in(
+    version: ProtocolVersion, operation: Operation, status: int, document: Json
+) -> tuple[type[A2AError] | None, dict[str, Any]] | None:
+    """The class of the error in an answer, None if it is unknown, and its members; None if the answer is no error."""
+    body: dict[str, Any] = document if isinstance(document, dict) else {}
+    problem = body["error"] if isinstance(body.get("error"), dict) else body
+    if problem is body and status < 400:  # noqa: PLR2004 - HTTP's classes
+        return None
+    reasons = [detail.get("reason") for detail in problem.get("details") or () if isinstance(detail, dict)]
+    named = str(problem.get("error", "")).rpartition(".")[2]
+    kind = next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
+    kind = kind or _BY_NAME.get(named) or _BY_CODE.get(problem.get("code", 0))
+    if kind is None and version == "0.3" and "message" in problem and operation not in SENDING:
+        kind = _BY_STATUS.get(status)
+    if kind is None and problem.get("status") == INTERNAL.grpc:
+        kind = InternalError
+    return kind, problem

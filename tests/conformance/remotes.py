@@ -1,0 +1,77 @@
+"""The official servers: how each is started, over which bindings and with which options.
+
+Each is a program in ``tests/conformance/servers`` that prints its base URL and does what the first word of a message
+asks for. ``GET /ran`` at it lists the texts that it has executed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.request import urlopen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_serverless.domain.delivery import ProtocolVersion
+
+ROOT: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parent / "servers"
+TIMEOUT_S: Final = 60
+
+
+@dataclass(frozen=True)
+class Remote:
+    """An official server over a binding. ``command`` is None where it is not to be had."""
+
+    name: str
+    version: ProtocolVersion
+    binding: str
+    command: Callable[[], list[str]]
+
+
+class NoServer(Exception):
+    """A package or a toolchain is missing on this machine; the text says which."""
+
+
+def _python(environment: str, program: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        python = ROOT / ".a2a/venvs" / environment / "bin/python"
+        if not python.exists():
+            raise NoServer(f"it needs `make .a2a/venvs/{environment}/.installed`")
+        return [str(python), str(HERE / program)]
+
+    return command
+
+
+REMOTES: Final = [
+    Remote("Python 1.3.0", "1.0", "JSONRPC", _python("bench-sdk-1", "sdk_1.py")),
+    Remote("Python 1.3.0", "1.0", "HTTP+JSON", _python("bench-sdk-1", "sdk_1.py")),
+    Remote("Python 0.3.26", "0.3", "JSONRPC", _python("bench-sdk-0.3", "sdk_0_3.py")),
+    Remote("Python 0.3.26", "0.3", "HTTP+JSON", _python("bench-sdk-0.3", "sdk_0_3.py")),
+]
+
+
+@contextmanager
+def serving_remote(remote: Remote, *options: str) -> Iterator[str]:
+    """Serves the agent; gives its base URL. Raises NoServer."""
+    command = [*remote.command(), remote.binding, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:  # noqa: S603 - our own programs
+        try:
+            assert process.stdout
+            url = process.stdout.readline().strip()
+            assert url, f"{remote.name} has ended with {process.wait(TIMEOUT_S)}"
+            yield url
+        finally:
+            process.kill()
+
+
+def executions(url: str) -> list[str]:
+    """The texts that the server has executed, and "cancel" for each cancel."""
+    with urlopen(f"{url}/ran", timeout=TIMEOUT_S) as answer:
+        ran: list[str] = json.load(answer)
+    return ran
