@@ -36,14 +36,18 @@ if TYPE_CHECKING:
         current_task,
     )
     from a2a_serverless.domain.budgets import Budget
+    from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders, SigV4
     from a2a_serverless.domain.schedules import Schedule
     from a2a_serverless.engine.steps import TypeCodec
+    from a2a_serverless.mirrors import mirror
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 _PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
 _ELSEWHERE: Final = {
     "Budget": "domain.budgets",
     "Schedule": "domain.schedules",
+    "mirror": "mirrors",
+    **dict.fromkeys(("OAuthClientCredentials", "SecretHeaders", "SigV4"), "domain.remotes"),
     "TypeCodec": "engine.steps",
     **dict.fromkeys(_PROTOCOL, "protocol.v1"),
 }
@@ -61,10 +65,13 @@ __all__ = [
     "Codec",
     "KeyValueStore",
     "Message",
+    "OAuthClientCredentials",
     "Part",
     "Retry",
     "Schedule",
+    "SecretHeaders",
     "SecretNotRead",
+    "SigV4",
     "Skill",
     "Step",
     "StepConflict",
@@ -80,6 +87,7 @@ __all__ = [
     "VersionConflict",
     "agent",
     "current_task",
+    "mirror",
 ]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from a2a_serverless.domain.access import READ
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 from a2a_serverless.domain.budgets import Budget
+from a2a_serverless.domain.remotes import remote_of
 from a2a_serverless.domain.schedules import Schedule
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def _agent(path: str, description: Mapping[str, Any]) -> Agent:
         "extensions": tuple(AgentExtension(**extension) for extension in description["extensions"]),
         "budget": Budget(**description["budget"]),
         "schedules": tuple(Schedule(**schedule) for schedule in description["schedules"]),
+        "remote": remote_of(description["remote"]),
     }
     return Agent(**_with_tuples(description) | parts)
 

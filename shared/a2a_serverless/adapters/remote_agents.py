@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from a2a_serverless.adapters.mirrored_agent import MirroredAgent
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, AgentCallFailed
@@ -25,10 +26,13 @@ from a2a_serverless.domain.errors import (
     PushNotSupported,
     TaskNotCancelable,
     TaskNotFound,
+    UnsupportedOperation,
 )
 from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.remotes import remote_name
+from a2a_serverless.engine.execution import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
-from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -38,11 +42,12 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
 
@@ -57,7 +62,8 @@ class A2ARemoteAgents:
     ``siblings`` belong to this deployment: their protocol is known, ``agents`` are their descriptions, and
     ``service_tokens`` returns the headers with which they serve a caller. The protocol of ``others`` comes from their
     cards; only they receive ``credentials``. Files in ``contents`` are sent to ``others`` as links. An agent whose card
-    offers no push notifications, or that refuses them, gets no webhook: its task is read instead.
+    offers no push notifications, or that refuses them, gets no webhook: its task is read instead. The ``agents`` that
+    are mirrors have remote agents, which ``read_secret`` gives the credentials for.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of the deployment
@@ -69,6 +75,7 @@ class A2ARemoteAgents:
         credentials: AgentCredentials | None = None,
         contents: ContentStore | None = None,
         agents: Mapping[str, Agent] | None = None,
+        read_secret: Callable[[str], str] = no_secret,
     ) -> None:
         self._others = dict(others or {})
         self._siblings = {name: url for name, url in siblings.items() if name not in self._others}
@@ -80,6 +87,13 @@ class A2ARemoteAgents:
         self._hidden = credentials.redact if credentials else str
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
         self._without_push: set[str] = set()
+        self._mirrored: dict[str, MirroredAgent] = {}
+        for name, agent in (agents or {}).items():
+            if agent.remote:
+                self._mirrored[remote_name(name)] = mirrored = MirroredAgent(agent.remote, transport, read_secret)
+                self._clients[remote_name(name)] = mirrored.client
+                if not agent.remote.push:
+                    self._without_push.add(remote_name(name))
         self._headers: dict[str, str] = {}
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
@@ -88,7 +102,7 @@ class A2ARemoteAgents:
         return remote_agents
 
     def address(self, agent: str) -> str:
-        urls = self._siblings | self._others
+        urls = self._siblings | self._others | {name: one.client.url for name, one in self._mirrored.items()}
         if agent not in urls:
             raise AgentCallFailed(f"There is no agent {agent!r} in the directory; there are {', '.join(sorted(urls))}.")
         return urls[agent]
@@ -122,7 +136,26 @@ class A2ARemoteAgents:
                     return client.with_extension(WEBHOOK_EXTENSIONS["states"].uri).send(_request(message, callback))
                 except PushNotSupported:  # although its card offers them; nothing was stored
                     self._without_push.add(agent)
-            return client.send(_request(message, None, at_once=agent in self._others))
+            return client.send(_request(message, None, at_once=agent not in self._siblings))
+
+    def stream(
+        self, caller: Caller, agent: str, request: SendMessageRequest, callback: TaskPushNotificationConfig
+    ) -> Generator[StreamContent]:
+        request = request.model_copy(update={"message": self._for_elsewhere(caller, request.message)})
+        mirrored = self._mirrored[agent]
+        with self._client(caller, agent) as client:
+            if self.has_push(agent):
+                try:
+                    yield from mirrored.send(client, _with_callback(request, callback))
+                except PushNotSupported:  # although its card offers them; nothing was stored
+                    self._without_push.add(agent)
+                else:
+                    return
+            yield from mirrored.send(client, _with_callback(request, None))
+
+    def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
+        with self._client(caller, agent, reads=True) as client:
+            yield from self._mirrored[agent].subscribe(client, task_id)
 
     def _for_elsewhere(self, caller: Caller, message: Message) -> Message:
         """The message with links to stored files, and with a context id that only this caller has.
@@ -142,13 +175,15 @@ class A2ARemoteAgents:
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent, reads=True) as client:
-            return client.get(task_id, history_length=0)
+            task = client.get(task_id, history_length=0)
+        mirrored = self._mirrored.get(agent)
+        return mirrored.hide_secrets(task) if mirrored else task
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with self._client(caller, agent) as client:
             try:
                 client.cancel(task_id)
-            except (TaskNotFound, TaskNotCancelable):
+            except (TaskNotFound, TaskNotCancelable, UnsupportedOperation):
                 return
             except HttpError as refused:
                 if agent not in self._siblings or refused.status not in NOT_ADMITTED:
@@ -161,16 +196,22 @@ class A2ARemoteAgents:
             self.card(agent)
         service_tokens = self._service_tokens(caller) if agent in self._siblings else {}
         with self._failing(agent, reads=reads):
-            yield replace(self._clients[agent], headers={**self._headers, **service_tokens})
+            mirrored = self._mirrored.get(agent)
+            own = mirrored.headers(caller) if mirrored else service_tokens
+            yield replace(self._clients[agent], headers={**self._headers, **own})
 
     @contextmanager
     def _failing(self, agent: str, *, reads: bool = False) -> Iterator[None]:
-        redact = self._hidden if agent in self._others else str
+        redact = self._hidden if agent not in self._siblings else str
+        if agent in self._mirrored:
+            redact = self._mirrored[agent].redact
         try:
             yield
         except Unreachable as error:
             text = f"The agent {agent!r} could not be reached: {error.why}."
             raise AgentUnavailable(text, is_slow=isinstance(error, ResponseTimeout)) from error
+        except TaskNotFound as error:
+            raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
         except InvalidAgentResponse as error:
             raise AgentCallFailed(
                 f"The agent {agent!r} gave an answer that is not A2A: {redact(str(error))}"
@@ -201,6 +242,12 @@ def _request(
     """The request that sends the message. The answer comes ``at_once``, or when the task has ended."""
     configuration = SendMessageConfiguration(return_immediately=at_once, task_push_notification_config=callback)
     return SendMessageRequest(message=message, configuration=configuration)
+
+
+def _with_callback(request: SendMessageRequest, callback: TaskPushNotificationConfig | None) -> SendMessageRequest:
+    """The request with the webhook; its answer comes at once."""
+    changes = {"task_push_notification_config": callback, "return_immediately": True}
+    return request.model_copy(update={"configuration": request.configuration.model_copy(update=changes)})
 
 
 def _check_host(agent: str, configured: str, interface_url: str) -> None:

@@ -80,7 +80,13 @@ def _agent_registry(
     credentials = AgentCredentials(lambda: secret_at(secret_id), local=settings.local) if secret_id else None
     files = contents(settings, aws)
     remote_agents = A2ARemoteAgents(
-        siblings, settings.agent_urls, service_tokens, credentials=credentials, contents=files, agents=agents
+        siblings,
+        settings.agent_urls,
+        service_tokens,
+        credentials=credentials,
+        contents=files,
+        agents=agents,
+        read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
     )
     apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
     return AgentRegistry(remote_agents, UuidIds(), base_url, apart)

@@ -94,7 +94,7 @@ class Client:
     """A client of one agent.
 
     ``url`` is the URL of its interface, ``headers`` are sent with every request (``Authorization``), ``version`` and
-    ``binding`` are those of the interface.
+    ``binding`` are those of the interface. A request takes at most ``seconds``; of a stream, each wait for an item.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
     Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
@@ -106,6 +106,7 @@ class Client:
     tenant: str | None = None
     version: ProtocolVersion = "1.0"
     binding: Binding = "JSONRPC"
+    seconds: float = 30.0
 
     def with_extension(self, uri: str) -> Client:
         """The client, with the extension named in every request (specification 4.6)."""
@@ -191,7 +192,7 @@ class Client:
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        return ClientRequest(url, headers, body, waits=accept == EVENT_STREAM)
+        return ClientRequest(url, headers, body, self.seconds, waits=accept == EVENT_STREAM)
 
     def _address_and_body(self, operation: Operation, request: ProtoModel) -> tuple[str, bytes | None]:
         if self.binding == "HTTP+JSON":

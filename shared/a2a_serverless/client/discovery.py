@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
-VERSIONS: Final = ("1.0", "0.3")
-BINDINGS: Final[tuple[Binding, ...]] = ("JSONRPC", "HTTP+JSON")
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
 
 
@@ -79,10 +77,9 @@ def interface_of(card: AgentCard, binding: Binding | None = None) -> AgentInterf
 
     It has this ``binding`` if one is named. Raises NoInterface.
     """
-    bindings = (binding,) if binding else BINDINGS
-    choices = [(version, name) for version in VERSIONS for name in bindings]
-    interfaces = {(one.protocol_version, one.protocol_binding): one for one in reversed(card.supported_interfaces)}
-    chosen = next((interfaces[choice] for choice in choices if choice in interfaces), None)
+    from a2a_serverless.protocol.peers import choose_interface
+
+    chosen = choose_interface(card, binding)
     if chosen is None:
         raise NoInterface(f"The agent does not speak A2A over {binding}." if binding else None)
     return chosen

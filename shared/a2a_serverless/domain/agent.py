@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.domain.schedules import Schedule
     from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.protocol.v1_card import AgentCard
@@ -598,7 +599,7 @@ class Agent:
     the last chunk of an artifact is the whole artifact and replaces the chunks before it (``append=false``), for
     clients that keep one chunk. ``budget`` is the most that a task of it may spend. At the times of ``schedules`` the
     agent starts by itself. Webhooks are notified of ``webhook_events`` unless their request names others; None is the
-    deployment's setting.
+    deployment's setting. A mirror has a ``remote``: the engine passes its messages on, in place of ``work``.
     """
 
     id: str
@@ -619,6 +620,7 @@ class Agent:
     budget: Budget = NO_BUDGET
     schedules: tuple[Schedule, ...] = ()
     webhook_events: WebhookEvents | None = None
+    remote: Remote | None = None
 
     @property
     def offered_extensions(self) -> tuple[AgentExtension, ...]:

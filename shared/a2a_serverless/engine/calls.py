@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from a2a_serverless.domain.agent import AgentCallFailed, StepConflict
+from a2a_serverless.domain.agent import AgentCallFailed, StepConflict, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import SUSPEND_MS, WaitKind, clear_children
@@ -69,6 +69,10 @@ LAST_MS: Final = 300_000
 logger = logging.getLogger(__name__)
 
 
+class TaskCanceled(TaskFailed):
+    """The remote agent of a mirror has canceled its task, so the mirror's task ends as canceled, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRegistry:
     """The agents that can be called, and the base URL at which they reach this deployment.
@@ -97,7 +101,7 @@ class CallLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class _PendingCall:
+class PendingCall:
     """A call under way, until ``until`` (ms)."""
 
     name: CallName
@@ -249,7 +253,7 @@ class AgentCalls:
         if stored is None or opened.agent in self._registry.apart:
             return
         sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
-        call = _PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())
+        call = PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())
         with suppress(AgentCallFailed):
             await self._ask_agent(call, lambda: remote_agents.cancel(self._caller, sent.agent, sent.task))
             self._store_once(name.done, None)
@@ -264,7 +268,7 @@ class AgentCalls:
             if name.opened in self._steps:
                 await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
-            call = _PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
+            call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
             answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
             self._store_once(name.failed, str(failure), self._endings.next_number())
@@ -294,7 +298,7 @@ class AgentCalls:
         """The remote agents; the spans of their requests are children of the call's span, if it has one."""
         return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
 
-    async def _make_call(self, call: _PendingCall, parts: Sequence[Part]) -> Task | Message:
+    async def _make_call(self, call: PendingCall, parts: Sequence[Part]) -> Task | Message:
         sent = await self._send_once(call, parts)
         if isinstance(sent, Message):
             return sent
@@ -317,7 +321,7 @@ class AgentCalls:
         bounds = limit.budget.bounds if limit.budget else ""
         return OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
 
-    async def _send_once(self, call: _PendingCall, parts: Sequence[Part]) -> SentCall | Message:
+    async def _send_once(self, call: PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns the record of the remote task, or the message."""
         if call.name.sent not in self._steps:
             opened, head = call.opened, self._session.head
@@ -326,30 +330,42 @@ class AgentCalls:
             self._session.store_callback(opened.callback, call.name.opened)
             metadata = {METADATA_KEY: opened.budget} if opened.budget else None
             ids = {"message_id": opened.message, "context_id": head.context_id}
-            message = Message(role=Role.USER, parts=tuple(parts), metadata=metadata, **ids)
+            message = self._make_message(Message(role=Role.USER, parts=tuple(parts), metadata=metadata, **ids))
             answer = await self._ask_agent(call, lambda: self._send(call, message))
             if isinstance(answer, Message):
                 return answer
         return SentCall.of(self._steps[call.name.sent].value)
 
-    def _send(self, call: _PendingCall, message: Message) -> Task | Message:
+    def _make_message(self, message: Message) -> Message:
+        """The message as the called agent gets it."""
+        return message
+
+    def _send(self, call: PendingCall, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
         If our task has ended meanwhile, or the call was canceled, it cancels the remote task. If that fails, the cancel
         is repeated when our task is next due, or in its next run.
         """
-        remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
-        answer = remote_agents.send(self._caller, agent, message, _callback(call.opened))
-        if isinstance(answer, Task):
-            sent = SentCall(agent, answer.id, remote_agents.has_push(agent))
-            self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent.value))
-            if ended or call.name.canceled in self._steps:
-                with suppress(AgentCallFailed):
-                    remote_agents.cancel(self._caller, agent, answer.id)
-        else:
+        answer = self._post(call, message)
+        task_id = answer.id if isinstance(answer, Task) else answer.task_id
+        if isinstance(answer, Message):
             with suppress(AgentUnavailable):  # its files stay links: it is not sent again
                 return self._keep_files(answer)
+        else:
+            self._store_sent(call, str(task_id))
         return answer
+
+    def _post(self, call: PendingCall, message: Message) -> Task | Message:
+        """Sends the message of the call, or the answer to its agent's question, and returns the agent's answer."""
+        return self._agents_for(call.opened).send(self._caller, call.agent, message, callback_of(call.opened))
+
+    def _store_sent(self, call: PendingCall, task_id: str) -> None:
+        remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
+        sent = SentCall(agent, task_id, remote_agents.has_push(agent))
+        self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent.value))
+        if ended or call.name.canceled in self._steps:
+            with suppress(AgentCallFailed):
+                remote_agents.cancel(self._caller, agent, task_id)
 
     def _keep_files(self, answer: A) -> A:
         """The answer with its large files stored with our task, also files behind links that expire.
@@ -363,7 +379,7 @@ class AgentCalls:
 
         return cast("A", with_parts(answer, keep))
 
-    async def _follow_task(self, call: _PendingCall, sent: SentCall) -> Task:
+    async def _follow_task(self, call: PendingCall, sent: SentCall) -> Task:
         """Follows the remote task until it has ended or timed out, and returns it."""
         remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent.task
 
@@ -373,7 +389,7 @@ class AgentCalls:
 
         while True:
             wake = self._session.head.wake
-            task = await self._ask_agent(call, get)
+            task = await self._read_task(call, get)
             if task.status.state in TERMINAL:
                 return task
             if self._session.now() >= call.until:
@@ -384,23 +400,34 @@ class AgentCalls:
             if task.status.state in INTERRUPTED and call.name.answer(question) not in self._steps:
                 await self._answer_question(call, question, task)
             else:
-                waited_ms = self._session.now() - call.opened.at
-                await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), wake)
+                await self._await_change(call, sent, task, wake)
 
-    async def _answer_question(self, call: _PendingCall, identity: str, task: Task) -> None:
+    async def _read_task(self, call: PendingCall, get: Callable[[], Task]) -> Task:
+        """The remote task as it is now."""
+        return await self._ask_agent(call, get)
+
+    async def _await_change(self, call: PendingCall, sent: SentCall, task: Task, wake: int) -> None:
+        """Returns when the remote task, which was ``task``, has to be read again."""
+        del task
+        waited_ms = self._session.now() - call.opened.at
+        await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), wake)
+
+    async def _answer_question(self, call: PendingCall, identity: str, task: Task) -> None:
         """Asks our own client the remote agent's question, and sends the answer back once."""
-        status_message, record = task.status.message, call.name.answer(identity)
-        question = status_message.parts if status_message and status_message.parts else f"{call.agent} asks for input."
-        answer = await call.ask(question, record, call.scope)
+        record = call.name.answer(identity)
+        answer = await self._ask_client(call, task.status, record)
         message_id = str(self._store_once(call.name.answer_id(identity), self._registry.ids.new()))
-        message = Message(
-            role=Role.USER, parts=answer.parts, context_id=task.context_id, task_id=task.id, message_id=message_id
-        )
-        remote_agents, callback = self._agents_for(call.opened), _callback(call.opened)
-        await self._ask_agent(call, lambda: remote_agents.send(self._caller, call.agent, message, callback))
-        self._store_once(record, {"answered": message.message_id})
+        ids = {"context_id": task.context_id, "task_id": task.id, "message_id": message_id}
+        await self._ask_agent(call, lambda: self._post(call, answer.model_copy(update=ids)))
+        self._store_once(record, {"answered": message_id})
 
-    async def _ask_agent(self, call: _PendingCall, request: Callable[[], T]) -> T:
+    async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
+        """The answer of our own client to the question in a remote task's status, as a message without ids."""
+        question = status.message.parts if status.message and status.message.parts else f"{call.agent} asks for input."
+        answer = await call.ask(question, name, call.scope)
+        return Message(role=Role.USER, message_id="", parts=answer.parts)
+
+    async def _ask_agent(self, call: PendingCall, request: Callable[[], T]) -> T:
         """The agent's answer. While the agent is unavailable, it is asked again until the call times out.
 
         The task is suspended in between. Raises AgentCallFailed if the agent refuses or time is over.
@@ -417,7 +444,7 @@ class AgentCalls:
                 pause_ms = retry_pause_ms(now - call.opened.at, failed.retry_after_s)
             await self._pause(call, pause_ms, wake)
 
-    async def _pause(self, call: _PendingCall, ms: int, wake: int) -> None:
+    async def _pause(self, call: PendingCall, ms: int, wake: int) -> None:
         """Returns when the task's wake counter differs from ``wake``, after ``ms``, or when the call times out."""
         due_at = min(call.until, self._session.now() + ms)
 
@@ -449,7 +476,7 @@ class AgentCalls:
 
         async def work() -> T:
             with self._endings.at_work():
-                return await asyncio.to_thread(_guarded, call)
+                return await asyncio.to_thread(guarded, call)
 
         return await asyncio.shield(asyncio.ensure_future(work()))
 
@@ -458,7 +485,7 @@ async def _ask_nobody(*_: object) -> Message:
     raise AgentCallFailed("A canceled call asks its client nothing.")
 
 
-def _guarded(call: Callable[[], T]) -> T:
+def guarded(call: Callable[[], T]) -> T:
     """Makes the call; the end of the process in it is not the agent's error."""
     try:
         return call()
@@ -496,7 +523,7 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
     return children
 
 
-def _callback(opened: OpenedCall) -> TaskPushNotificationConfig:
+def callback_of(opened: OpenedCall) -> TaskPushNotificationConfig:
     """The webhook for a call. Its URL identifies task and call but reveals neither."""
     return TaskPushNotificationConfig(url=opened.url, id="parent", token=opened.token)
 

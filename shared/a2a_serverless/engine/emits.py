@@ -185,6 +185,16 @@ class Emits:
         self._write(scope.path, 0, make(), append=append, last=last)
         return True
 
+    def resume(self) -> None:
+        """Lets the code go on behind all chunks that the log holds, in place of emitting them again."""
+        self._earlier.clear()
+        self._ahead.clear()
+
+    def parts(self, artifact_id: str) -> tuple[Part, ...]:
+        """The parts that the artifact shows; empty if it was not emitted."""
+        events = _shown(self._log[artifact_id])
+        return _parts_of(events) if events else ()
+
     def begin_units(self, prefix: str) -> None:
         """The scopes whose paths begin with ``prefix`` are executed anew, on top of the chunks that the log has now."""
         for path, artifact_id in [key for key in self._earlier if key[0].startswith(prefix)]:

@@ -42,6 +42,7 @@ from a2a_serverless.engine.scopes import (
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.task_files import INLINE, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.pauses import retry_at
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.records import CallName
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.endings import RunLoop
+    from a2a_serverless.engine.mirror import MirrorCalls
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.engine.task_reader import TaskReader
     from a2a_serverless.ports.system import Sealer
@@ -110,6 +113,7 @@ class Execution:
         owner_usd: int = 0,
         find_pause: Callable[[], OpenWait | None] = lambda: None,
         whole_last_chunk: bool = False,
+        remote: Remote | None = None,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
         self.session, self.others, self.files, self.read_secret = session, others, files, read_secret
@@ -137,9 +141,14 @@ class Execution:
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None
         self.steps = Steps(self, packages, prices or {})
-        self.calls = AgentCalls(
-            registry, session, self.results, self.endings, self.store_once, self.admit, self.budget, files
-        )
+        parts = (registry, session, self.results, self.endings, self.store_once, self.admit, self.budget, files)
+        self.mirror: MirrorCalls | None = None
+        if remote:
+            from a2a_serverless.engine.mirror import MirrorCalls  # only mirrors need it
+
+            self.mirror = MirrorCalls(*parts)
+            self.mirror.begin(self, remote, events[-1].at)
+        self.calls = self.mirror or AgentCalls(*parts)
         self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
         conversation = ValueScope(session.key, session.head.context_id)
         self.conversation = RunValues(values, conversation, session, self._perform, self._identify)
@@ -268,12 +277,18 @@ class Execution:
         if name not in self.results and (stored := self.session.read_step(name)):
             self.results[name] = stored
 
-    async def ask_for_call(self, content: MessageContent, name: str, scope: Scope) -> Message:
+    def last_sent_at(self) -> int:
+        """When the client's last message came that the code has read (ms)."""
+        return max(self.session.head.created_at, *self._answers.times.values(), 0)
+
+    async def ask_for_call(
+        self, content: MessageContent, name: str, scope: Scope, state: TaskState = TaskState.INPUT_REQUIRED
+    ) -> Message:
         """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self.check_open()
         message_id = sha256(f"{self.session.origin}\nask\n{name}".encode()).hexdigest()[:32]
         message = self.session.make_message(content).model_copy(update={"message_id": message_id})
-        return await self.ask(Question(message), scope, path=name)
+        return await self.ask(Question(message, state), scope, path=name)
 
     def check_reach(self, agent: str | None) -> None:
         """Raises NeedsWorker, and ends the execution, if only the worker can call the agent (None: every agent)."""

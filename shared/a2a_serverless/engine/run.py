@@ -36,7 +36,7 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
-from a2a_serverless.engine.calls import AgentRegistry, cancel_children
+from a2a_serverless.engine.calls import AgentRegistry, TaskCanceled, cancel_children
 from a2a_serverless.engine.emits import DELAY_S
 from a2a_serverless.engine.endings import ENGINE_TASK, OUTSIDE_STEPS
 from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
@@ -385,6 +385,7 @@ async def _run_agent(
         owner_usd=engine.owner_usd,
         find_pause=lambda: engine.pauses.find(agent.id, session.key),
         whole_last_chunk=agent.whole_last_chunk,
+        remote=agent.remote,
     )
     try:
         state, last_word = await _outcome(agent, execution, session, engine, remaining_ms)
@@ -467,7 +468,8 @@ def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState
             return TaskState.FAILED, session.make_message(f"{error} {RETRY_EARLIER}")
         if isinstance(error, TaskFailed):
             metadata = error.metadata if isinstance(error, BudgetExceeded) else None
-            return TaskState.FAILED, session.make_message(error.content, metadata)
+            state = TaskState.CANCELED if isinstance(error, TaskCanceled) else TaskState.FAILED
+            return state, session.make_message(error.content, metadata)
     except TaskFailed as unprintable:
         return TaskState.FAILED, session.make_message(unprintable.content)
     except (TypeError, ValueError) as invalid:  # the content is no message
@@ -511,6 +513,9 @@ async def _work_on(agent: Agent, execution: Execution) -> Answer:
     """Runs the agent's function; the loop knows its timers from the engine's. No other code of it acts afterwards."""
     OUTSIDE_STEPS.set(True)
     try:
+        if execution.mirror:
+            with execution.remember_signal():
+                return await execution.mirror.follow()
         return await work_on(agent, DurableTaskContext(execution))
     finally:
         if execution.cancellation is None:

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 from a2a_serverless.domain.agent import AgentCallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.protocol.v1 import Message, Task, TaskPushNotificationConfig
+    from a2a_serverless.protocol.v1 import (
+        Message,
+        SendMessageRequest,
+        StreamContent,
+        Task,
+        TaskPushNotificationConfig,
+    )
     from a2a_serverless.protocol.v1_card import AgentCard
 
 
@@ -42,10 +48,15 @@ class AgentUnavailable(AgentCallFailed):
         self.retry_after_s, self.is_slow = retry_after_s, is_slow
 
 
+class TaskForgotten(AgentCallFailed):
+    """The agent does not know its task any more."""
+
+
 class RemoteAgents(Protocol):
     """A client of other agents, by their names in the agent registry.
 
-    Every failure raises AgentCallFailed: AgentUnavailable if a later try may succeed, any other is final.
+    Every failure raises AgentCallFailed: AgentUnavailable if a later try may succeed, any other is final, such as
+    TaskForgotten.
 
     Calls are made in the name of ``caller``: agents of the same deployment serve that caller only, within its scopes.
     """
@@ -79,6 +90,18 @@ class RemoteAgents(Protocol):
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         """Cancels the task. No error if it has ended."""
+
+
+class MirroredAgents(RemoteAgents, Protocol):
+    """A client of the remote agents of mirrors, too."""
+
+    def stream(
+        self, caller: Caller, agent: str, request: SendMessageRequest, callback: TaskPushNotificationConfig
+    ) -> Generator[StreamContent]:
+        """As ``send``, to an agent elsewhere: yields the items of the answer's stream, or the answer if it has none."""
+
+    def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
+        """Yields the items of the task's stream from now on; many agents yield the whole task first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from a2a_serverless.protocol.protojson import (
     Flag,
     Ident,
     LongText,
+    Metadata,
     Names,
     ProtoModel,
     RequiredText,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
+BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
 
 
 def _is_spoken(interface: object) -> bool:
@@ -71,6 +73,18 @@ class PeerSkill(ProtoModel):
     name: ShortText = None
     description: LongText = None
     tags: Names = ()
+    examples: Names = ()
+    input_modes: Names = ()
+    output_modes: Names = ()
+
+
+class PeerExtension(ProtoModel):
+    """An extension."""
+
+    uri: RequiredUrl
+    description: LongText = None
+    required: Flag = False
+    params: Metadata = None
 
 
 class PeerCapabilities(ProtoModel):
@@ -78,6 +92,7 @@ class PeerCapabilities(ProtoModel):
 
     streaming: Flag = False
     push_notifications: Flag = False
+    extensions: Annotated[tuple[PeerExtension, ...], items("items")] = ()
 
 
 class _PeerCard(ProtoModel):
@@ -128,13 +143,32 @@ def read_card(value: object) -> v1_card.AgentCard:
         default_input_modes=card.default_input_modes,
         default_output_modes=card.default_output_modes,
         supported_interfaces=tuple(card.interfaces()),
-        capabilities=v1_card.AgentCapabilities(**(card.capabilities or PeerCapabilities()).__dict__),
+        capabilities=_capabilities(card.capabilities or PeerCapabilities()),
         skills=tuple(_skill(skill) for skill in card.skills),
     )
 
 
+def _capabilities(capabilities: PeerCapabilities) -> v1_card.AgentCapabilities:
+    extensions = tuple(
+        v1_card.AgentExtension(**{**extension.__dict__, "description": extension.description or ""})
+        for extension in capabilities.extensions
+    )
+    return v1_card.AgentCapabilities(**{**capabilities.__dict__, "extensions": extensions})
+
+
 def _skill(skill: PeerSkill) -> v1_card.AgentSkill:
-    return v1_card.AgentSkill(id=skill.id, name=skill.name or "", description=skill.description or "", tags=skill.tags)
+    return v1_card.AgentSkill(**{**skill.__dict__, "name": skill.name or "", "description": skill.description or ""})
+
+
+def choose_interface(card: v1_card.AgentCard, binding: str | None = None) -> v1_card.AgentInterface | None:
+    """The first interface of the newest version that we speak (8.3.2), JSON-RPC before HTTP+JSON; None without one.
+
+    It has this ``binding`` if one is named.
+    """
+    bindings = (binding,) if binding else BINDINGS
+    choices = [(version, name) for version in VERSIONS for name in bindings]
+    interfaces = {(one.protocol_version, one.protocol_binding): one for one in reversed(card.supported_interfaces)}
+    return next((interfaces[choice] for choice in choices if choice in interfaces), None)
 
 
 class TaskPage(ProtoModel):

@@ -6,6 +6,7 @@ Everybody who reaches it is the same anonymous caller. Webhooks may go to 127.0.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.adapters.agent_credentials import secrets_in_environment
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import addresses_of
@@ -209,7 +211,13 @@ class LocalDeployment(InProcessDeployment):
 
     def _remote_agents(self, agents: Mapping[str, Agent]) -> A2ARemoteAgents:
         siblings = {name: f"{self.base_url}/{name}" for name in agents}
-        return A2ARemoteAgents(siblings, self._others, self._service_tokens, agents=agents)
+        return A2ARemoteAgents(
+            siblings,
+            self._others,
+            self._service_tokens,
+            agents=agents,
+            read_secret=secrets_in_environment(os.environ),
+        )
 
     def _make_app(self, api: Api) -> ASGIApp:
         return refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)

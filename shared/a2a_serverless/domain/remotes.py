@@ -1,0 +1,90 @@
+"""The agent that a mirror stands before: its address, its abilities, and how requests to it are authenticated.
+
+It is written into the manifest of the build. Secrets are in it by their names only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.delivery import ProtocolVersion
+
+SUFFIX: Final = "/remote"
+PATH: Final = "remote"
+"""The path of the call that a mirror's task makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretHeaders:
+    """Headers of every request: the names of the project's secrets, by header (``{"Authorization": "weather"}``)."""
+
+    secrets: Mapping[str, str]
+    kind: str = field(default="headers", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthClientCredentials:
+    """A bearer token by the client credentials grant (RFC 6749, 4.4), kept until it expires.
+
+    ``secret`` is the name of the project's secret with the client's secret. ``scope`` and ``audience`` are asked for if
+    they are given.
+    """
+
+    token_url: str
+    client_id: str
+    secret: str
+    scope: str = ""
+    audience: str = ""
+    kind: str = field(default="oauth", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SigV4:
+    """AWS's Signature Version 4 with the function's own credentials, such as for ``bedrock-agentcore``."""
+
+    service: str
+    region: str
+    kind: str = field(default="sigv4", init=False)
+
+
+Auth: TypeAlias = SecretHeaders | OAuthClientCredentials | SigV4
+_KINDS: Final[Mapping[str, type[Auth]]] = {"headers": SecretHeaders, "oauth": OAuthClientCredentials, "sigv4": SigV4}
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote agent. ``url``, ``version``, ``binding`` and ``tenant`` are those of the interface that is used.
+
+    A task streams from it for at most ``stream_s`` seconds after a message of its client. Then it waits for a webhook,
+    or looks. A remote task of which nothing is heard for ``silence_s`` seconds is canceled. ``session_header`` is the
+    header that names the client's session at the remote agent; "" if it has none.
+    """
+
+    url: str
+    version: ProtocolVersion
+    binding: str
+    tenant: str = ""
+    streaming: bool = False
+    push: bool = False
+    auth: Auth | None = None
+    stream_s: float = 600
+    silence_s: float = 3600
+    session_header: str = ""
+
+
+def remote_of(description: Mapping[str, Any] | None) -> Remote | None:
+    """The remote agent that ``dataclasses.asdict`` has described."""
+    if description is None:
+        return None
+    auth = description["auth"]
+    members = {name: value for name, value in (auth or {}).items() if name != "kind"}
+    return Remote(**{**description, "auth": _KINDS[auth["kind"]](**members) if auth else None})
+
+
+def remote_name(agent: str) -> str:
+    """The name under which the remote agent of a mirror is called. No agent has such an id."""
+    return f"{agent}{SUFFIX}"

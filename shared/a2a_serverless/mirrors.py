@@ -1,0 +1,124 @@
+"""Makes the agent that stands before a remote A2A agent, from the remote agent's card in a file of the project."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
+from a2a_serverless.domain.errors import A2AError
+from a2a_serverless.domain.loopback import LOOPBACK_NAMES
+from a2a_serverless.domain.remotes import OAuthClientCredentials, Remote
+from a2a_serverless.protocol.peers import choose_interface, read_card
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.remotes import Auth
+    from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
+
+MODES: Final = ("text/plain", "application/json")
+
+
+def mirror(  # noqa: PLR0913 - what differs between remote agents
+    url: str,
+    *,
+    card: str | Path | Mapping[str, Any],
+    auth: Auth | None = None,
+    id: str = "",  # noqa: A002 - the card's word
+    binding: str = "",
+    session_header: str = "",
+    stream_s: float = 600,
+    silence_s: float = 3600,
+) -> Agent:
+    """The agent that stands before the remote A2A agent at ``url``: durable tasks, webhooks, lists, replay.
+
+    ``card`` is the file with the remote agent's card, as it was served, or its content. ``auth`` authenticates requests
+    to it: ``SecretHeaders``, ``OAuthClientCredentials`` or ``SigV4``. ``id`` is the path segment of our agent, by
+    default the remote agent's name. ``binding`` is JSONRPC or HTTP+JSON, by default what the
+    card offers, JSONRPC first. ``session_header`` is a header that gets a name of the client, the same for all its
+    tasks. A task streams for ``stream_s`` seconds after each message of its client, and waits without compute
+    afterwards. A remote task of which nothing is heard for ``silence_s`` seconds is canceled, and ours fails.
+
+    Raises ValueError for a card that cannot be read, has no interface that we speak, or points to another host, and for
+    credentials that would go over http.
+    """
+    document = card if not isinstance(card, str | Path) else json.loads(Path(card).read_text("utf-8"))
+    try:
+        theirs = read_card(document)
+    except A2AError as invalid:
+        raise ValueError(f"The card of {url} cannot be read: {invalid}") from None
+    interface = choose_interface(theirs, binding)
+    if interface is None:
+        raise ValueError(f"The card of {url} has no interface of A2A 1.0 or 0.3 over {binding or 'a binding of ours'}.")
+    _check(url, interface, auth)
+    push, streaming = (bool(one) for one in (theirs.capabilities.push_notifications, theirs.capabilities.streaming))
+    remote = Remote(
+        url=interface.url,
+        version="1.0" if interface.protocol_version == "1.0" else "0.3",
+        binding=interface.protocol_binding,
+        tenant=interface.tenant,
+        streaming=streaming,
+        push=push,
+        auth=auth,
+        stream_s=stream_s,
+        silence_s=silence_s,
+        session_header=session_header,
+    )
+    return _agent(id or slug(theirs.name), theirs, remote)
+
+
+def slug(name: str) -> str:
+    """A path segment made of a name: ``weather-agent`` of "Weather Agent"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
+
+
+def _agent(agent_id: str, card: AgentCard, remote: Remote) -> Agent:
+    skills = tuple(
+        Skill(
+            skill.id,
+            skill.name or skill.id,
+            skill.description or skill.name or skill.id,
+            skill.tags or (skill.id,),
+            skill.examples,
+            skill.input_modes,
+            skill.output_modes,
+        )
+        for skill in card.skills
+    )
+    extensions = (
+        AgentExtension(one.uri, one.description, one.required, one.params) for one in card.capabilities.extensions
+    )
+    return Agent(
+        id=agent_id,
+        name=card.name,
+        description=card.description or card.name,
+        skills=skills or (Skill(agent_id, card.name, card.description or card.name, (agent_id,)),),
+        work=_follow,
+        version=card.version or "1.0.0",
+        input_modes=card.default_input_modes or MODES,
+        output_modes=card.default_output_modes or MODES,
+        extensions=tuple(extensions),
+        remote=remote,
+    )
+
+
+async def _follow(task: TaskContext) -> None:
+    raise NotImplementedError(f"The engine does the work of a mirror ({task.id}).")
+
+
+def _check(url: str, interface: AgentInterface, auth: Auth | None) -> None:
+    ours, theirs = urlsplit(url), urlsplit(interface.url)
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
+        raise ValueError(
+            f"The card of {url} points to another host, {theirs.netloc}: name that address if it is right."
+        )
+    addresses = [interface.url, *([auth.token_url] if isinstance(auth, OAuthClientCredentials) else [])]
+    for address in addresses if auth else ():
+        parts = urlsplit(address)
+        if parts.scheme != "https" and parts.hostname not in LOOPBACK_NAMES:
+            raise ValueError(f"Credentials go over https only, not to {address}.")
