@@ -8,9 +8,9 @@ import pytest
 import a2a_serverless
 
 NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact Budget BudgetExceeded Callback CallbackRequest
-CancelReason Codec KeyValueStore Message Part Retry Schedule Skill Step SecretNotRead StepConflict StepFailed
+CancelReason Codec KeyValueStore Message OAuthClientCredentials Part Retry Schedule SecretHeaders SigV4 Skill Step SecretNotRead StepConflict StepFailed
 StepTimedOut StoredValue Task TaskContext TaskFailed TaskRejected TaskState TypeCodec VersionConflict agent
-current_task"""
+current_task mirror"""
 
 
 def test_the_public_names_are_these_and_each_can_be_imported() -> None:

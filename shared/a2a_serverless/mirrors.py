@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -68,6 +69,8 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
         stream_s=stream_s,
         silence_s=silence_s,
         session_header=session_header,
+        card_url=url,
+        card_file=os.path.relpath(card) if isinstance(card, str | Path) else "",
     )
     return _agent(id or slug(theirs.name), theirs, remote)
 
@@ -114,9 +117,7 @@ async def _follow(task: TaskContext) -> None:
 def _check(url: str, interface: AgentInterface, auth: Auth | None) -> None:
     ours, theirs = urlsplit(url), urlsplit(interface.url)
     if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
-        raise ValueError(
-            f"The card of {url} points to another host, {theirs.netloc}: name that address if it is right."
-        )
+        raise ValueError(f"The card of {url} points to another host: name {theirs.netloc} if that is right.")
     addresses = [interface.url, *([auth.token_url] if isinstance(auth, OAuthClientCredentials) else [])]
     for address in addresses if auth else ():
         parts = urlsplit(address)

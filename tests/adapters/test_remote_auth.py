@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 URL = "https://far.example.com/agent"
-TOKEN_URL = "https://login.example.com/token"  # noqa: S105 - an address
+TOKEN_URL = "https://login.example.com/token"
 OAUTH = OAuthClientCredentials(TOKEN_URL, "me & co", "client", scope="a2a.call", audience="far")
 SECRETS = {"weather": "Bearer s3cret-word", "client": "cl1ent/secret"}
 
@@ -95,7 +95,9 @@ def test_a_token_is_asked_for_as_the_grant_says() -> None:
     assert sent.headers["Authorization"] == "Bearer t-1"
 
 
-@pytest.mark.parametrize(("answer", "life_s"), [({"expires_in": 3600}, 3600), ({"expires_in": "900"}, 900), ({}, LIFE_S)])
+@pytest.mark.parametrize(
+    ("answer", "life_s"), [({"expires_in": 3600}, 3600), ({"expires_in": "900"}, 900), ({}, LIFE_S)]
+)
 def test_a_token_is_used_until_shortly_before_it_expires(answer: dict[str, object], life_s: int) -> None:
     now = 1_000.0
     wire = Wire([{"access_token": "t-1", **answer}, {"access_token": "t-2", **answer}])
@@ -124,7 +126,7 @@ def test_a_fresh_token_that_is_refused_is_a_refusal() -> None:
 
 
 def test_a_token_endpoint_that_refuses_is_said_without_its_words() -> None:
-    with pytest.raises(HttpError, match="HTTP 400: no token from the token endpoint$"):
+    with pytest.raises(HttpError, match=r"HTTP 400: no token from the token endpoint$"):
         Wire([(400, {"error": "invalid_client", "message": "cl1ent/secret"})]).statuses(RemoteAuth(OAUTH, read_secret))
 
 
@@ -177,7 +179,9 @@ def test_a_request_is_signed_as_aws_says(path: str, body: bytes | None, session:
     credentials = ReadOnlyCredentials(EXAMPLE.access_key, EXAMPLE.secret_key, session)
     auth = RemoteAuth(SigV4("bedrock-agentcore", "us-west-2"), read_secret, credentials=lambda: credentials)
     wire, url = Wire([]), f"https://bedrock-agentcore.us-west-2.amazonaws.com{path}"
-    with auth.wrap(wire.transport)(ClientRequest(url, {"A2A-Version": "1.0", "Content-Type": "application/json"}, body)):
+    with auth.wrap(wire.transport)(
+        ClientRequest(url, {"A2A-Version": "1.0", "Content-Type": "application/json"}, body)
+    ):
         pass
     (call,) = wire.sent
     given = {name.lower(): value for name, value in call.headers.items()}
@@ -217,6 +221,9 @@ def test_a_session_is_named_for_its_owner_and_the_same_for_all_its_requests() ->
     ada, bob = (mirrored.headers(Caller(Principal("acme", owner)))["X-Session"] for owner in ("ada", "bob"))
     assert ada != bob
     assert len(ada) >= 33, "AgentCore wants 33 characters"
-    assert MirroredAgent(Remote(URL, "1.0", "JSONRPC"), Wire([]).transport, read_secret).headers(
-        Caller(Principal("acme", "ada"))
-    ) == {}
+    assert (
+        MirroredAgent(Remote(URL, "1.0", "JSONRPC"), Wire([]).transport, read_secret).headers(
+            Caller(Principal("acme", "ada"))
+        )
+        == {}
+    )

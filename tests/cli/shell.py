@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.client import Transport
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless_tools.operators.deliveries import Operations
     from a2a_serverless_tools.operators.deployed import StackName
@@ -47,6 +48,7 @@ class Shell:
         self.alarms: Callable[[StackName], Mapping[str, str]] | None = None
         self.schedules: Callable[[StackName], ScheduleAdmin] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
+        self.mirrors: list[tuple[str, Remote]] = []
         self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
 
     def run(self, *arguments: str) -> Done:
@@ -60,6 +62,7 @@ class Shell:
             "a2a-serverless",
             clock=lambda: self.deployment.world.clock.now() / 1000,
             local_url=self.local_url,
+            mirrors=lambda: self.mirrors,
         )
         if self.callers:
             world = replace(world, api_keys=self.callers)

@@ -18,7 +18,7 @@ from tests.faults.plans import NoFaults
 from tests.world import Mortal, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless import Agent
     from a2a_serverless.http_client.transport import ClientRequest
@@ -116,6 +116,7 @@ class RemoteAgent:
     faults: Any = field(default_factory=NoFaults)
     tasks: dict[str, RemoteTask] = field(default_factory=dict)
     sent: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     canceled: list[str] = field(default_factory=list)
 
@@ -143,6 +144,7 @@ class RemoteAgent:
     def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         """The client's transport to it."""
         request = json.loads(call.body or b"{}")
+        self.headers.append(call.headers)
         method, params = request["method"], request["params"]
         self.faults.before("remote", method)
         self.asked.append(method)

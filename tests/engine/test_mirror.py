@@ -9,6 +9,7 @@ import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
+from a2a_serverless.services.tasks import RequestContext, send
 from tests.engine.mirrored import LINES, RemoteAgent, chunk, said, status, world_of
 from tests.world import HOUR_MS, ME
 
@@ -103,9 +104,12 @@ def test_the_whole_message_goes_there() -> None:
     message = request.message.model_copy(update={"parts": parts, "metadata": {"m": 1}, "extensions": ("urn:x",)})
     configuration = request.configuration.model_copy(update={"accepted_output_modes": ("text/plain",)})
     changes: dict[str, Any] = {"message": message, "metadata": {"r": 1}, "configuration": configuration}
-    world.sent(request.model_copy(update=changes), "far")
+    extensions = ("urn:x", "urn:a2a-serverless:budget:1")
+    context = RequestContext(ME, "far", "1.0", extensions=extensions)
+    world.client(lambda: send(world.service, context, request.model_copy(update=changes)))
     world.settle()
     (sent,) = remote.sent
+    assert remote.headers[0]["A2A-Extensions"] == "urn:x"
     assert sent["metadata"] == {"r": 1}
     assert sent["configuration"]["acceptedOutputModes"] == ["text/plain"]
     assert sent["message"]["metadata"] == {"m": 1}

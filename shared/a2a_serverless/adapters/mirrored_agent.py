@@ -9,10 +9,11 @@ from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.client.client import Binding, Client
 from a2a_serverless.domain.model import digest
 from a2a_serverless.engine.task_files import with_parts
+from a2a_serverless.protocol.codecs import EXTENSION_HEADERS
 from a2a_serverless.protocol.v1 import Message, Task, TaskStatusUpdateEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from a2a_serverless.client import Transport
     from a2a_serverless.domain.access import Caller
@@ -38,6 +39,11 @@ class MirroredAgent:
     def headers(self, caller: Caller) -> dict[str, str]:
         """The header with the caller's session, if the remote agent has one."""
         return {self._remote.session_header: digest(caller.principal)} if self._remote.session_header else {}
+
+    def with_extensions(self, client: Client, extensions: Sequence[str]) -> Client:
+        """A client whose requests name these extensions."""
+        named = {EXTENSION_HEADERS[client.version]: ", ".join(extensions)} if extensions else {}
+        return replace(client, headers={**client.headers, **named})
 
     def send(self, client: Client, request: SendMessageRequest) -> Generator[StreamContent]:
         """Sends a message and yields the items of its answer."""

@@ -42,7 +42,7 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.domain.access import Caller
@@ -139,11 +139,17 @@ class A2ARemoteAgents:
             return client.send(_request(message, None, at_once=agent not in self._siblings))
 
     def stream(
-        self, caller: Caller, agent: str, request: SendMessageRequest, callback: TaskPushNotificationConfig
+        self,
+        caller: Caller,
+        agent: str,
+        request: SendMessageRequest,
+        callback: TaskPushNotificationConfig,
+        extensions: Sequence[str],
     ) -> Generator[StreamContent]:
         request = request.model_copy(update={"message": self._for_elsewhere(caller, request.message)})
         mirrored = self._mirrored[agent]
-        with self._client(caller, agent) as client:
+        with self._client(caller, agent) as bare:
+            client = mirrored.with_extensions(bare, extensions)
             if self.has_push(agent):
                 try:
                     yield from mirrored.send(client, _with_callback(request, callback))

@@ -23,7 +23,7 @@ class SecretHeaders:
     """Headers of every request: the names of the project's secrets, by header (``{"Authorization": "weather"}``)."""
 
     secrets: Mapping[str, str]
-    kind: str = field(default="headers", init=False)
+    kind: str = field(default="headers", init=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class OAuthClientCredentials:
     secret: str
     scope: str = ""
     audience: str = ""
-    kind: str = field(default="oauth", init=False)
+    kind: str = field(default="oauth", init=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SigV4:
 
     service: str
     region: str
-    kind: str = field(default="sigv4", init=False)
+    kind: str = field(default="sigv4", init=False, repr=False)
 
 
 Auth: TypeAlias = SecretHeaders | OAuthClientCredentials | SigV4
@@ -61,7 +61,8 @@ class Remote:
 
     A task streams from it for at most ``stream_s`` seconds after a message of its client. Then it waits for a webhook,
     or looks. A remote task of which nothing is heard for ``silence_s`` seconds is canceled. ``session_header`` is the
-    header that names the client's session at the remote agent; "" if it has none.
+    header that names the client's session at the remote agent; "" if it has none. ``card_url`` is the address below
+    which its card is, ``card_file`` the card's file in the project; "" if there is none.
     """
 
     url: str
@@ -74,6 +75,8 @@ class Remote:
     stream_s: float = 600
     silence_s: float = 3600
     session_header: str = ""
+    card_url: str = ""
+    card_file: str = ""
 
 
 def remote_of(description: Mapping[str, Any] | None) -> Remote | None:

@@ -12,7 +12,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_serverless.domain.agent import AgentCallFailed, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
 from a2a_serverless.domain.head import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
@@ -84,7 +84,8 @@ class MirrorCalls(AgentCalls):
         modes = SendMessageConfiguration(accepted_output_modes=sent.accepted_output_modes)
         request = SendMessageRequest(message=message, metadata=sent.metadata, configuration=modes)
         agents = cast("MirroredAgents", self._agents_for(call.opened))
-        items = agents.stream(self._caller, call.agent, request, callback_of(call.opened))
+        extensions = [uri for uri in sent.extensions if uri != BUDGET_EXTENSION.uri]
+        items = agents.stream(self._caller, call.agent, request, callback_of(call.opened), extensions)
         first = next(items, None)
         if first is None:
             raise AgentCallFailed(f"The agent {call.agent!r} gave an empty answer.")

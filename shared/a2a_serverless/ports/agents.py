@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from a2a_serverless.domain.agent import AgentCallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
@@ -96,9 +96,17 @@ class MirroredAgents(RemoteAgents, Protocol):
     """A client of the remote agents of mirrors, too."""
 
     def stream(
-        self, caller: Caller, agent: str, request: SendMessageRequest, callback: TaskPushNotificationConfig
+        self,
+        caller: Caller,
+        agent: str,
+        request: SendMessageRequest,
+        callback: TaskPushNotificationConfig,
+        extensions: Sequence[str],
     ) -> Generator[StreamContent]:
-        """As ``send``, to an agent elsewhere: yields the items of the answer's stream, or the answer if it has none."""
+        """As ``send``, to an agent elsewhere: yields the items of the answer's stream, or the answer if it has none.
+
+        The request names these ``extensions`` (URIs).
+        """
 
     def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
         """Yields the items of the task's stream from now on; many agents yield the whole task first."""

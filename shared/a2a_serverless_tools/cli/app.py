@@ -20,6 +20,7 @@ from a2a_serverless_tools.cli import (
     dev,
     erase,
     listing,
+    mirror_cards,
     operator_commands,
     pauses,
     schedules,
@@ -63,6 +64,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "cards list": cards.list_cards,
         "cards search": cards.search_cards,
         "cards show": cards.show_card,
+        "cards refresh": mirror_cards.refresh_cards,
     },
     "In your account": {
         "build": stack.build,
@@ -96,6 +98,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 _LINES: Final = """\
 init my-agents # A folder with one agent, its test, and the deployment's settings
 init my-shop --from langgraph # The agent is a LangGraph graph; no model is needed yet
+init my-agents --mirror https://agents.example.com/weather # Its agent stands before another A2A agent
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line
@@ -140,6 +143,8 @@ cards search --tag writing # The agents with this tag, or with a skill of this i
 cards search picture --url https://agents.example.com/catalog.json # By a word, in any AI Catalog
 cards show document # What the agent can do, and how to talk to it
 cards show document --json # The card as it was served, with its signatures
+cards refresh # Have the remote agents of the project's mirrors changed their cards?
+cards refresh --write # Take the cards as they are now
 build # For AWS Lambda's python3.13 on arm64
 build --architecture x86_64 # With Architecture=x86_64 in sam deploy
 build --diff # What a deployment would change since the last build: a diff of the template, and functions

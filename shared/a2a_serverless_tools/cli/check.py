@@ -445,6 +445,20 @@ def alarms(run: CheckRun) -> str:
     return f"{len(states)} alarms, none in state ALARM"
 
 
+def mirrors(run: CheckRun) -> str:
+    """The cards of the project's mirrors are those that their remote agents serve now."""
+    from a2a_serverless_tools.cli.mirror_cards import compare
+
+    found = run.cli.mirrors()
+    if not found:
+        raise CheckSkipped("there is no project with mirrors here", "run it in the project's folder")
+    changed = [f"{card.agent} ({', '.join(card.changed)})" for card in compare(run.cli, found) if card.changed]
+    if changed:
+        remedy = f"{run.cli.program} cards refresh --write, then build and deploy"
+        raise CheckFailed(f"remote agents have changed their cards: {_listed(changed)}", remedy)
+    return f"the cards of {_listed(agent for agent, _ in found)} are up to date"
+
+
 CHECKS: Final[dict[str, Check]] = {
     "card": card,
     "signature": signature,
@@ -459,6 +473,7 @@ CHECKS: Final[dict[str, Check]] = {
     "webhook": webhook,
     "rotation": rotation,
     "alarms": alarms,
+    "mirrors": mirrors,
 }
 
 

@@ -36,6 +36,7 @@ from a2a_serverless_tools.cli.terminal import Terminal, program
 from a2a_serverless_tools.operators.deployed import StackName
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
     from a2a_serverless_tools.operators.schedules import ScheduleAdmin
@@ -109,6 +110,16 @@ def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the functio
     return getattr(import_module("a2a_serverless_tools.operators.operations"), name)(stack)
 
 
+def _find_mirrors() -> "list[tuple[str, Remote]]":
+    from a2a_serverless_tools.cli.mirror_cards import mirrors_here
+    from a2a_serverless_tools.project import ProjectError
+
+    try:
+        return mirrors_here()
+    except ProjectError:
+        return []
+
+
 @dataclass(frozen=True)
 class CliContext:
     """The environment of a command: terminal, stdin, transport, environment variables, clock and sleep.
@@ -135,6 +146,7 @@ class CliContext:
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
     binding: Binding | None = None
+    mirrors: "Callable[[], list[tuple[str, Remote]]]" = _find_mirrors
 
     @property
     def headers(self) -> dict[str, str]:

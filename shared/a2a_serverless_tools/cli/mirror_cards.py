@@ -1,0 +1,81 @@
+"""The command ``cards refresh``: compares the cards of the project's mirrors with those of their remote agents."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.remote_auth import RemoteAuth
+from a2a_serverless.client import discover
+from a2a_serverless.domain.remotes import Remote, remote_of
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.project_check import check_project
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
+
+DRIFT = 1
+SIGNATURES = "signatures"  # they differ each time that a card is signed
+
+Write = Annotated[bool, typer.Option("--write", help="Store the cards as they are now.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCard:
+    """The card of a mirror's remote agent: as served, and the members in which the project's file differs."""
+
+    agent: str
+    file: str
+    document: Mapping[str, Any]
+    changed: list[str]
+
+    def write(self) -> None:
+        """Stores the card in the file."""
+        write_card(Path(self.file), self.document)
+
+
+def write_card(file: Path, document: Mapping[str, Any]) -> None:
+    """Writes a card as it was served, for a mirror to read."""
+    file.write_text(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n", "utf-8")
+
+
+def mirrors_here() -> list[tuple[str, Remote]]:
+    """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
+    checked = check_project()
+    described = [one for found in (checked.agents | checked.local).values() for one in found]
+    remotes = [(str(one["id"]), remote_of(one["remote"])) for one in described]
+    return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
+
+
+def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[MirrorCard]:
+    """Reads the card of each remote agent, with its mirror's credentials. Raises what ``discover`` raises."""
+    for agent, remote in mirrors:
+        auth = RemoteAuth(remote.auth, secrets_in_environment(cli.environment))
+        served = discover(remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}).document
+        stored = json.loads(Path(remote.card_file).read_text("utf-8"))
+        names = sorted({*served, *stored} - {SIGNATURES})
+        changed = [name for name in names if served.get(name) != stored.get(name)]
+        yield MirrorCard(agent, remote.card_file, served, changed)
+
+
+def refresh_cards(cli: CliContext, *, write: Write = False) -> None:
+    """Compare the cards of the project's mirrors with those that their remote agents serve now.
+
+    Run it in the project's folder. The credentials are those of the mirrors; secrets are in variables such as
+    A2A_SECRET_WEATHER. The exit code is 1 if a card has changed, and was not stored.
+    """
+    cards = [*compare(cli, mirrors_here())]
+    for card in cards if write else ():
+        card.write()
+    rows = [[card.agent, card.file, ", ".join(card.changed) or "nothing"] for card in cards]
+    items: "list[Json]" = [{"agent": card.agent, "file": card.file, "changed": [*card.changed]} for card in cards]
+    cli.terminal.table(items, ("MIRROR", "CARD", "CHANGED"), rows)
+    if not cards:
+        cli.terminal.note("The project has no mirrors: `mirror(...)` makes one (docs/mirror.md).")
+    elif any(card.changed for card in cards) and not write:
+        cli.terminal.note(f"To take the cards as they are now: {cli.program} cards refresh --write")
+        raise typer.Exit(DRIFT)
