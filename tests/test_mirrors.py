@@ -50,6 +50,7 @@ OLD = {
     "preferredTransport": "JSONRPC",
     "protocolVersion": "0.3.0",
     "capabilities": {"pushNotifications": True},
+    "defaultInputModes": ["text"],
     "skills": [{"id": "s", "name": "", "description": "", "tags": []}],
 }
 
@@ -81,7 +82,7 @@ def test_an_old_card_that_lacks_half_of_it_is_enough() -> None:
     agent = mirror(URL, card=OLD, id="old")
     assert agent.remote == Remote(f"{URL}/old", "0.3", "JSONRPC", push=True, card_url=URL)
     assert by_id((agent,))["old"].skills[0].tags == ("s",)
-    assert (agent.version, agent.description) == ("1.0.0", "Old")
+    assert (agent.version, agent.description, agent.input_modes) == ("1.0.0", "Old", ("text/plain",))
 
 
 @pytest.mark.parametrize(

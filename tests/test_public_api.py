@@ -8,7 +8,8 @@ import pytest
 import a2a_serverless
 
 NAMES = """Agent AgentCallFailed AgentExtension Answer Artifact Budget BudgetExceeded Callback CallbackRequest
-CancelReason Codec KeyValueStore Message OAuthClientCredentials Part Retry Schedule SecretHeaders SigV4 Skill Step SecretNotRead StepConflict StepFailed
+CancelReason Codec KeyValueStore Message OAuthClientCredentials Part Retry Schedule SecretHeaders SigV4
+Skill Step SecretNotRead StepConflict StepFailed
 StepTimedOut StoredValue Task TaskContext TaskFailed TaskRejected TaskState TypeCodec VersionConflict agent
 current_task mirror"""
 

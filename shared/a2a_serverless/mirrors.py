@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.remotes import Auth
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
@@ -60,7 +61,7 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
     push, streaming = (bool(one) for one in (theirs.capabilities.push_notifications, theirs.capabilities.streaming))
     remote = Remote(
         url=interface.url,
-        version="1.0" if interface.protocol_version == "1.0" else "0.3",
+        version=cast("ProtocolVersion", interface.protocol_version),
         binding=interface.protocol_binding,
         tenant=interface.tenant,
         streaming=streaming,
@@ -103,11 +104,16 @@ def _agent(agent_id: str, card: AgentCard, remote: Remote) -> Agent:
         skills=skills or (Skill(agent_id, card.name, card.description or card.name, (agent_id,)),),
         work=_follow,
         version=card.version or "1.0.0",
-        input_modes=card.default_input_modes or MODES,
-        output_modes=card.default_output_modes or MODES,
+        input_modes=_media_types(card.default_input_modes) or MODES,
+        output_modes=_media_types(card.default_output_modes) or MODES,
         extensions=tuple(extensions),
         remote=remote,
     )
+
+
+def _media_types(modes: tuple[str, ...]) -> tuple[str, ...]:
+    """The media types; older cards say ``text`` for ``text/plain``."""
+    return tuple("text/plain" if mode == "text" else mode for mode in modes)
 
 
 async def _follow(task: TaskContext) -> None:

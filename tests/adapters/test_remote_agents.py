@@ -253,7 +253,7 @@ def test_a_card_that_leads_to_another_host_is_not_followed(elsewhere: Elsewhere)
 def test_an_agent_with_a_binding_that_we_do_not_speak_is_refused(elsewhere: Elsewhere) -> None:
     elsewhere.speaks("1.0")
     elsewhere.card["supportedInterfaces"][0]["protocolBinding"] = "GRPC"
-    with pytest.raises(AgentCallFailed, match="does not speak A2A over JSON-RPC"):
+    with pytest.raises(AgentCallFailed, match="over JSON-RPC or HTTP"):
         A2ARemoteAgents({}, {"far": elsewhere.url}).card("far")
 
 

@@ -7,12 +7,15 @@ asks for. ``GET /ran`` at it lists the texts that it has executed.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.request import urlopen
+
+from tests.conformance.official import GO, MADE, UNOPTIMIZED_GO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,12 +51,38 @@ def _python(environment: str, program: str) -> Callable[[], list[str]]:
     return command
 
 
+def _go() -> list[str]:
+    go = shutil.which("go") or shutil.which(GO)
+    if go is None:
+        raise NoServer("it needs Go 1.25 or newer")
+    program = MADE / "go-server"
+    MADE.mkdir(parents=True, exist_ok=True)
+    command = [go, "build", UNOPTIMIZED_GO, "-o", str(program), "."]
+    built = subprocess.run(command, cwd=HERE / "go", capture_output=True, text=True, check=False)  # noqa: S603 - Go
+    if built.returncode:
+        raise NoServer(f"`go build` says: {built.stderr[:200]}")
+    return [str(program)]
+
+
+def _javascript() -> list[str]:
+    node = shutil.which("node")
+    if node is None or not (HERE / "js/node_modules").exists():
+        raise NoServer("it needs Node.js, and `npm ci --prefix tests/conformance/servers/js`")
+    return [node, str(HERE / "js/server.mjs")]
+
+
 REMOTES: Final = [
     Remote("Python 1.3.0", "1.0", "JSONRPC", _python("bench-sdk-1", "sdk_1.py")),
     Remote("Python 1.3.0", "1.0", "HTTP+JSON", _python("bench-sdk-1", "sdk_1.py")),
     Remote("Python 0.3.26", "0.3", "JSONRPC", _python("bench-sdk-0.3", "sdk_0_3.py")),
     Remote("Python 0.3.26", "0.3", "HTTP+JSON", _python("bench-sdk-0.3", "sdk_0_3.py")),
+    Remote("Go 2.3.1", "1.0", "JSONRPC", _go),
+    Remote("Go 2.3.1", "1.0", "HTTP+JSON", _go),
+    Remote("JavaScript 1.3.0", "1.0", "JSONRPC", _javascript),
+    Remote("JavaScript 1.3.0", "1.0", "HTTP+JSON", _javascript),
 ]
+ADK: Final = Remote("ADK 2.13.0", "1.0", "JSONRPC", _python("framework-a2a-sdk", "adk_server.py"))
+STRANDS: Final = Remote("Strands 1.62.0", "0.3", "JSONRPC", _python("framework-a2a-sdk-0.3", "strands_server.py"))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from a2a_serverless.protocol.v1 import (
 from tests.conformance.live import serving
 from tests.conformance.remotes import REMOTES, NoServer, Remote, serving_remote
 from tests.echo import agent_of
+from tests.observed import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,7 @@ def test_an_agent_of_ours_calls_it(found: DiscoveredAgent) -> None:
         return f"{answers[0].artifacts[0].text()}{answers[1].text()}"
 
     with serving([agent_of(ask, "parent")], others={"far": found.client.url}) as here:
-        ours = discover(f"{here}/parent", over_urllib, binding="HTTP+JSON").client
+        ours = discover(f"{here}/parent", observed(here), binding="HTTP+JSON").client
         *_, last = ours.stream(asked("go"))
     assert last.status
     assert last.status.message

@@ -175,6 +175,19 @@ def test_several_questions_are_each_answered_once() -> None:
     assert [one["message"]["parts"][0]["text"] for one in remote.sent] == ["count", "1", "2"]
 
 
+def test_a_remote_task_that_goes_on_by_itself_after_a_sign_in_may_refuse_the_answer() -> None:
+    remote = RemoteAgent(script=(status("working"), status("auth-required", said("Sign in"))))
+    world = world_of(remote)
+    task = done(world)
+    remote.refuses["SendStreamingMessage"] = {"error": {"code": -32603, "message": "It is in progress"}}
+    world.send("done", agent="far", push=False, task_id=task.id, context_id=task.context_id)
+    world.wait(10_000)
+    assert world.get(task.id, "far").status.state is TaskState.WORKING
+    remote.tasks["their-1"].state = status("completed", said("Welcome"))["status"]
+    world.settle()
+    assert word(world.get(task.id, "far")) == "Welcome"
+
+
 @pytest.mark.parametrize("state", ["failed", "rejected", "canceled"])
 def test_an_end_comes_back_as_it_is(state: str) -> None:
     task = done(world_of(RemoteAgent(script=(status("working"), status(state, said("Because."))))))

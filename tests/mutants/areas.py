@@ -91,7 +91,7 @@ AREAS: Final = {
         ),
     ),
     "calls": Area(
-        ("engine/calls.py", "engine/task_files.py", "engine/task_values.py"),
+        ("engine/calls.py", "engine/mirror.py", "engine/task_files.py", "engine/task_values.py"),
         (
             *("engine/test_acts.py", "engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),

@@ -75,6 +75,17 @@ def test_the_address_says_nothing_of_task_owner_or_tenant() -> None:
     assert not [name for name in (key.tenant, key.owner, key.task, "write") if f"/{name}" in waiting.callback.url]
 
 
+def test_the_token_may_be_in_the_header_of_the_sdk_in_go() -> None:
+    waiting = Waiting()
+    headers = {"a2a-notification-token": waiting.callback.token or ""}
+    handle_callback(
+        waiting.world.service,
+        MemoryCallbackVerifier(),
+        waiting.callback.url.rpartition("/")[2],
+        IncomingNotification(headers, b"{}"),
+    )
+
+
 @pytest.mark.parametrize(("token", "url"), [("wrong", ""), (None, "https://api.example.com/callbacks/other")])
 def test_another_token_or_address_wakes_nobody(token: str | None, url: str) -> None:
     waiting = Waiting()

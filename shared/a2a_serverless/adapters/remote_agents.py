@@ -216,8 +216,6 @@ class A2ARemoteAgents:
         except Unreachable as error:
             text = f"The agent {agent!r} could not be reached: {error.why}."
             raise AgentUnavailable(text, is_slow=isinstance(error, ResponseTimeout)) from error
-        except TaskNotFound as error:
-            raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
         except InvalidAgentResponse as error:
             raise AgentCallFailed(
                 f"The agent {agent!r} gave an answer that is not A2A: {redact(str(error))}"
@@ -226,6 +224,8 @@ class A2ARemoteAgents:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
+            if agent in self._mirrored and isinstance(error, TaskNotFound):
+                raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
             gone = isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else redact(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error

@@ -418,8 +418,13 @@ class AgentCalls:
         answer = await self._ask_client(call, task.status, record)
         message_id = str(self._store_once(call.name.answer_id(identity), self._registry.ids.new()))
         ids = {"context_id": task.context_id, "task_id": task.id, "message_id": message_id}
-        await self._ask_agent(call, lambda: self._post(call, answer.model_copy(update=ids)))
+        await self._send_answer(call, task.status, answer.model_copy(update=ids))
         self._store_once(record, {"answered": message_id})
+
+    async def _send_answer(self, call: PendingCall, asked: TaskStatus, answer: Message) -> None:
+        """Sends the answer to the question that the remote task has ``asked``."""
+        del asked
+        await self._ask_agent(call, lambda: self._post(call, answer))
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
         """The answer of our own client to the question in a remote task's status, as a message without ids."""

@@ -110,7 +110,7 @@ class MirrorCalls(AgentCalls):
         session, agents = self._session, cast("MirroredAgents", self._agents_for(call.opened))
         silent_ms = session.now() - self._heard_at
         left_ms = int(self._remote.silence_s * 1000) - silent_ms
-        if task.status.state in RUNNABLE and left_ms <= 0:  # its task is canceled when ours has ended
+        if left_ms <= 0:  # its task is canceled when ours has ended
             raise AgentCallFailed(f"Nothing was heard of the task at {call.agent!r} for {silent_ms // 1000} s.")
         if task.status.state in RUNNABLE and self._may_stream():
             self._store_once(f"{call.name.opened}/attach/{session.fence}", None)
@@ -123,6 +123,14 @@ class MirrorCalls(AgentCalls):
         question = _from_agent(status.message) or f"{call.agent} asks for input."
         answer = await self._execution.ask_for_call(question, name, call.scope, status.state)
         return answer.model_copy(update={"reference_task_ids": ()})
+
+    async def _send_answer(self, call: PendingCall, asked: TaskStatus, answer: Message) -> None:
+        """As a call does. A task that waits for a sign-in may go on by itself after it, and refuse the answer."""
+        try:
+            await super()._send_answer(call, asked, answer)
+        except AgentCallFailed:
+            if asked.state is not TaskState.AUTH_REQUIRED:
+                raise
 
     def _may_stream(self) -> bool:
         until = self._execution.last_sent_at() + int(self._remote.stream_s * 1000)

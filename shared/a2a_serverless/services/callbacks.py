@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token
+GO_TOKEN_HEADER: Final = "a2a-notification-token"  # noqa: S105 - of the official SDK in Go
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ def handle_callback(
     key, opened = stored
     name = CallName(opened)
     call = _call(service.log, key, name)
-    if not compare_digest(call.expected.token.encode(), incoming.headers.get(TOKEN_HEADER, "").encode()):
+    token = incoming.headers.get(TOKEN_HEADER) or incoming.headers.get(GO_TOKEN_HEADER, "")
+    if not compare_digest(call.expected.token.encode(), token.encode()):
         raise TaskNotFound
     check_body(incoming.body)
     try:

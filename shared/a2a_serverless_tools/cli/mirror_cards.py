@@ -72,7 +72,7 @@ def refresh_cards(cli: CliContext, *, write: Write = False) -> None:
     for card in cards if write else ():
         card.write()
     rows = [[card.agent, card.file, ", ".join(card.changed) or "nothing"] for card in cards]
-    items: "list[Json]" = [{"agent": card.agent, "file": card.file, "changed": [*card.changed]} for card in cards]
+    items: list[Json] = [{"agent": card.agent, "file": card.file, "changed": [*card.changed]} for card in cards]
     cli.terminal.table(items, ("MIRROR", "CARD", "CHANGED"), rows)
     if not cards:
         cli.terminal.note("The project has no mirrors: `mirror(...)` makes one (docs/mirror.md).")
