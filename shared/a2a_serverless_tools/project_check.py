@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
+from a2a_serverless.domain.remotes import remote_of, secrets_of
 from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
@@ -104,12 +105,22 @@ def _examine(project: Project) -> tuple[Described, Described, list[str]]:
             except BaseException as error:  # noqa: BLE001 - whatever an import raises
                 problems.append(failure(path, error))
     problems += _conflicts(described[0])
+    problems += _unlisted_secrets(described[0] | described[1], project)
     own = {path.stem: path for path in own_packages(project)}
     for file in sorted(_loaded(own)):
         tree, name = ast.parse(file.read_bytes()), file.relative_to(project.source)
         problems += _unknown_secrets(tree, f"{name}", project)
         problems += _undeclared(tree, f"{name}", {*own, *LIBRARY}, project)
     return *described, problems
+
+
+def _unlisted_secrets(described: Described, project: Project) -> Iterator[str]:
+    """The secrets of mirrors that are not listed."""
+    for one in (agent for agents in described.values() for agent in agents):
+        remote = remote_of(one["remote"])
+        for name in secrets_of(remote.auth) if remote else ():
+            if name not in project.secrets:
+                yield f"the mirror {one['id']} needs the secret {name!r}, which is not in [tool.a2a-serverless] secrets"
 
 
 def _conflicts(described: Described) -> Iterator[str]:

@@ -12,7 +12,7 @@ from a2a_serverless import SecretHeaders, mirror
 from a2a_serverless_tools.cli.app import run
 from a2a_serverless_tools.cli.mirror_cards import compare, write_card
 from a2a_serverless_tools.cli.options import CliContext
-from a2a_serverless_tools.project import find_project
+from a2a_serverless_tools.project import ProjectError, find_project
 from a2a_serverless_tools.project_check import check_project
 from a2a_serverless_tools.stack.mirror_project import make_mirror
 from tests.cli.shell import Shell
@@ -86,10 +86,9 @@ def test_the_check_of_a_deployment_says_that_a_card_has_changed(
     assert "version" in result["text"] or verdict == "PASS"
 
 
-def test_without_a_project_with_mirrors_the_check_is_skipped() -> None:
+def test_without_a_project_with_mirrors_there_is_no_such_check() -> None:
     at = Shell(Deployment(Writer().agent), transport=documents({}))
-    result = next(one for one in json.loads(at.run("check", "--json").out)["checks"] if one["name"] == "mirrors")
-    assert result["verdict"] == "SKIP"
+    assert "mirrors" not in [one["name"] for one in json.loads(at.run("check", "--json").out)["checks"]]
 
 
 @pytest.fixture
@@ -115,6 +114,18 @@ def test_init_writes_a_mirror_that_can_be_built(project: Path) -> None:
     assert 'send far-away "Hello"' in (project / "README.md").read_text()
     ((described,),) = check_project(find_project(project)).agents.values()
     assert (described["id"], described["name"], described["remote"]["url"]) == ("far-away", "Far Away", URL)
+
+
+def test_a_secret_of_a_mirror_that_the_project_does_not_list_is_named(project: Path) -> None:
+    make_mirror(project, URL, RemoteAgent().card(), write_card)
+    module = project / "my_mirror/far_away.py"
+    source = module.read_text().replace("import mirror", "import SecretHeaders, mirror")
+    module.write_text(source.replace('id="far-away"', 'id="far-away", auth=SecretHeaders({"X-Key": "weather"})'))
+    with pytest.raises(ProjectError, match="the mirror far-away needs the secret 'weather'"):
+        check_project(find_project(project))
+    with (project / "pyproject.toml").open("a") as settings:
+        settings.write('secrets = { weather = "my-mirror/weather" }\n')
+    assert check_project(find_project(project)).agents
 
 
 def test_the_command_refreshes_the_cards_of_the_project(

@@ -80,7 +80,8 @@ class RemoteTask:
         event, ids = self.script[self.position], {"taskId": self.id, "contextId": self.context}
         self.position += 1
         if "status" in event:
-            self.state = {**event["status"], "timestamp": f"2026-01-01T00:00:{self.position:02}Z"}
+            timestamp = f"2026-01-01T00:{self.position // 60:02}:{self.position % 60:02}Z"
+            self.state = {**event["status"], "timestamp": timestamp}
             return {"statusUpdate": {**ids, "status": self.state}}
         artifact = event["artifact"]
         known = self.artifacts.get(artifact["artifactId"])
@@ -99,7 +100,7 @@ class RemoteAgent:
     """The agent. ``script`` is what each task does; ``event_ms`` is the time that an event takes without a stream.
 
     ``breaks_after`` is the number of items after which each stream breaks. With ``forgets`` it knows no task that is
-    asked for. ``answer`` is the message with which it answers in place of a task. Requests to it are ``faults``' port
+    asked for. ``on_item`` is called at each item of a stream. ``answer`` is the message with which it answers in place of a task. Requests to it are ``faults``' port
     ``remote``.
     """
 
@@ -113,6 +114,7 @@ class RemoteAgent:
     answer: dict[str, Any] | None = None
     refuses: dict[str, dict[str, Any]] = field(default_factory=dict)
     now: Callable[[], int] = lambda: 0
+    on_item: Callable[[], None] = lambda: None
     faults: Any = field(default_factory=NoFaults)
     tasks: dict[str, RemoteTask] = field(default_factory=dict)
     sent: list[dict[str, Any]] = field(default_factory=list)
@@ -214,6 +216,7 @@ class _Stream:
             raise Unreachable(self._url, "Connection reset by peer")
         item = self._task.step() if self._number else {"task": self._task.shown()}
         self._number += 1
+        self._agent.on_item()
         return [b"data: %b\n" % json.dumps({"jsonrpc": "2.0", "id": 1, "result": item}).encode(), b"\n"] if item else []
 
 

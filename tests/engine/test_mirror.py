@@ -269,6 +269,26 @@ def test_a_stream_is_left_after_its_time_and_the_task_then_uses_no_compute() -> 
     assert len(chunks(world, task)) > 10
 
 
+@pytest.mark.parametrize("chatty", [True, False])
+def test_a_stream_that_is_longer_than_many_runs_is_handed_over_from_run_to_run(*, chatty: bool) -> None:
+    """Also one that says nothing for minutes: each run that attaches stores that."""
+    quiet = [status("working") for _ in range(90)]
+    lines = [chunk("lines", f"{n}\n") for n in range(90)]
+    remote = RemoteAgent(script=(status("working"), *(lines if chatty else quiet), status("completed", said("Done"))))
+    remote.event_ms = HOUR_MS
+    world = world_of(remote, stream_s=100_000, silence_s=100_000)
+
+    def pass_five_seconds() -> None:
+        world.now += 5_000
+
+    remote.on_item, world.run_ms = pass_five_seconds, 60_000
+    task = done(world)
+    assert (task.status.state, word(task)) == (TaskState.COMPLETED, "Done")
+    assert remote.asked.count("SubscribeToTask") > 5
+    assert "".join(chunks(world, task)) == ("".join(f"{n}\n" for n in range(90)) if chatty else "")
+    assert len(remote.sent) == 1
+
+
 def test_a_context_of_ours_has_a_name_at_the_remote_agent_that_no_other_owner_can_choose() -> None:
     remote = RemoteAgent()
     world = world_of(remote)

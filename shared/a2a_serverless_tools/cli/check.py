@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -40,6 +41,7 @@ from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless_tools.cli.options import STACK, CliContext, Local, StackContext, find
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless_tools.operators.deployed import StackName
 
 SHOWN_S = 0.1
@@ -141,6 +143,11 @@ class CheckRun:
     found: DiscoveredAgent | None = None
     task: Task | None = None
     items: list[ClientEvent] = field(default_factory=list)
+
+    @cached_property
+    def mirrors(self) -> "list[tuple[str, Remote]]":
+        """The mirrors of the project in the current folder; empty without one."""
+        return self.cli.mirrors()
 
     @property
     def agent(self) -> DiscoveredAgent:
@@ -449,14 +456,11 @@ def mirrors(run: CheckRun) -> str:
     """The cards of the project's mirrors are those that their remote agents serve now."""
     from a2a_serverless_tools.cli.mirror_cards import compare
 
-    found = run.cli.mirrors()
-    if not found:
-        raise CheckSkipped("there is no project with mirrors here", "run it in the project's folder")
-    changed = [f"{card.agent} ({', '.join(card.changed)})" for card in compare(run.cli, found) if card.changed]
+    changed = [f"{card.agent} ({', '.join(card.changed)})" for card in compare(run.cli, run.mirrors) if card.changed]
     if changed:
         remedy = f"{run.cli.program} cards refresh --write, then build and deploy"
         raise CheckFailed(f"remote agents have changed their cards: {_listed(changed)}", remedy)
-    return f"the cards of {_listed(agent for agent, _ in found)} are up to date"
+    return f"the cards of {_listed(agent for agent, _ in run.mirrors)} are up to date"
 
 
 CHECKS: Final[dict[str, Check]] = {
@@ -529,7 +533,8 @@ def check(  # noqa: PLR0913 - the options of a command
 def _results(run: CheckRun) -> Iterator[CheckResult]:
     """Yields each check's result as soon as it is known; stderr shows which check is running."""
     terminal, clock = run.cli.terminal, run.cli.clock
-    for name, check_one in CHECKS.items():
+    checks = [(name, one) for name, one in CHECKS.items() if one is not mirrors or run.mirrors]
+    for name, check_one in checks:
         if not terminal.err.is_terminal:
             terminal.note(f"  {name} …")
         began = clock()
