@@ -86,8 +86,10 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	@$(RUN)python -m tests.conformance.official
 
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
-# Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients`, `make foreign`.
-LONG := tests/journeys tests/conformance/test_official_clients.py tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
+# Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and so on.
+SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py
+FOREIGN := tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
+LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN)
 
 .PHONY: test integration
 test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks
@@ -204,6 +206,13 @@ conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: m
 clients: $(ENVIRONMENTS) ## let the official clients call everything in every place, draw docs/clients.md anew
 	$(RUN)pytest -q -p tests.conformance.table tests/conformance/test_official_clients.py $(ARGS)
 	@PYTHONPATH=.:bench:webhook_receiver $(RUN)python -m tests.conformance.table
+
+REMOTES := bench-sdk-1 bench-sdk-0.3 framework-a2a-sdk framework-a2a-sdk-0.3
+
+.PHONY: servers
+servers: $(ENVIRONMENTS) $(REMOTES:%=.a2a/venvs/%/.installed) ## call the official servers, and put mirrors before them
+	@if command -v npm >/dev/null; then npm ci --silent --prefix tests/conformance/servers/js; fi
+	$(PYTEST) --numprocesses=2 $(SERVERS) $(ARGS)
 
 .PHONY: baseline
 baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that tests/baseline compares

@@ -196,6 +196,7 @@ UNOBSERVED: Final = {
     "docs/pictures.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
     "journeys/test_by_hand.py": "the receiver's API",
+    "journeys/test_mirror.py": "the card of an official server",
     "observed.py": "the check",
     "stack/test_deployment.py": "the receiver's page",
 }

@@ -100,8 +100,8 @@ class RemoteAgent:
     """The agent. ``script`` is what each task does; ``event_ms`` is the time that an event takes without a stream.
 
     ``breaks_after`` is the number of items after which each stream breaks. With ``forgets`` it knows no task that is
-    asked for. ``on_item`` is called at each item of a stream. ``answer`` is the message with which it answers in place of a task. Requests to it are ``faults``' port
-    ``remote``.
+    asked for. ``on_item`` is called at each item of a stream. ``answer`` is the message with which it answers in place
+    of a task. Requests to it are ``faults``' port ``remote``.
     """
 
     script: tuple[dict[str, Any], ...] = LINES

@@ -14,7 +14,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.adapters.mirrored_agent import MirroredAgent
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, AgentCallFailed
@@ -45,8 +44,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
+    from a2a_serverless.adapters.mirrored_agent import MirroredAgent
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
@@ -90,11 +91,16 @@ class A2ARemoteAgents:
         self._mirrored: dict[str, MirroredAgent] = {}
         for name, agent in (agents or {}).items():
             if agent.remote:
-                self._mirrored[remote_name(name)] = mirrored = MirroredAgent(agent.remote, transport, read_secret)
-                self._clients[remote_name(name)] = mirrored.client
-                if not agent.remote.push:
-                    self._without_push.add(remote_name(name))
+                self._add_mirrored(remote_name(name), agent.remote, read_secret)
         self._headers: dict[str, str] = {}
+
+    def _add_mirrored(self, name: str, remote: Remote, read_secret: Callable[[str], str]) -> None:
+        from a2a_serverless.adapters.mirrored_agent import MirroredAgent  # only mirrors need it
+
+        self._mirrored[name] = mirrored = MirroredAgent(remote, self._transport, read_secret)
+        self._clients[name] = mirrored.client
+        if not remote.push:
+            self._without_push.add(name)
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
         remote_agents = copy(self)
