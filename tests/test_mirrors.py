@@ -76,10 +76,14 @@ def test_the_interface_is_the_first_of_its_binding(binding: str, url: str, tenan
     remote = mirror(URL, card=CARD, binding=binding).remote
     assert remote
     assert (remote.url, remote.tenant, remote.streaming, remote.push) == (url, tenant, True, False)
+    assert remote.subscribes
 
 
 def test_an_old_card_that_lacks_half_of_it_is_enough() -> None:
     agent = mirror(URL, card=OLD, id="old")
+    streaming = mirror(URL, card=OLD | {"capabilities": {"streaming": True}}).remote
+    assert streaming
+    assert (streaming.streaming, streaming.subscribes) == (True, False)
     assert agent.remote == Remote(f"{URL}/old", "0.3", "JSONRPC", push=True, card_url=URL)
     assert by_id((agent,))["old"].skills[0].tags == ("s",)
     assert (agent.version, agent.description, agent.input_modes) == ("1.0.0", "Old", ("text/plain",))

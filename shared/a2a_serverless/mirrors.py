@@ -13,7 +13,7 @@ from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.remotes import OAuthClientCredentials, Remote
-from a2a_serverless.protocol.peers import choose_interface, read_card
+from a2a_serverless.protocol.peers import choose_interface, keeps_subscribed_tasks, read_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +65,7 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
         binding=interface.protocol_binding,
         tenant=interface.tenant,
         streaming=streaming,
+        subscribes=streaming and keeps_subscribed_tasks(interface.protocol_version),
         push=push,
         auth=auth,
         stream_s=stream_s,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless import mirror
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import discover, over_urllib, text_message
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
@@ -21,12 +23,16 @@ from a2a_serverless.protocol.v1 import (
 )
 from tests.conformance.live import serving
 from tests.conformance.remotes import ADK, REMOTES, STRANDS, TIMEOUT_S, NoServer, Remote, executions, serving_remote
+from tests.faults.plans import At, Count, die
 from tests.observed import observed
+from tests.world import Mortal, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.client import Client
+    from a2a_serverless import Agent
+    from a2a_serverless.client import Client, ClientRequest, ClientResponse
+    from tests.faults.plans import Faults
 
 pytestmark = pytest.mark.enable_socket
 
@@ -190,3 +196,44 @@ def test_a_webhook_of_the_remote_agent_resumes_the_task(remote_agent: Remote) ->
                 assert [artifact.text() for artifact in task.artifacts] == ["late"]
     except NoServer as why:
         pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")
+
+
+def killed(url: str, agent: Agent, text: str, faults: Faults) -> World:
+    """Plays a task of the mirror, with faults at the calls of the store, the queue and the remote agent."""
+    world = World([agent], faults)
+    met = Mortal(faults, world.scheduler)
+
+    @contextmanager
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
+        met.before("remote", call.url)
+        with over_urllib(call) as answer:
+            met.after("remote", call.url)
+            yield answer
+
+    remote_agents = A2ARemoteAgents({}, transport=transport, agents={"far": agent})
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
+    task = world.send(text, agent="far", push=False)
+    world.settle()
+    ended = world.client(lambda: world.get(task.id, "far"))
+    assert (ended.status.state, word(ended)) == (TaskState.COMPLETED, "Counted"), (url, ended.status)
+    assert [artifact.text() for artifact in ended.artifacts] == ["0\n1\n2\n"]
+    return world
+
+
+def test_a_death_at_any_call_executes_nothing_twice(remote: str) -> None:
+    """But where the remote agent has the message, and nothing of ours is stored yet."""
+    agent, ports = (
+        mirror(remote, id="far", card=discover(remote, over_urllib).document),
+        frozenset({"table", "queue", "remote"}),
+    )
+    undisturbed, text = Count(ports), "stream 3"
+    killed(remote, agent, text, undisturbed)
+    sent = next(number for number, call in enumerate(undisturbed.calls, 1) if call.startswith("remote."))
+    for late in (False, True):
+        for number in range(1, len(undisturbed.calls) + 1):
+            before = executions(remote).count(text)
+            faults = At(number, late=late, what=die, ports=ports)
+            killed(remote, agent, text, faults)
+            assert faults.met
+            is_unknown = (number, late) in {(sent, True), (sent + 1, False)}
+            assert executions(remote).count(text) - before == (2 if is_unknown else 1), (faults.met, late)

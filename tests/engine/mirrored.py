@@ -220,9 +220,9 @@ class _Stream:
         return [b"data: %b\n" % json.dumps({"jsonrpc": "2.0", "id": 1, "result": item}).encode(), b"\n"] if item else []
 
 
-def world_of(remote: RemoteAgent, faults: Faults | None = None, **options: Any) -> World:
+def world_of(remote: RemoteAgent, faults: Faults | None = None, agent: Agent | None = None, **options: Any) -> World:
     """A deployment with the mirror of the remote agent, at whose requests faults happen, too."""
-    agent = remote.mirror(**options)
+    agent = agent or remote.mirror(**options)
     world = World([agent], faults)
     remote.now = lambda: world.now
     if faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +75,16 @@ def test_a_stream_that_breaks_is_attached_to_again_and_nothing_comes_twice(after
     assert "".join(chunks(world, task)) == FIVE
     assert (word(task), len(remote.tasks), len(remote.sent)) == ("Counted", 1, 1)
     assert progress(world, task) == ["Counting"]
+
+
+def test_a_remote_agent_that_would_store_chunks_twice_is_looked_at_when_its_stream_has_broken() -> None:
+    """As the official server of 0.3 in Python does."""
+    remote = RemoteAgent(breaks_after=3)
+    agent = remote.mirror()
+    assert agent.remote
+    world = world_of(remote, agent=replace(agent, remote=replace(agent.remote, subscribes=False)))
+    assert word(done(world)) == "Counted"
+    assert "SubscribeToTask" not in remote.asked
 
 
 def test_a_remote_agent_that_refuses_subscriptions_is_looked_at() -> None:

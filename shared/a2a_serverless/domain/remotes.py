@@ -59,10 +59,11 @@ _KINDS: Final[Mapping[str, type[Auth]]] = {"headers": SecretHeaders, "oauth": OA
 class Remote:
     """A remote agent. ``url``, ``version``, ``binding`` and ``tenant`` are those of the interface that is used.
 
-    A task streams from it for at most ``stream_s`` seconds after a message of its client. Then it waits for a webhook,
-    or looks. A remote task of which nothing is heard for ``silence_s`` seconds is canceled. ``session_header`` is the
-    header that names the client's session at the remote agent; "" if it has none. ``card_url`` is the address below
-    which its card is, ``card_file`` the card's file in the project; "" if there is none.
+    With ``subscribes`` a stream that has broken is subscribed to again. A task streams from it for at most
+    ``stream_s`` seconds after a message of its client. Then it waits for a webhook, or looks. A remote task of
+    which nothing is heard for ``silence_s`` seconds is canceled. ``session_header`` is the header that names the
+    client's session at the remote agent; "" if it has none. ``card_url`` is the address below which its card is,
+    ``card_file`` the card's file in the project; "" if there is none.
     """
 
     url: str
@@ -72,6 +73,7 @@ class Remote:
     streaming: bool = False
     push: bool = False
     auth: Auth | None = None
+    subscribes: bool = False
     stream_s: float = 600
     silence_s: float = 3600
     session_header: str = ""

@@ -51,7 +51,7 @@ class MirrorCalls(AgentCalls):
         """Sets what the call belongs to."""
         self._execution, self._remote, self._heard_at = execution, remote, heard_at
         self._stream: Generator[StreamContent] | None = None
-        self._streams = remote.streaming
+        self._streams = remote.subscribes
         self._end: TaskStatus | None = None
 
     async def follow(self) -> Answer:
@@ -92,7 +92,7 @@ class MirrorCalls(AgentCalls):
         if isinstance(first, Message):
             items.close()
             return first
-        self._stream, self._streams = _chain(first, items), self._remote.streaming
+        self._stream, self._streams = _chain(first, items), self._remote.subscribes
         return first if isinstance(first, Task) else _as_task(first)
 
     async def _read_task(self, call: PendingCall, get: Callable[[], Task]) -> Task:
@@ -198,7 +198,7 @@ class MirrorCalls(AgentCalls):
 
     def _note_news(self) -> None:
         """A stream that had news is worth another subscription when it breaks; any other one only a look."""
-        self._heard_at, self._streams = self._session.now(), self._remote.streaming
+        self._heard_at, self._streams = self._session.now(), self._remote.subscribes
 
     def _stored(self, parts: Sequence[Part]) -> tuple[Part, ...]:
         return tuple(self._files.store(self._session.key, part) for part in parts)
