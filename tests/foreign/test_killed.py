@@ -26,7 +26,7 @@ from projects import make_project
 from tests.foreign.cases import CASES, Case
 from tests.foreign.model_server import ModelServer, model_server
 from tests.foreign.outside import Outside
-from tests.journeys.test_own_project import Folder
+from tests.journeys.projects import Folder
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:

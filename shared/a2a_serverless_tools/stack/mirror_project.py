@@ -1,4 +1,4 @@
-"""Makes the agent of a new project a mirror: its module, the remote agent's card in a file, and its test."""
+"""Makes the agent of a new project a mirror: its module, and the remote agent's card in a file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,15 +14,6 @@ from pathlib import Path
 from a2a_serverless import mirror
 
 {name} = mirror("{url}", id="{agent}", card=Path(__file__).with_name("{name}.json"))
-'''
-TEST = '''"""The mirror, without its remote agent."""
-
-from a2a_serverless_tools.project_check import check_project
-
-
-def test_nothing_is_missing() -> None:
-    """The card, modules, dependencies, secrets: what is missing is named."""
-    check_project()
 '''
 
 
@@ -40,7 +31,6 @@ def make_mirror(
     (folder / "tests/test_tailor.py").unlink()
     (package / f"{name}.py").write_text(MODULE.format(url=url, name=name, agent=agent))
     write_card(package / f"{name}.json", document)
-    (folder / f"tests/test_{name}.py").write_text(TEST)
     for place, old, new in (
         ("pyproject.toml", "tailor:tailor", f"{name}:{name}"),
         ("README.md", 'send tailor "A coat, please."', f'send {agent} "Hello"'),
