@@ -109,7 +109,7 @@ def project(tmp_path: Path) -> Path:
 def test_init_writes_a_mirror_that_can_be_built(project: Path) -> None:
     files = make_mirror(project, URL, RemoteAgent().card(), write_card)
     names = {path.relative_to(project).as_posix() for path in files}
-    assert {"my_mirror/far_away.py", "my_mirror/far_away.json", "tests/test_deployment.py"} <= names
+    assert {"my_mirror/far_away.py", "my_mirror/far_away.json"} <= names
     assert names.isdisjoint({"my_mirror/tailor.py", "tests/test_tailor.py"})
     assert 'send far-away "Hello"' in (project / "README.md").read_text()
     ((described,),) = check_project(find_project(project)).agents.values()
