@@ -130,10 +130,11 @@ def _handler(made: ModelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 -
             self.end_headers()
             if cut:
                 content, self.close_connection = content[: len(content) * 2 // 3], True
-            for event in content.splitlines(keepends=True) if made.pause_s else [content]:
+            slowly = made.pause_s and kind == "text/event-stream"
+            for event in [one + b"\n\n" for one in content.split(b"\n\n") if one] if slowly else [content]:
                 self.wfile.write(event)
                 self.wfile.flush()
-                time.sleep(made.pause_s / 2)
+                time.sleep(made.pause_s)
 
         def log_message(self, *_: Any) -> None:
             pass
