@@ -213,6 +213,23 @@ def test_a_planned_action_happens_while_a_server_is_awaited() -> None:
 
 
 @pytest.mark.enable_socket
+def test_a_planned_action_happens_while_input_comes_more_often_than_timers_end() -> None:
+    happened: list[int] = []
+    with model_server() as port:
+
+        async def ask() -> int:
+            await read_stream(port)
+            return len(happened)
+
+        async def work(task: TaskContext) -> str:
+            return str(await task.step("ask", ask))
+
+        harness = AgentTestHarness(agent_of(work))
+        harness.at(harness.now + int(PAUSE_S * 1000) + 100, lambda: happened.append(harness.now))
+        assert harness.send("go").said == "1"
+
+
+@pytest.mark.enable_socket
 def test_a_server_that_never_answers_is_named_with_who_waits_for_it() -> None:
     with model_server(1000) as port:
 

@@ -240,9 +240,12 @@ class _SimulatedSelector(selectors.SelectSelector):
         passed_s = 0.0
         while self._quiet_s < self._io_s and (not is_paced or passed_s < (timeout or 0)) and self._open_io():
             began = time.monotonic()
-            if ready := super().select(SLICE_S):
-                return ready
+            ready = super().select(SLICE_S)
             elapsed_s = time.monotonic() - began
+            if ready and is_paced:
+                self._wait(int((passed_s + elapsed_s) * 1000))
+            if ready:
+                return ready
             passed_s, self._quiet_s = passed_s + elapsed_s, self._quiet_s + elapsed_s
         if self._io_s and not is_paced and self._quiet_s >= self._io_s and (awaited := self._open_io()):
             self._raise_deadlock(
