@@ -20,7 +20,7 @@ from tests.world import HOOK, ME
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import WebhookEvents
 
-STATES, RESULTS = WEBHOOK_EXTENSIONS["states"].uri, WEBHOOK_EXTENSIONS["results"].uri
+STATES, RESULTS, ALL = (WEBHOOK_EXTENSIONS[name].uri for name in ("states", "results", "all"))
 
 
 def stored(place: Place, task_id: str) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_webhook_that_is_registered_later_has_the_events_of_its_request(bindin
 
 @pytest.mark.parametrize(
     ("extensions", "of_agent", "events"),
-    [("", "results", "results"), (STATES, "results", "states"), ("", None, "states")],
+    [("", "results", "results"), (STATES, "results", "states"), (ALL, "results", "all"), ("", None, "states")],
 )
 def test_a_request_counts_more_than_its_agent_and_the_agent_more_than_the_deployment(
     extensions: str, of_agent: WebhookEvents | None, events: str

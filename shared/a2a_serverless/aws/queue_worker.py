@@ -39,7 +39,7 @@ PAUSE_S: Final = 1.0  # after a call that failed
 STALE_S: Final = 60  # without an answer of the queue for so long, the process is not healthy
 HAND_OVER_S: Final = 20
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("a2a_serverless.aws.queue_worker")  # the module runs as __main__
 
 
 class QueueWorker:

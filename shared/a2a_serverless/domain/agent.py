@@ -579,6 +579,10 @@ WEBHOOK_EXTENSIONS: Final[dict[WebhookEvents, AgentExtension]] = {
         "urn:a2a-serverless:webhook-results:1",
         "The webhook of the request is notified of the task's states, and at its end of the whole task.",
     ),
+    "all": AgentExtension(
+        "urn:a2a-serverless:webhook-all:1",
+        "The webhook of the request is notified of the task's states and of each chunk of its artifacts.",
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -52,7 +52,6 @@ LONGEST = 80
 REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
 ADMINS_ONLY = {401, 403}
 
-_Events: TypeAlias = Literal["states", "results"]  # "all" is the default of most deployments
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
@@ -72,8 +71,8 @@ InboxUrl = Annotated[
     typer.Option("--inbox", help="Notify this project's receiver at URL; first a token is got there.", metavar="URL"),
 ]
 Events = Annotated[
-    _Events | None,
-    typer.Option("--webhook-events", help="Notify it of the states only, or also of the whole task at its end."),
+    WebhookEvents | None,
+    typer.Option("--webhook-events", help="Notify it of the states, also of the whole task at its end, or of all."),
 ]
 FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
 ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
