@@ -29,6 +29,8 @@ ELSEWHERE = {
         f"bench/results/{plot.name}": f"pictures/{plot.name}" for plot in sorted((ROOT / "bench/results").glob("*.svg"))
     },
 }
+# Pages for people who change the project, which the search does not find.
+NOT_SEARCHED = ("adr/", "internals.md", "requirements.md", "evidence.md")
 _SOURCES = {page: source for source, page in ELSEWHERE.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^( *)```(\w*).*?^\1```$", re.MULTILINE | re.DOTALL)
@@ -53,6 +55,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Rewrites what GitHub shows in another way: links, lists, diagrams."""
     del config
     here = page.file.src_uri
+    if here.startswith(NOT_SEARCHED):
+        page.meta["search"] = {"exclude": True}
     source = _SOURCES.get(here, f"docs/{here}")
     pieces, at = [], 0
     for fence in _FENCE.finditer(markdown):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import re
 import threading
@@ -27,6 +28,13 @@ def test_no_page_asks_another_host() -> None:
     pages = list(SITE.rglob("*.html"))
     assert len(pages) > 30
     assert [page.name for page in pages if LOADED.search(page.read_text())] == []
+
+
+def test_the_search_finds_no_decisions_and_no_internals() -> None:
+    index = json.loads((SITE / "search/search_index.json").read_text())
+    pages = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert "webhooks.html" in pages
+    assert [page for page in pages if page.startswith(("adr/0", "internals", "requirements", "evidence"))] == []
 
 
 def in_a_browser(test: Any) -> Any:

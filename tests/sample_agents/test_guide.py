@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("agents.md", "code-changes.md", "waiting.md", "approval.md", "batch.md", "schedules.md")
+PAGES = (
+    *("agents.md", "replay.md", "steps.md", "approval.md", "calls.md", "task.md", "budgets.md", "retry.md"),
+    *("code-changes.md", "waiting.md", "batch.md", "schedules.md"),
+)
 GUIDE = "".join((ROOT / "docs" / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 TESTS = re.findall(r"^def (test_\w+)", "\n".join(BLOCKS), re.MULTILINE)
@@ -69,6 +72,29 @@ def test_the_guide_names_every_member_of_the_authors_task() -> None:
 
     public = {name for name in vars(TaskContext) if not name.startswith("_")}
     assert {name for name in public if f"task.{name}" not in GUIDE} <= {"id", "context_id", "accepted_output_modes"}
+
+
+def test_the_messages_of_common_mistakes_are_those_of_the_code() -> None:
+    section = (ROOT / "docs/agents.md").read_text().partition("\n## Common mistakes\n")[2]
+    messages = re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)
+    code = "\n".join(text for path in (ROOT / "shared/a2a_serverless").rglob("*.py") for text in _texts(path))
+    assert len(messages) > 10
+    assert [message for message in messages if not re.search(_pattern(message), code)] == []
+
+
+def _texts(path: Path) -> list[str]:
+    """The texts in a module, with {} in the place of each value."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [
+        "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in getattr(node, "values", [node]))
+        for node in nodes
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    ]
+
+
+def _pattern(message: str) -> str:
+    """A pattern for a message that has x, 'x' and numbers as its values."""
+    return re.sub(r"'x'|\bmy\\\.module:x\b|\bx\b|\b\d+\b", r"\\{\\}", re.escape(message))
 
 
 def test_the_tutorials_agent_is_the_one_that_init_makes() -> None:
