@@ -10,7 +10,7 @@ from tests.docs import words
 if TYPE_CHECKING:
     import pytest
 
-WORDS = 41_100
+WORDS = 35_500
 
 
 def test_the_documents_have_no_more_words_than_the_bound() -> None:

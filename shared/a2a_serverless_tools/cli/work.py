@@ -35,7 +35,9 @@ def work(
     """
     with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
         environment = {**stack.cli.worker_environment(stack.name)}
-    environment |= {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds), "HEALTH_ADDRESS": health}
+    environment |= {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
+    if health:  # without it an image may have an address of its own
+        environment["HEALTH_ADDRESS"] = health
     if print_environment:
         stack.terminal.result({**environment}, "".join(f"{name}={value}\n" for name, value in environment.items()))
         return

@@ -144,8 +144,8 @@ def _arguments() -> argparse.Namespace:
 
 def _document(text: str, cases: list[results.Case], day: str) -> str:
     """The document with the tables of these cases."""
-    before, _, rest = text.partition("<!-- results -->\n")
-    _, _, after = rest.partition("<!-- /results -->")
+    before, _, rest = text.partition("<!-- drawn: results -->\n")
+    _, _, after = rest.partition("<!-- end -->")
     commits = ", ".join(f"{version}: `{commit}`" for version, commit in KITS.items())
     made = f"Run on {day}. Commits of the kit: {commits}."
     lines = [
@@ -157,7 +157,7 @@ def _document(text: str, cases: list[results.Case], day: str) -> str:
         "",
         *results.table(cases),
     ]
-    return f"{before}<!-- results -->\n\n" + "\n".join(lines) + f"\n\n<!-- /results -->{after}"
+    return f"{before}<!-- drawn: results -->\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{after}"
 
 
 def _report(run: Run) -> Path:
