@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.error
 import urllib.request
 from threading import Condition, Thread
@@ -42,7 +43,7 @@ class Bench:
         self.under_way = self.most = 0
         self.changed = Condition()
         self.worker = QueueWorker(self, self.url, self.answer, at_once, drain_s, poll_s=0, monotonic=lambda: self.now)  # type: ignore[arg-type]
-        self.down = False
+        self.down = self.silent = self.asks = False
         self.left: int | None = None
         self.thread = Thread(target=self._run, daemon=True)
 
@@ -50,9 +51,12 @@ class Bench:
         return getattr(self.client, name)
 
     def receive_message(self, **options: Any) -> Any:
-        """The queue's answer, or its failure while it is down."""
+        """The queue's answer, or its failure while it is down. While it is silent, it ``asks`` in vain."""
         if self.down:
             raise EndpointConnectionError(endpoint_url="http://queue")
+        with self.changed:
+            self.asks = self.silent
+            self.changed.wait_for(lambda: not self.silent, DEADLINE_S)
         return self.client.receive_message(**options)
 
     def _run(self) -> None:
@@ -131,7 +135,7 @@ def test_no_more_tasks_run_at_once_than_there_are_places(client: Any) -> None:
     assert (bench.most, bench.stop()) == (2, 0)
 
 
-@pytest.mark.parametrize("failure", [ValueError("secret"), SystemExit(1)])
+@pytest.mark.parametrize("failure", [ValueError("secret"), SystemExit(1), KeyboardInterrupt()])
 def test_a_message_whose_work_fails_comes_again_later_and_ends_no_other(client: Any, failure: BaseException) -> None:
     bench = Bench(client)
     bench.fails = {work(0): failure}
@@ -217,3 +221,39 @@ def test_the_health_port_says_whether_the_worker_is_healthy(client: Any) -> None
     refused.value.close()
     server.shutdown()
     server.server_close()
+
+
+def test_a_worker_whose_last_place_is_free_again_is_healthy_before_the_queue_answers(client: Any) -> None:
+    bench = Bench(client, at_once=1)
+    bench.holds = True
+    bench.send(work(0))
+    bench.thread.start()
+    bench.until(lambda: bench.under_way == 1)
+    bench.now += 10 * STALE_S
+    bench.silent = True
+    bench.release()
+    bench.until(lambda: bench.asks)
+    assert bench.worker.is_healthy
+    bench.silent = False
+    assert bench.stop() == 0
+
+
+def test_signals_between_any_two_lines_of_its_code_stop_it(client: Any) -> None:
+    bench = Bench(client)
+
+    def trace(*_: object) -> Any:
+        bench.worker.stop()
+        return trace
+
+    def run() -> None:
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            bench.left = bench.worker.run()
+        finally:
+            sys.settrace(before)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(DEADLINE_S)
+    assert bench.left == 0

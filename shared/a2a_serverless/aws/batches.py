@@ -110,7 +110,7 @@ def answer_message(
     about = {"kind": type(message).__name__, "task": message.key.task}
     try:
         ending = answer(message, remaining_ms)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - SQS delivers the message again; the process may have other work
+    except BaseException as error:  # noqa: BLE001 - SQS delivers the message again; the process may have other work
         logger.error("queue message failed", extra=safe_error_fields(error) | about)
         raise NotAnswered from None
     else:

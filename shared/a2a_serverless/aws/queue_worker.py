@@ -17,7 +17,8 @@ import os
 import signal
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Condition, Event, Thread
+from queue import SimpleQueue
+from threading import Condition, Thread
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.aws.batches import NotAnswered, answer_message
@@ -62,14 +63,15 @@ class QueueWorker:
     ) -> None:
         self._client, self._url, self._answer = client, queue_url, answer
         self._at_once, self._drain_s, self._poll_s, self._monotonic = at_once, drain_s, poll_s, monotonic
-        self._stopping, self._changed, self._under_way = Event(), Condition(), 0
-        self._stopped_at = 0.0
+        self._changed, self._under_way = Condition(), 0
+        self._stops = SimpleQueue[None]()  # an Event may be locked by the code that a signal interrupts
+        self._stopped_at: float | None = None
         self._polled_at = monotonic()
 
     @property
     def is_replaced(self) -> bool:
         """Whether the tasks have to be handed over to another worker."""
-        return self._stopping.is_set() and self._monotonic() - self._stopped_at >= self._drain_s
+        return self._stopped_at is not None and self._monotonic() - self._stopped_at >= self._drain_s
 
     @property
     def is_healthy(self) -> bool:
@@ -78,12 +80,13 @@ class QueueWorker:
 
     def stop(self) -> None:
         """Takes no more messages. Safe in a signal handler."""
-        self._stopped_at = self._stopped_at or self._monotonic()
-        self._stopping.set()
+        if self._stopped_at is None:
+            self._stopped_at = self._monotonic()
+        self._stops.put(None)
 
     def remaining_ms(self) -> int:
         """The time that is left for a task: without an end until ``stop``, then until after the hand-over."""
-        if not self._stopping.is_set():
+        if self._stopped_at is None:
             return 2**53
         left_s = self._stopped_at + self._drain_s - self._monotonic()
         return int((max(0.0, left_s) + HAND_OVER_S) * 1000)
@@ -92,15 +95,15 @@ class QueueWorker:
         """Answers messages until it is stopped and its work has ended. Returns the number of tasks that it left."""
         poller = Thread(target=self._poll, name="poll", daemon=True)
         poller.start()
-        self._stopping.wait()
+        self._stops.get()
         poller.join(2 * self._poll_s + PAUSE_S)  # it may have taken messages
-        until = self._stopped_at + self._drain_s + HAND_OVER_S
+        until = (self._stopped_at or 0) + self._drain_s + HAND_OVER_S
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, max(0.0, until - self._monotonic()))
             return self._under_way
 
     def _poll(self) -> None:
-        while not self._stopping.is_set():
+        while self._stopped_at is None:
             with self._changed:
                 self._changed.wait_for(lambda: self._under_way < self._at_once, PAUSE_S)
                 free = self._at_once - self._under_way
@@ -114,7 +117,7 @@ class QueueWorker:
             )
         except Exception as error:  # noqa: BLE001 - the queue is asked again
             logger.warning("queue not read", extra=safe_error_fields(error))
-            self._stopping.wait(PAUSE_S)
+            time.sleep(PAUSE_S)
             return
         self._polled_at = self._monotonic()
         for message in got.get("Messages", []):
@@ -124,14 +127,16 @@ class QueueWorker:
 
     def _handle(self, message: MessageTypeDef) -> None:
         try:
-            if not self._stopping.is_set() and self._is_answered(message):
+            if self._stopped_at is None and self._is_answered(message):
                 self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
             else:
-                self._release(message, 0 if self._stopping.is_set() else FAILED_S)
+                self._release(message, FAILED_S if self._stopped_at is None else 0)
         except Exception as error:  # noqa: BLE001 - the message comes again
             logger.warning("queue message not deleted", extra=safe_error_fields(error))
         finally:
             with self._changed:
+                if self._under_way == self._at_once:
+                    self._polled_at = self._monotonic()  # until now there was nothing to ask for
                 self._under_way -= 1
                 self._changed.notify_all()
 
