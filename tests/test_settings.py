@@ -170,6 +170,8 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         ("JWKS_MAX_AGE_SECONDS", 1, 86_400),
         ("KEY_RING_ROTATION_DAYS", 1, 3650),
         ("WEBHOOKS_PER_OWNER_PER_DAY", 1, 100_000_000),
+        ("TASKS_AT_ONCE", 1, 1000),
+        ("DRAIN_SECONDS", 0, 86_400),
     ],
 )
 def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: int) -> None:
@@ -189,10 +191,17 @@ def test_a_switch_is_on_or_off(name: str) -> None:
     assert getattr(read(HERE | {name: "OFF"}), name.lower()) is False
 
 
-@pytest.mark.parametrize("name", ["WEBHOOK_OWNERSHIP", "CARD_SHAPE"])
+@pytest.mark.parametrize("name", ["WEBHOOK_OWNERSHIP", "WEBHOOK_EVENTS", "CARD_SHAPE"])
 def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be one of .*, not 'maybe'"):
         read(HERE | {name: "maybe"})
+
+
+@pytest.mark.parametrize("text", ["8080", ":8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:٣", "[::1]:80"])
+def test_the_health_is_served_at_an_address_and_a_port(text: str) -> None:
+    assert read({"HEALTH_ADDRESS": "0.0.0.0:65535"}).health_address == "0.0.0.0:65535"
+    with pytest.raises(SettingsError, match="HEALTH_ADDRESS must be an address and a port"):
+        read({"HEALTH_ADDRESS": text})
 
 
 def test_every_invalid_variable_is_named_at_once() -> None:

@@ -98,7 +98,8 @@ def _parse_claims(text: str) -> dict[str, str]:
 
 
 def _parse_address(text: str) -> str:
-    if not re.fullmatch(r"[^\s:]+:\d{1,5}", text):
+    match = re.fullmatch(r"[^\s:]+:([0-9]{1,5})", text)
+    if not match or int(match[1]) > 65_535:
         raise ValueError(f"must be an address and a port, such as 127.0.0.1:8080, not {text!r}")
     return text
 
