@@ -197,7 +197,9 @@ def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
         read(HERE | {name: "maybe"})
 
 
-@pytest.mark.parametrize("text", ["8080", ":8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:٣", "[::1]:80"])
+@pytest.mark.parametrize(
+    "text", ["8080", ":8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:٣", "[::1]:80"]
+)
 def test_the_health_is_served_at_an_address_and_a_port(text: str) -> None:
     assert read({"HEALTH_ADDRESS": "0.0.0.0:65535"}).health_address == "0.0.0.0:65535"
     with pytest.raises(SettingsError, match="HEALTH_ADDRESS must be an address and a port"):

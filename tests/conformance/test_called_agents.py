@@ -6,12 +6,15 @@ Nobody sweeps here, so a webhook that is not let in leaves its parent waiting.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.client import Client, HttpError, discover, text_message
+from a2a_serverless.domain.agent import current_task
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import TERMINAL
@@ -38,6 +41,7 @@ BOB = {"X-API-Key": "a2a_bob"}
 CALLERS = {"a2a_alice": Principal("acme", "alice"), "a2a_bob": Principal("acme", "bob")}
 WRITERS = (orchestrator, outline, document, summary)
 TIMEOUT_S = 60
+EACH = 8
 
 
 def ended(read: Callable[[], Task]) -> Task:
@@ -71,6 +75,42 @@ def test_the_chain_works_where_callers_sign_in_and_all_its_tasks_belong_to_the_c
             Client(f"{url}/document", observed(url), BOB).get(origin.task_id)
         with pytest.raises(HttpError, match="401"):
             Client(f"{url}/document", observed(url)).get(origin.task_id)
+
+
+@pytest.mark.requirement(11)
+def test_rule_03_tasks_of_two_owners_at_once_in_the_threads_of_one_process_stay_apart() -> None:
+    together = Barrier(2 * EACH)
+
+    def meet() -> str:
+        together.wait(TIMEOUT_S)
+        return current_task().caller.owner
+
+    async def ask(task: TaskContext) -> str:
+        in_thread = await task.step("meet", meet)
+        await task.conversation.put(f"{in_thread} {task.text()}", task.text())
+        child: Any = await task.call("call", "child", "Who?")
+        values = await task.conversation.list("")
+        stored = {value.key.split()[0] for value in values}
+        return " ".join({in_thread, child.status.message.text(), current_task().caller.owner, *stored})
+
+    async def who(task: TaskContext) -> str:
+        return task.caller.owner
+
+    def send(of: tuple[dict[str, str], int]) -> str:
+        headers, number = of
+        client = Client(f"{url}/parent", observed(url), headers)
+        message = text_message(str(number), context_id="shared")
+        request = SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True))
+        task = client.send(request)
+        assert isinstance(task, Task)
+        found = ended(lambda: client.get(task.id)).status
+        assert found.message
+        return found.message.text()
+
+    agents = [agent_of(ask, "parent"), agent_of(who, "child")]
+    with serving(agents, callers=CALLERS) as url, ThreadPoolExecutor(2 * EACH) as pool:
+        found = [*pool.map(send, ((headers, number) for headers in (ALICE, BOB) for number in range(EACH)))]
+    assert found == ["alice"] * EACH + ["bob"] * EACH
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["1.0", "0.3"])
