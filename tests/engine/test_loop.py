@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import socket
+import sys
 from contextvars import copy_context
 from threading import Barrier, Event, current_thread
 from threading import enumerate as enumerate_threads
@@ -137,6 +139,26 @@ def test_a_connection_that_a_run_leaves_open_is_closed_with_its_loop() -> None:
             assert peer.recv(1) == b"", "the other side sees the end"
     assert writer.transport.is_closing()
     assert writer.transport.get_extra_info("socket").fileno() == -1
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("with_shell", [False, True])
+def test_a_process_that_a_run_leaves_behind_is_killed_with_its_loop(*, with_shell: bool) -> None:
+    async def start(server: socket.socket) -> socket.socket:
+        source = f"import socket; socket.create_connection({server.getsockname()}).recv(1)"
+        command = (sys.executable, "-c", source)
+        pipe = asyncio.subprocess.PIPE
+        if with_shell:
+            await asyncio.create_subprocess_shell(f"exec {shlex.join(command)}", stdin=pipe)
+        else:
+            await asyncio.create_subprocess_exec(*command, stdin=pipe)
+        return (await asyncio.to_thread(server.accept))[0]
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        with play(start(server)) as peer:
+            peer.settimeout(60)
+            assert peer.recv(1) == b"", "the process does not live any more"
 
 
 def test_a_loop_that_rests_already_is_asked_once() -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from queue import SimpleQueue
+from subprocess import TimeoutExpired
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
@@ -110,6 +111,7 @@ class RunLoop(asyncio.SelectorEventLoop):
         self.ready_count = 0
         self._timers: list[asyncio.TimerHandle] = []
         self._connections = WeakSet[asyncio.WriteTransport]()
+        self._processes = WeakSet[asyncio.SubprocessTransport]()
         self._threads = AgentThreads()
         self.set_default_executor(self._threads)
 
@@ -139,6 +141,18 @@ class RunLoop(asyncio.SelectorEventLoop):
         self._connections.add(transport)
         return transport, protocol
 
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
+        """See ``asyncio.loop.subprocess_exec``."""
+        transport, protocol = await super().subprocess_exec(*args, **options)
+        self._processes.add(transport)
+        return transport, protocol
+
+    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
+        """See ``asyncio.loop.subprocess_shell``."""
+        transport, protocol = await super().subprocess_shell(*args, **options)
+        self._processes.add(transport)
+        return transport, protocol
+
     async def rest(self) -> None:
         """Returns when no callback is ready but the caller's, or after ``TURNS`` turns of the loop."""
         for _ in range(TURNS):
@@ -156,6 +170,7 @@ class RunLoop(asyncio.SelectorEventLoop):
         """Closes the loop. Tasks have ``LEAVE_S`` to end after their cancellation; threads go on by themselves.
 
         Connections that are open are closed, so that a client that keeps them makes new ones in the next loop.
+        Processes that were started in the loop are killed: nothing could read their output any more.
         """
         left = asyncio.all_tasks(self)
         for task in left:
@@ -164,6 +179,10 @@ class RunLoop(asyncio.SelectorEventLoop):
         self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
         for connection in self._connections:
             connection.abort()
+        for process in self._processes:
+            process.close()
+            with suppress(TimeoutExpired):
+                process.get_extra_info("subprocess").wait(LEAVE_S)
         self.run_until_complete(asyncio.sleep(0))  # the loop closes them in its next turn
         self._threads.shutdown()
         self.set_exception_handler(lambda *_: None)  # a task that ignored its cancellation is dropped
