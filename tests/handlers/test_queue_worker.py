@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import urllib.error
 import urllib.request
 from threading import Condition, Thread
@@ -235,6 +236,22 @@ def test_a_worker_whose_last_place_is_free_again_is_healthy_before_the_queue_ans
     bench.until(lambda: bench.asks)
     assert bench.worker.is_healthy
     bench.silent = False
+    assert bench.stop() == 0
+
+
+def test_a_message_for_which_there_is_no_thread_comes_again_and_the_worker_goes_on(client: Any) -> None:
+    bench = Bench(client)
+    bench.send(work(0))
+    bench.thread.start()
+    bench.until(lambda: bench.count() == (0, 0))
+    before = threading.stack_size(2**46)  # no thread can be started
+    try:
+        bench.send(work(1))
+        bench.until(lambda: bench.count() == (0, 1))
+    finally:
+        threading.stack_size(before)
+    bench.send(work(2))
+    bench.until(lambda: bench.count() == (0, 1) and bench.begun == [work(0), work(2)])
     assert bench.stop() == 0
 
 

@@ -46,6 +46,14 @@ def test_the_first_extension_of_a_send_names_the_events(extensions: str, events:
     assert stored(place, send(place, extensions)) == [events]
 
 
+def test_of_two_extensions_only_the_first_is_active() -> None:
+    place = Place()
+    headers = HEADERS | {"a2a-extensions": f"{RESULTS}, {STATES}"}
+    body = json.dumps({"message": MESSAGE}).encode()
+    answer = place.edge.answer(HttpRequest("POST", "/echo/message:send", headers, body=body))
+    assert {name.lower(): value for name, value in answer.headers.items()}["a2a-extensions"] == RESULTS
+
+
 @pytest.mark.parametrize("binding", CURRENT)
 def test_a_webhook_that_is_registered_later_has_the_events_of_its_request(binding: str) -> None:
     place = Place()

@@ -123,11 +123,15 @@ class QueueWorker:
         for message in got.get("Messages", []):
             with self._changed:
                 self._under_way += 1
-            Thread(target=self._handle, args=(message,), name="message", daemon=True).start()
+            try:
+                Thread(target=self._handle, args=(message, self._is_answered), name="message", daemon=True).start()
+            except RuntimeError as error:  # the process may have no more threads
+                logger.warning("no thread for a queue message", extra=safe_error_fields(error))
+                self._handle(message, lambda _: False)
 
-    def _handle(self, message: MessageTypeDef) -> None:
+    def _handle(self, message: MessageTypeDef, answer: Callable[[MessageTypeDef], bool]) -> None:
         try:
-            if self._stopped_at is None and self._is_answered(message):
+            if self._stopped_at is None and answer(message):
                 self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
             else:
                 self._release(message, FAILED_S if self._stopped_at is None else 0)

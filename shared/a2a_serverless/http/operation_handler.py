@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
-from a2a_serverless.domain.agent import requested_webhook_events
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
@@ -161,7 +161,8 @@ class OperationHandler:
             in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
             codecs.check_version(version, codecs.asked_version(header, in_query))
         offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
-        active = codecs.activated_extensions(self._context.extensions, offered)
+        others = {one.uri for events, one in WEBHOOK_EXTENSIONS.items() if events != self._context.webhook_events}
+        active = [uri for uri in codecs.activated_extensions(self._context.extensions, offered) if uri not in others]
         return {codecs.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
