@@ -97,9 +97,12 @@ def _parse_claims(text: str) -> dict[str, str]:
     return claims
 
 
+_LAST_PORT: Final = 65_535
+
+
 def _parse_address(text: str) -> str:
     match = re.fullmatch(r"[^\s:]+:([0-9]{1,5})", text)
-    if not match or int(match[1]) > 65_535:
+    if not match or int(match[1]) > _LAST_PORT:
         raise ValueError(f"must be an address and a port, such as 127.0.0.1:8080, not {text!r}")
     return text
 

@@ -49,6 +49,8 @@ class Shell:
         self.schedules: Callable[[StackName], ScheduleAdmin] | None = None
         self.operations: Callable[[StackName], Operations] | None = None
         self.mirrors: list[tuple[str, Remote]] = []
+        self.worker_environment: Callable[[StackName], Mapping[str, str]] | None = None
+        self.worker_service: Callable[[StackName], str] | None = None
         self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
 
     def run(self, *arguments: str) -> Done:
@@ -72,6 +74,8 @@ class Shell:
             world = replace(world, schedules=self.schedules)
         if self.operations:
             world = replace(world, operations=self.operations)
+        if self.worker_environment and self.worker_service:
+            world = replace(world, worker_environment=self.worker_environment, worker_service=self.worker_service)
         with pytest.raises(SystemExit) as ended:
             run(arguments, world)
         code = ended.value.code

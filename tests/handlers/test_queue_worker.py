@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
 import urllib.error
@@ -16,6 +17,7 @@ from botocore.exceptions import EndpointConnectionError
 from a2a_serverless.aws.queue_worker import HAND_OVER_S, STALE_S, QueueWorker, serve_health
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
+from a2a_serverless.settings import SettingsError
 from tests.adapters.clouds import cloud
 from tests.handlers.test_queues import Ending
 
@@ -274,3 +276,11 @@ def test_signals_between_any_two_lines_of_its_code_stop_it(client: Any) -> None:
     thread.start()
     thread.join(DEADLINE_S)
     assert bench.left == 0
+
+
+@pytest.mark.enable_socket
+def test_a_health_address_that_is_not_free_is_named(client: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SettingsError, match=f"HEALTH_ADDRESS cannot be used: {address}"):
+            serve_health(Bench(client).worker, address)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.aws.batches import NotAnswered, answer_message
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, UnsupportedMessageVersion, WorkMessage
+from a2a_serverless.settings import SettingsError, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,7 +160,7 @@ class QueueWorker:
 
 
 def serve_health(worker: QueueWorker, address: str) -> ThreadingHTTPServer:
-    """Serves 200 or 503 for every GET at ``host:port``, in a thread."""
+    """Serves 200 or 503 for every GET at ``host:port``, in a thread. Raises SettingsError if it cannot."""
     host, _, port = address.rpartition(":")
 
     class Health(BaseHTTPRequestHandler):
@@ -174,7 +175,10 @@ def serve_health(worker: QueueWorker, address: str) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """Writes no line for each look."""
 
-    server = ThreadingHTTPServer((host, int(port)), Health)
+    try:
+        server = ThreadingHTTPServer((host, int(port)), Health)
+    except OSError as error:
+        raise SettingsError(f"HEALTH_ADDRESS cannot be used: {address}: {error.strerror}") from None
     Thread(target=server.serve_forever, name="health", daemon=True).start()
     return server
 
@@ -185,7 +189,6 @@ def main(environment: Mapping[str, str]) -> int:
     from a2a_serverless.adapters.logs import start_logging
     from a2a_serverless.aws.engine import make_worker
     from a2a_serverless.aws.process import make_metrics, make_tracer
-    from a2a_serverless.settings import read
 
     settings, aws = read(environment), Aws()
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))

@@ -126,9 +126,9 @@ class CliContext:
 
     ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
-    its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker.
-    ``ask`` asks a question to be answered with yes or no; None without a terminal. ``local_url`` is where the agents
-    on this machine are.
+    its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
+    ``worker_service`` the AWS service that runs its tasks. ``ask`` asks a question to be answered with yes or no;
+    None without a terminal. ``local_url`` is where the agents on this machine are.
     """
 
     terminal: Terminal = field(default_factory=Terminal)
@@ -142,6 +142,7 @@ class CliContext:
     schedules: Callable[[StackName], "ScheduleAdmin"] = lambda stack: _wired("make_schedules", stack)
     alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
     worker_environment: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("worker_environment", stack)
+    worker_service: Callable[[StackName], str] = lambda stack: _wired("worker_service", stack)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url

@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless_tools.cli.options import StackContext
+from a2a_serverless_tools.cli.options import StackContext, WrongUsage
+
+LAMBDA = "lambda.amazonaws.com"
 
 TasksAtOnce = Annotated[int, typer.Option(help="Tasks that run at the same time at most.", min=1, max=1000)]
 DrainSeconds = Annotated[
-    int, typer.Option(help="Seconds that running tasks may go on after SIGTERM, before they are handed over.", min=0)
+    int,
+    typer.Option(
+        help="Seconds that running tasks may go on after SIGTERM, before they are handed over.", min=0, max=86_400
+    ),
 ]
 Health = Annotated[
     str, typer.Option(help="Answer GET with 200 or 503 at this address.", metavar="HOST:PORT", show_default=False)
@@ -33,11 +38,20 @@ def work(
     The stack must be deployed with the constant WorkerService, so that Lambda runs none. SIGTERM and Ctrl+C hand the
     running tasks over to the next worker.
     """
-    with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
-        environment = {**stack.cli.worker_environment(stack.name)}
-    environment |= {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
+    from a2a_serverless.settings import SettingsError, read
+
+    given = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
     if health:  # without it an image may have an address of its own
-        environment["HEALTH_ADDRESS"] = health
+        given["HEALTH_ADDRESS"] = health
+    try:
+        read(given)
+    except SettingsError as error:
+        raise WrongUsage(f"{error}.", "give --health an address and a port") from None
+    with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
+        environment = {**stack.cli.worker_environment(stack.name), **given}
+        service = stack.cli.worker_service(stack.name)
+    if service == LAMBDA:
+        stack.terminal.note("Lambda runs tasks of this stack, too: set the constant WorkerService and deploy it.")
     if print_environment:
         stack.terminal.result({**environment}, "".join(f"{name}={value}\n" for name, value in environment.items()))
         return

@@ -46,6 +46,11 @@ def worker_environment(stack: StackName) -> Mapping[str, str]:
     return DeployedStack(aws_of(stack), stack.name).variables("WorkerFunctionName")
 
 
+def worker_service(stack: StackName) -> str:
+    """The AWS service that runs the tasks of a deployed stack."""
+    return DeployedStack(aws_of(stack), stack.name).output("WorkerService")
+
+
 def make_schedules(stack: StackName) -> ScheduleAdmin:
     """The schedules of a deployed stack."""
     aws = aws_of(stack)
