@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -38,10 +39,11 @@ from tests.world import HOOK, HOUR_MS, ME, World, accepting
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent, TaskContext, WebhookEvents
     from a2a_serverless.domain.delivery import ProtocolVersion, PushConfig
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
+RESULTS_HOOK: Final = "https://results.example.com/a2a"
 TEXTS: Final = ["one: hello. ", "two: hello. ", "three: hello. "]
 NewWorld: TypeAlias = "Callable[[Sequence[Agent]], World]"
 Journey: TypeAlias = "Callable[[NewWorld], Story]"
@@ -151,17 +153,18 @@ def asked(make: NewWorld) -> Story:
 
 
 def watched(make: NewWorld) -> Story:
-    """A second webhook is added while the task is running; it speaks 0.3."""
+    """Webhooks are added while the task is running: one speaks 0.3, one wants the states and the result."""
     world = make([Writer().agent])
     task_id = world.send("hello").id
-    wanted = TaskPushNotificationConfig(url=OTHER_HOOK, id="late")
     key = ME.key(task_id)
 
-    def add() -> PushConfig:
-        return webhooks.add(world.service.webhooks(), key, "echo", wanted, "0.3")
+    def add(url: str, wire: ProtocolVersion, events: WebhookEvents) -> PushConfig:
+        wanted = TaskPushNotificationConfig(url=url, id=events)
+        return webhooks.add(world.service.webhooks(), key, "echo", wanted, wire, events)
 
-    world.plan(1700, add)
-    return Story(world, task_id, hooks=[(HOOK, "1.0"), (OTHER_HOOK, "0.3")])
+    world.plan(1700, partial(add, OTHER_HOOK, "0.3", "all"))
+    world.plan(1700, partial(add, RESULTS_HOOK, "1.0", "results"))
+    return Story(world, task_id, hooks=[(HOOK, "1.0"), (OTHER_HOOK, "0.3"), (RESULTS_HOOK, "1.0")])
 
 
 def invited(make: NewWorld) -> Story:
@@ -467,19 +470,26 @@ def assert_told(story: Story, events: list[Any], url: str, wire: ProtocolVersion
     heard = [got.n for got in effects if got.notification_id == notification_id(key, config, got.n)]
     assert heard == sorted(set(heard)), "each event once, in log order"
     told = set(range(1, heard[0] + 1)) | set(heard)
-    assert {event.n for event in events} - told <= may_be_left_out(events, wire)
+    assert {event.n for event in events} - told <= may_be_left_out(events, wire, config.events)
     assert heard[-1] == events[-1].n
+    if config.events == "results":
+        whole = replay(story.task_id, events[0].incoming.message.context_id, events)
+        last = story.world.receiver.effects(config.config_id)[-1]
+        assert last.body == {"task": json.loads(whole.json_bytes())}, "at the end the whole task"
 
 
-def may_be_left_out(events: list[Any], wire: ProtocolVersion) -> set[int]:
-    """A ``working`` that says nothing and has a later status behind it; for 0.3 also unfinished chunks."""
+def may_be_left_out(events: list[Any], wire: ProtocolVersion, wanted: WebhookEvents) -> set[int]:
+    """A ``working`` that says nothing and has a later status behind it; for 0.3 also unfinished chunks.
+
+    A webhook that wants less than all gets no chunks.
+    """
     chunks = [event for event in events if isinstance(event, ArtifactEvent)]
     plain = {
         event.n
         for event in events
         if event not in chunks and event.state is TaskState.WORKING and event.message is None
     }
-    return plain | {event.n for event in chunks if wire == "0.3" and not event.last_chunk}
+    return plain | {event.n for event in chunks if wanted != "all" or (wire == "0.3" and not event.last_chunk)}
 
 
 def same(task: Task) -> Task:
