@@ -1,3 +1,4 @@
+import inspect
 import json
 import os
 import re
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from a2a_serverless.aws import queue_worker
 from a2a_serverless.http.runtime import STREAMED
 from a2a_serverless.settings import Settings, read
 from sample_agents import models
@@ -30,6 +32,14 @@ def statements() -> list[tuple[str, dict[str, Any]]]:
     policies = [(name, policy) for name, role in resources("AWS::IAM::Role").items() for policy in role["Policies"]]
     entries = [(name, entry) for name, policy in policies for entry in policy["PolicyDocument"]["Statement"]]
     return [(name, entry["Fn::If"][1] if "Fn::If" in entry else entry) for name, entry in entries]
+
+
+def test_a_worker_outside_of_lambda_may_do_with_its_queue_what_its_code_does() -> None:
+    calls = set(re.findall(r"_client\.(\w+)\(", inspect.getsource(queue_worker)))
+    queue = {"Fn::GetAtt": ["WorkQueue", "Arn"]}
+    allowed = [one["Action"] for role, one in statements() if (role, one.get("Resource")) == ("WorkerRole", queue)]
+    assert len(calls) == 3
+    assert {f"sqs:{call.title().replace('_', '')}" for call in calls} <= {action for one in allowed for action in one}
 
 
 def test_template_functions_folders_and_events_name_the_same_functions() -> None:
