@@ -345,13 +345,19 @@ class _Visitor(BaseHTTPRequestHandler):
             return 200, {}, b""
         if body.startswith(b"Action=DescribeStacks"):
             return 200, {"Content-Type": "text/xml"}, self.server.account.description()
-        if self.path.startswith("/2015-03-31/functions/RotatorFunction/"):
-            answered = self.server.account.functions["rotator"](json.loads(body), Context(60_000))
-            return 200, {"Content-Type": "application/json"}, json.dumps(answered).encode()
+        if self.path.startswith("/2015-03-31/functions/"):
+            return 200, {"Content-Type": "application/json"}, json.dumps(self._lambda(body)).encode()
         event = gateway_event(verb, self.path, dict(self.headers.items()), body)
         served = self.server.account.functions["api"](event, Context(60_000))
         headers = {name: value for name, value in served["headers"].items() if name.lower() != "content-length"}
         return served["statusCode"], headers, served["body"].encode()
+
+    def _lambda(self, body: bytes) -> Any:
+        """The rotator's answer, or the worker's configuration."""
+        assert self.server.account
+        if "/RotatorFunction/" in self.path:
+            return self.server.account.functions["rotator"](json.loads(body), Context(60_000))
+        return {"Environment": {"Variables": self.server.account.stack.environment("worker")}}
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""

@@ -218,6 +218,7 @@ def operating(account: Account, street: Street) -> None:
     account.settle()
     assert account.type("push", "redrive", "--host", host)["redriven"]
     account.settle()
+    assert account.type("work", "--print-environment")["TASKS_AT_ONCE"]
     kid = account.type("keys", "show")["next"]["kid"]
     account.type("keys", "rotate")
     account.type("keys", "revoke", kid)
