@@ -45,7 +45,17 @@ class Bench:
         self.begun: list[QueueMessage] = []
         self.under_way = self.most = 0
         self.changed = Condition()
-        self.worker = QueueWorker(self, self.url, self.answer, at_once, drain_s, poll_s=0, monotonic=lambda: self.now)  # type: ignore[arg-type]
+        self.flushes = 0
+        self.worker = QueueWorker(
+            self,  # type: ignore[arg-type]
+            self.url,
+            self.answer,
+            at_once,
+            drain_s,
+            self.flush,
+            poll_s=0,
+            monotonic=lambda: self.now,
+        )
         self.down = self.silent = self.asks = False
         self.left: int | None = None
         self.thread = Thread(target=self._run, daemon=True)
@@ -61,6 +71,9 @@ class Bench:
             self.asks = self.silent
             self.changed.wait_for(lambda: not self.silent, DEADLINE_S)
         return self.client.receive_message(**options)
+
+    def flush(self) -> None:
+        self.flushes += 1
 
     def _run(self) -> None:
         self.left = self.worker.run()
@@ -255,6 +268,25 @@ def test_a_message_for_which_there_is_no_thread_comes_again_and_the_worker_goes_
     bench.send(work(2))
     bench.until(lambda: bench.count() == (0, 1) and bench.begun == [work(0), work(2)])
     assert bench.stop() == 0
+
+
+def test_spans_are_sent_while_nothing_comes_and_while_all_places_are_taken_and_at_the_end(client: Any) -> None:
+    bench = Bench(client, at_once=1)
+    bench.thread.start()
+    bench.until(lambda: bench.flushes > 1)
+    bench.holds = True
+    bench.send(work(0))
+    bench.until(lambda: bench.under_way == 1)
+    before = bench.flushes
+    bench.until(lambda: bench.flushes > before + 1)
+    bench.silent = True
+    bench.release()
+    bench.until(lambda: bench.asks)
+    before = bench.flushes
+    bench.worker.stop()
+    bench.silent = False
+    assert bench.stop() == 0
+    assert bench.flushes > before
 
 
 def test_signals_between_any_two_lines_of_its_code_stop_it(client: Any) -> None:

@@ -48,7 +48,7 @@ class QueueWorker:
     """Answers the messages of the work queue, ``at_once`` of them at the same time, until ``stop`` is called.
 
     ``answer`` gets a message and a function that says how many ms are left. A call waits ``poll_s`` for messages.
-    ``monotonic`` is a clock in seconds.
+    ``flush`` is called after each call and at the end. ``monotonic`` is a clock in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a worker, and its times
@@ -58,12 +58,14 @@ class QueueWorker:
         answer: Callable[[QueueMessage, Callable[[], int]], Enum],
         at_once: int,
         drain_s: float = 0,
+        flush: Callable[[], object] = lambda: None,
         *,
         poll_s: int = POLL_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._url, self._answer = client, queue_url, answer
         self._at_once, self._drain_s, self._poll_s, self._monotonic = at_once, drain_s, poll_s, monotonic
+        self._flush = flush
         self._changed, self._under_way = Condition(), 0
         self._stops = SimpleQueue[None]()  # an Event may be locked by the code that a signal interrupts
         self._stopped_at: float | None = None
@@ -101,7 +103,9 @@ class QueueWorker:
         until = (self._stopped_at or 0) + self._drain_s + HAND_OVER_S
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, max(0.0, until - self._monotonic()))
-            return self._under_way
+            left = self._under_way
+        self._flush()
+        return left
 
     def _poll(self) -> None:
         while self._stopped_at is None:
@@ -110,6 +114,7 @@ class QueueWorker:
                 free = self._at_once - self._under_way
             if free > 0:
                 self._take(min(free, BATCH))
+            self._flush()
 
     def _take(self, most: int) -> None:
         try:
@@ -195,18 +200,12 @@ def main(environment: Mapping[str, str]) -> int:
     metrics, tracer = make_metrics(environment), make_tracer(environment)
     work = make_worker(settings, aws, metrics, tracer, lambda: worker.is_replaced)
 
-    def work_and_flush(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
-        try:
-            return work(message, remaining_ms)
-        finally:
-            tracer.flush()
-
     def stop(number: int, frame: object) -> None:
         del number, frame
         worker.stop()
 
     url = settings.need("WORK_QUEUE_URL")
-    worker = QueueWorker(aws.sqs, url, work_and_flush, settings.tasks_at_once, settings.drain_seconds)
+    worker = QueueWorker(aws.sqs, url, work, settings.tasks_at_once, settings.drain_seconds, tracer.flush)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     if settings.health_address:
