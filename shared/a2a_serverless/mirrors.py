@@ -13,14 +13,15 @@ from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.remotes import OAuthClientCredentials, Remote
-from a2a_serverless.protocol.peers import choose_interface, keeps_subscribed_tasks, read_card
+from a2a_serverless.protocol.peers import interface_of, read_card
+from a2a_serverless.protocol.v1_card import AgentSkill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.delivery import ProtocolVersion
-    from a2a_serverless.domain.remotes import Auth
+    from a2a_serverless.domain.remotes import Auth, Binding
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 MODES: Final = ("text/plain", "application/json")
@@ -49,30 +50,29 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
     Raises ValueError for a card that cannot be read, has no interface that we speak, or points to another host, and for
     credentials that would go over http.
     """
-    document = card if not isinstance(card, str | Path) else json.loads(Path(card).read_text("utf-8"))
+    file = Path(card) if isinstance(card, str | Path) else None
     try:
-        theirs = read_card(document)
+        theirs = read_card(json.loads(file.read_text("utf-8")) if file else card)
+        interface = interface_of(theirs, binding)
     except A2AError as invalid:
-        raise ValueError(f"The card of {url} cannot be read: {invalid}") from None
-    interface = choose_interface(theirs, binding)
-    if interface is None:
-        raise ValueError(f"The card of {url} has no interface of A2A 1.0 or 0.3 over {binding or 'a binding of ours'}.")
+        raise ValueError(f"The card of {url} cannot be used: {invalid}") from None
     _check(url, interface, auth)
-    push, streaming = (bool(one) for one in (theirs.capabilities.push_notifications, theirs.capabilities.streaming))
+    streaming = bool(theirs.capabilities.streaming)
     remote = Remote(
         url=interface.url,
         version=cast("ProtocolVersion", interface.protocol_version),
-        binding=interface.protocol_binding,
+        binding=cast("Binding", interface.protocol_binding),
         tenant=interface.tenant,
         streaming=streaming,
-        subscribes=streaming and keeps_subscribed_tasks(interface.protocol_version),
-        push=push,
+        # The official server of 0.3 in Python stores each chunk once more for each subscription.
+        subscribes=streaming and interface.protocol_version != "0.3",
+        push=bool(theirs.capabilities.push_notifications),
         auth=auth,
         stream_s=stream_s,
         silence_s=silence_s,
         session_header=session_header,
         card_url=url,
-        card_file=os.path.relpath(card) if isinstance(card, str | Path) else "",
+        card_file=os.path.relpath(file) if file else "",
     )
     return _agent(id or slug(theirs.name), theirs, remote)
 
@@ -83,33 +83,26 @@ def slug(name: str) -> str:
 
 
 def _agent(agent_id: str, card: AgentCard, remote: Remote) -> Agent:
-    skills = tuple(
-        Skill(
-            skill.id,
-            skill.name or skill.id,
-            skill.description or skill.name or skill.id,
-            skill.tags or (skill.id,),
-            skill.examples,
-            skill.input_modes,
-            skill.output_modes,
-        )
-        for skill in card.skills
-    )
-    extensions = (
-        AgentExtension(one.uri, one.description, one.required, one.params) for one in card.capabilities.extensions
-    )
+    skills = card.skills or (AgentSkill(id=agent_id, name=card.name, description=card.description, tags=()),)
+    extensions = card.capabilities.extensions
     return Agent(
         id=agent_id,
         name=card.name,
         description=card.description or card.name,
-        skills=skills or (Skill(agent_id, card.name, card.description or card.name, (agent_id,)),),
+        skills=tuple(map(_skill, skills)),
         work=_follow,
         version=card.version or "1.0.0",
         input_modes=_media_types(card.default_input_modes) or MODES,
         output_modes=_media_types(card.default_output_modes) or MODES,
-        extensions=tuple(extensions),
+        extensions=tuple(AgentExtension(one.uri, one.description, one.required, one.params) for one in extensions),
         remote=remote,
     )
+
+
+def _skill(skill: AgentSkill) -> Skill:
+    """The skill with a name, a description and a tag, which ours must have."""
+    name, modes = skill.name or skill.id, (skill.input_modes, skill.output_modes)
+    return Skill(skill.id, name, skill.description or name, skill.tags or (skill.id,), skill.examples, *modes)
 
 
 def _media_types(modes: tuple[str, ...]) -> tuple[str, ...]:

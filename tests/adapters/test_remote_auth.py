@@ -15,14 +15,13 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 
-from a2a_serverless import OAuthClientCredentials, SecretHeaders, SigV4
-from a2a_serverless.adapters.mirrored_agent import MirroredAgent
+from a2a_serverless import OAuthClientCredentials, SecretHeaders, SigV4, mirror
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.remote_auth import EARLY_S, LIFE_S, RemoteAuth
 from a2a_serverless.client import ClientRequest, ClientResponse, HttpError
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.remotes import Remote
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState, TaskStatus
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 URL = "https://far.example.com/agent"
 TOKEN_URL = "https://login.example.com/token"
 OAUTH = OAuthClientCredentials(TOKEN_URL, "me & co", "client", scope="a2a.call", audience="far")
+ADA = Caller(Principal("acme", "ada"))
 SECRETS = {"weather": "Bearer s3cret-word", "client": "cl1ent/secret"}
 
 
@@ -198,32 +198,42 @@ def test_a_request_is_signed_as_aws_says(path: str, body: bytes | None, session:
 
 def test_what_the_remote_agent_repeats_of_our_secrets_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    remote = Remote(URL, "1.0", "JSONRPC", auth=SecretHeaders({"Authorization": "weather"}))
     text = "KeyError: Bearer s3cret-word, s3cret-word"
     message = Message(message_id="m", role=Role.AGENT, parts=(Part(text=text), Part(data={"n": 1})))
-    task = Task(id="t", status=TaskStatus(state=TaskState.FAILED, message=message))
-
-    @contextmanager
-    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
-        assert call.headers["Authorization"] == SECRETS["weather"]
-        yield ClientResponse(200, {}, io.BytesIO(b'{"jsonrpc":"2.0","id":1,"result":%b}' % task.json_bytes()))
-
-    mirrored = MirroredAgent(remote, transport, read_secret)
-    hidden: Any = mirrored.hide_secrets(mirrored.client.get("t"))
-    assert hidden.status.message.parts[0].text == "KeyError: ***, ***"
-    assert "s3cret-word" not in hidden.status.message.text() + caplog.text
-    assert hidden.status.message.parts[1] == Part(data={"n": 1})
+    agents, sent = mirrored(message, auth=SecretHeaders({"Authorization": "weather"}))
+    status = agents.get(ADA, "far/remote", "t").status
+    assert sent[0].headers["Authorization"] == SECRETS["weather"]
+    assert status.message
+    assert status.message.parts[0].text == "KeyError: ***, ***"
+    assert "s3cret-word" not in status.message.text() + caplog.text
+    assert status.message.parts[1] == Part(data={"n": 1})
 
 
 def test_a_session_is_named_for_its_owner_and_the_same_for_all_its_requests() -> None:
-    remote = Remote(URL, "1.0", "JSONRPC", session_header="X-Session")
-    mirrored = MirroredAgent(remote, Wire([]).transport, read_secret)
-    ada, bob = (mirrored.headers(Caller(Principal("acme", owner)))["X-Session"] for owner in ("ada", "bob"))
-    assert ada != bob
+    agents, sent = mirrored(None, session_header="X-Session")
+    for caller in (ADA, ADA, Caller(Principal("acme", "bob"))):
+        agents.get(caller, "far/remote", "t")
+    ada, again, bob = (call.headers["X-Session"] for call in sent)
+    assert ada == again != bob
     assert len(ada) >= 33, "AgentCore wants 33 characters"
-    assert (
-        MirroredAgent(Remote(URL, "1.0", "JSONRPC"), Wire([]).transport, read_secret).headers(
-            Caller(Principal("acme", "ada"))
-        )
-        == {}
-    )
+
+
+def test_an_agent_without_a_session_gets_no_such_header() -> None:
+    agents, sent = mirrored(None)
+    agents.get(ADA, "far/remote", "t")
+    assert sent[0].headers.keys() == {"A2A-Version", "Accept", "Content-Type"}
+
+
+def mirrored(message: Message | None, **options: Any) -> tuple[A2ARemoteAgents, list[ClientRequest]]:
+    """A client of the remote agent of a mirror, whose task has failed with the message, and the requests it gets."""
+    task = Task(id="t", status=TaskStatus(state=TaskState.FAILED, message=message))
+    sent: list[ClientRequest] = []
+
+    @contextmanager
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
+        sent.append(call)
+        yield ClientResponse(200, {}, io.BytesIO(b'{"jsonrpc":"2.0","id":1,"result":%b}' % task.json_bytes()))
+
+    interface = {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    far = mirror(URL, card={"name": "Far", "supportedInterfaces": [interface]}, **options)
+    return A2ARemoteAgents({}, transport=transport, agents={"far": far}, read_secret=read_secret), sent

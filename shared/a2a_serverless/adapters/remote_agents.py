@@ -12,9 +12,9 @@ from copy import copy
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.client.discovery import origin_of
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, AgentCallFailed
 from a2a_serverless.domain.errors import (
@@ -31,7 +31,7 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.execution import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
-from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
-    from a2a_serverless.adapters.mirrored_agent import MirroredAgent
+    from a2a_serverless.adapters.remote_auth import RemoteAuth
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
 NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 LATER: Final = frozenset({408, 409, 425, 429})
 """The refusals (4xx) after which the same request may succeed. So may it after every 5xx."""
+WAIT_S: Final = 300
+"""How long an answer to a mirror's message, or the next item of its stream, is waited for."""
 
 
 class A2ARemoteAgents:
@@ -87,20 +88,16 @@ class A2ARemoteAgents:
         self._outward = credentials.wrap(transport) if credentials else transport
         self._hidden = credentials.redact if credentials else str
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
-        self._without_push: set[str] = set()
-        self._mirrored: dict[str, MirroredAgent] = {}
-        for name, agent in (agents or {}).items():
-            if agent.remote:
-                self._add_mirrored(remote_name(name), agent.remote, read_secret)
+        self._remotes = {remote_name(name): one.remote for name, one in (agents or {}).items() if one.remote}
+        self._auths: dict[str, RemoteAuth] = {}
+        for name, remote in self._remotes.items():
+            from a2a_serverless.adapters.remote_auth import RemoteAuth  # only mirrors need it
+
+            self._auths[name] = auth = RemoteAuth(remote.auth, read_secret)
+            interface = (remote.tenant or None, remote.version, remote.binding)
+            self._clients[name] = Client(remote.url, auth.wrap(transport), {}, *interface)
+        self._without_push = {name for name, remote in self._remotes.items() if not remote.push}
         self._headers: dict[str, str] = {}
-
-    def _add_mirrored(self, name: str, remote: Remote, read_secret: Callable[[str], str]) -> None:
-        from a2a_serverless.adapters.mirrored_agent import MirroredAgent  # only mirrors need it
-
-        self._mirrored[name] = mirrored = MirroredAgent(remote, self._transport, read_secret)
-        self._clients[name] = mirrored.client
-        if not remote.push:
-            self._without_push.add(name)
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
         remote_agents = copy(self)
@@ -108,7 +105,7 @@ class A2ARemoteAgents:
         return remote_agents
 
     def address(self, agent: str) -> str:
-        urls = self._siblings | self._others | {name: one.client.url for name, one in self._mirrored.items()}
+        urls = self._siblings | self._others | {name: remote.url for name, remote in self._remotes.items()}
         if agent not in urls:
             raise AgentCallFailed(f"There is no agent {agent!r} in the directory; there are {', '.join(sorted(urls))}.")
         return urls[agent]
@@ -138,36 +135,36 @@ class A2ARemoteAgents:
         message = message if agent in self._siblings else self._for_elsewhere(caller, message)
         with self._client(caller, agent) as client:
             if self.has_push(agent):
-                try:
-                    return client.with_extension(WEBHOOK_EXTENSIONS["states"].uri).send(_request(message, callback))
-                except PushNotSupported:  # although its card offers them; nothing was stored
-                    self._without_push.add(agent)
+                with suppress(PushNotSupported):  # although its card offers them; nothing was stored
+                    return client.with_extensions(WEBHOOK_EXTENSIONS["states"].uri).send(_request(message, callback))
+                self._without_push.add(agent)
             return client.send(_request(message, None, at_once=agent not in self._siblings))
 
     def stream(
-        self,
-        caller: Caller,
-        agent: str,
-        request: SendMessageRequest,
-        callback: TaskPushNotificationConfig,
-        extensions: Sequence[str],
+        self, caller: Caller, agent: str, request: SendMessageRequest, extensions: Sequence[str]
     ) -> Generator[StreamContent]:
         request = request.model_copy(update={"message": self._for_elsewhere(caller, request.message)})
-        mirrored = self._mirrored[agent]
         with self._client(caller, agent) as bare:
-            client = mirrored.with_extensions(bare, extensions)
+            client = replace(bare.with_extensions(*extensions), seconds=WAIT_S)
             if self.has_push(agent):
-                try:
-                    yield from mirrored.send(client, _with_callback(request, callback))
-                except PushNotSupported:  # although its card offers them; nothing was stored
-                    self._without_push.add(agent)
-                else:
+                with suppress(PushNotSupported):  # although its card offers them; nothing was stored
+                    yield from self._items(client, agent, request)
                     return
-            yield from mirrored.send(client, _with_callback(request, None))
+                self._without_push.add(agent)
+            without = request.configuration.model_copy(update={"task_push_notification_config": None})
+            yield from self._items(client, agent, request.model_copy(update={"configuration": without}))
+
+    def _items(self, client: Client, agent: str, request: SendMessageRequest) -> Iterator[StreamContent]:
+        hide_secrets = self._auths[agent].hide_secrets
+        if self._remotes[agent].streaming:
+            yield from (hide_secrets(event.content) for event in client.stream(request))
+        else:
+            yield hide_secrets(client.send(request))
 
     def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
         with self._client(caller, agent, reads=True) as client:
-            yield from self._mirrored[agent].subscribe(client, task_id)
+            events = replace(client, seconds=WAIT_S).subscribe(task_id)
+            yield from (self._auths[agent].hide_secrets(event.content) for event in events)
 
     def _for_elsewhere(self, caller: Caller, message: Message) -> Message:
         """The message with links to stored files, and with a context id that only this caller has.
@@ -188,8 +185,7 @@ class A2ARemoteAgents:
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent, reads=True) as client:
             task = client.get(task_id, history_length=0)
-        mirrored = self._mirrored.get(agent)
-        return mirrored.hide_secrets(task) if mirrored else task
+        return self._auths[agent].hide_secrets(task) if agent in self._auths else task
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with self._client(caller, agent) as client:
@@ -207,16 +203,16 @@ class A2ARemoteAgents:
         if agent not in self._clients:
             self.card(agent)
         service_tokens = self._service_tokens(caller) if agent in self._siblings else {}
+        remote = self._remotes.get(agent)
+        session = {remote.session_header: digest(caller.principal)} if remote and remote.session_header else {}
         with self._failing(agent, reads=reads):
-            mirrored = self._mirrored.get(agent)
-            own = mirrored.headers(caller) if mirrored else service_tokens
-            yield replace(self._clients[agent], headers={**self._headers, **own})
+            yield replace(self._clients[agent], headers={**self._headers, **service_tokens, **session})
 
     @contextmanager
     def _failing(self, agent: str, *, reads: bool = False) -> Iterator[None]:
         redact = self._hidden if agent not in self._siblings else str
-        if agent in self._mirrored:
-            redact = self._mirrored[agent].redact
+        if agent in self._auths:
+            redact = self._auths[agent].redact
         try:
             yield
         except Unreachable as error:
@@ -230,8 +226,8 @@ class A2ARemoteAgents:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
-            if agent in self._mirrored and isinstance(error, TaskNotFound):
-                raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
+            if agent in self._remotes and isinstance(error, TaskNotFound):
+                raise AgentCallFailed(f"The agent {agent!r} does not know the task any more.") from error
             gone = isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
             why = "the API key that the task was sent with has been revoked" if gone else redact(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
@@ -256,13 +252,7 @@ def _request(
     return SendMessageRequest(message=message, configuration=configuration)
 
 
-def _with_callback(request: SendMessageRequest, callback: TaskPushNotificationConfig | None) -> SendMessageRequest:
-    """The request with the webhook; its answer comes at once."""
-    changes = {"task_push_notification_config": callback, "return_immediately": True}
-    return request.model_copy(update={"configuration": request.configuration.model_copy(update=changes)})
-
-
 def _check_host(agent: str, configured: str, interface_url: str) -> None:
-    ours, theirs = urlsplit(configured), urlsplit(interface_url)
-    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
-        raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {theirs.netloc}.")
+    if origin_of(configured) != origin_of(interface_url):
+        host = origin_of(interface_url)[1]
+        raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {host}.")

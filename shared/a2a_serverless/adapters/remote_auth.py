@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from a2a_serverless.adapters.agent_credentials import SHORTEST
@@ -21,18 +21,22 @@ from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders,
 from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.v1 import Message, TaskArtifactUpdateEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.client import ClientResponse, Transport
     from a2a_serverless.domain.remotes import Auth
+    from a2a_serverless.protocol.v1 import Part, StreamContent
 
 EARLY_S: Final = 60
 """A token is replaced this long before it expires."""
 LIFE_S: Final = 300
 """The life of a token whose answer names none (RFC 6749, 5.1, recommends to name it)."""
 MOST: Final = 64 * 1024
+
+C = TypeVar("C", bound="StreamContent")
 
 
 class RemoteAuth:
@@ -75,6 +79,19 @@ class RemoteAuth:
         for secret in sorted(words, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
+
+    def hide_secrets(self, content: C) -> C:
+        """The content without our secrets in the text of its message: a remote agent may repeat what it got."""
+        if isinstance(content, Message):
+            return content.model_copy(update={"parts": tuple(map(self._redact_part, content.parts))})
+        if isinstance(content, TaskArtifactUpdateEvent) or content.status.message is None:
+            return content
+        message = self.hide_secrets(content.status.message)
+        status = content.status.model_copy(update={"message": message})
+        return cast("C", content.model_copy(update={"status": status}))
+
+    def _redact_part(self, part: Part) -> Part:
+        return part if part.text is None else part.with_content(text=self.redact(part.text))
 
     def _headers(self, call: ClientRequest, transport: Transport) -> Mapping[str, str]:
         match self._auth:

@@ -18,7 +18,7 @@ functions, where every import lengthens the cold start (``docs/adr/0008-client-o
 from __future__ import annotations
 
 from a2a_serverless.client.client import Client, ClientEvent, HttpError, PeerError, text_message
-from a2a_serverless.client.discovery import DiscoveredAgent, NoInterface, agents_of, discover
+from a2a_serverless.client.discovery import DiscoveredAgent, agents_of, discover
 from a2a_serverless.http_client.transport import (
     ClientRequest,
     ClientResponse,
@@ -27,6 +27,7 @@ from a2a_serverless.http_client.transport import (
     Unreachable,
     over_urllib,
 )
+from a2a_serverless.protocol.peers import NoInterface
 
 __all__ = [
     "Client",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from a2a_serverless.domain.errors import (
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
-
-Binding: TypeAlias = Literal["JSONRPC", "HTTP+JSON"]
-"""The bindings of this client, by their names in cards."""
+    from a2a_serverless.domain.remotes import Binding
 
 JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
@@ -108,9 +106,10 @@ class Client:
     binding: Binding = "JSONRPC"
     seconds: float = 30.0
 
-    def with_extension(self, uri: str) -> Client:
-        """The client, with the extension named in every request (specification 4.6)."""
-        return replace(self, headers={**self.headers, EXTENSION_HEADERS[self.version]: uri})
+    def with_extensions(self, *uris: str) -> Client:
+        """The client, with the extensions named in every request (specification 4.6)."""
+        named = {EXTENSION_HEADERS[self.version]: ", ".join(uris)} if uris else {}
+        return replace(self, headers={**self.headers, **named})
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.client import OK, Binding, Client, HttpError, retry_after_s, words_in
+from a2a_serverless.client.client import OK, Client, HttpError, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
+from a2a_serverless.protocol.peers import interface_of, read_card
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 
 if TYPE_CHECKING:
@@ -16,16 +17,11 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.remotes import Binding
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
-
-
-class NoInterface(A2AError):
-    """The card has no interface that this client supports."""
-
-    default = "The agent does not speak A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON."
 
 
 class CredentialsKept(A2AError):
@@ -50,8 +46,6 @@ def discover(
     Unreachable, HttpError, NoInterface, InvalidAgentResponse, or, when there are credentials, CredentialsKept if
     ``url`` is not https or the card names another host.
     """
-    from a2a_serverless.protocol.peers import read_card  # agents of the same deployment need no card
-
     headers = headers or {}
     address = address_of(url, CARD_PATH, headers)
     document = fetch(address, transport, headers)
@@ -70,19 +64,6 @@ def client_of(interface: AgentInterface, transport: Transport, headers: Mapping[
     version: ProtocolVersion = "1.0" if interface.protocol_version == "1.0" else "0.3"
     binding: Binding = "HTTP+JSON" if interface.protocol_binding == "HTTP+JSON" else "JSONRPC"
     return Client(interface.url, transport, headers, interface.tenant or None, version, binding)
-
-
-def interface_of(card: AgentCard, binding: Binding | None = None) -> AgentInterface:
-    """Returns the first interface of the newest supported version (8.3.2), JSON-RPC before HTTP+JSON.
-
-    It has this ``binding`` if one is named. Raises NoInterface.
-    """
-    from a2a_serverless.protocol.peers import choose_interface
-
-    chosen = choose_interface(card, binding)
-    if chosen is None:
-        raise NoInterface(f"The agent does not speak A2A over {binding}." if binding else None)
-    return chosen
 
 
 def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | None = None) -> list[JsonObject]:

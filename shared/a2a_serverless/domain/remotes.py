@@ -5,8 +5,8 @@ It is written into the manifest of the build. Secrets are in it by their names o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,13 +17,15 @@ SUFFIX: Final = "/remote"
 PATH: Final = "remote"
 """The path of the call that a mirror's task makes."""
 
+Binding: TypeAlias = Literal["JSONRPC", "HTTP+JSON"]
+"""The bindings of the client, by their names in cards."""
+
 
 @dataclass(frozen=True, slots=True)
 class SecretHeaders:
     """Headers of every request: the names of the project's secrets, by header (``{"Authorization": "weather"}``)."""
 
     secrets: Mapping[str, str]
-    kind: str = field(default="headers", init=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,6 @@ class OAuthClientCredentials:
     secret: str
     scope: str = ""
     audience: str = ""
-    kind: str = field(default="oauth", init=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,12 @@ class SigV4:
 
     service: str
     region: str
-    kind: str = field(default="sigv4", init=False, repr=False)
 
 
 Auth: TypeAlias = SecretHeaders | OAuthClientCredentials | SigV4
-_KINDS: Final[Mapping[str, type[Auth]]] = {"headers": SecretHeaders, "oauth": OAuthClientCredentials, "sigv4": SigV4}
+_AUTHS: Final[Mapping[frozenset[str], type[Auth]]] = {
+    frozenset(one.__dataclass_fields__): one for one in (SecretHeaders, OAuthClientCredentials, SigV4)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Remote:
 
     url: str
     version: ProtocolVersion
-    binding: str
+    binding: Binding
     tenant: str = ""
     streaming: bool = False
     push: bool = False
@@ -85,9 +87,8 @@ def remote_of(description: Mapping[str, Any] | None) -> Remote | None:
     """The remote agent that ``dataclasses.asdict`` has described."""
     if description is None:
         return None
-    auth = description["auth"]
-    members = {name: value for name, value in (auth or {}).items() if name != "kind"}
-    return Remote(**{**description, "auth": _KINDS[auth["kind"]](**members) if auth else None})
+    auth: dict[str, Any] | None = description["auth"]
+    return Remote(**{**description, "auth": _AUTHS[frozenset(auth)](**auth) if auth else None})
 
 
 def secrets_of(auth: Auth | None) -> tuple[str, ...]:

@@ -330,15 +330,11 @@ class AgentCalls:
             self._session.store_callback(opened.callback, call.name.opened)
             metadata = {METADATA_KEY: opened.budget} if opened.budget else None
             ids = {"message_id": opened.message, "context_id": head.context_id}
-            message = self._make_message(Message(role=Role.USER, parts=tuple(parts), metadata=metadata, **ids))
+            message = Message(role=Role.USER, parts=tuple(parts), metadata=metadata, **ids)
             answer = await self._ask_agent(call, lambda: self._send(call, message))
             if isinstance(answer, Message):
                 return answer
         return SentCall.of(self._steps[call.name.sent].value)
-
-    def _make_message(self, message: Message) -> Message:
-        """The message as the called agent gets it."""
-        return message
 
     def _send(self, call: PendingCall, message: Message) -> Task | Message:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.

@@ -146,8 +146,7 @@ class Execution:
         if remote:
             from a2a_serverless.engine.mirror import MirrorCalls  # only mirrors need it
 
-            self.mirror = MirrorCalls(*parts)
-            self.mirror.begin(self, remote, events[-1].at)
+            self.mirror = MirrorCalls(self, remote, events[-1].at, *parts)
         self.calls = self.mirror or AgentCalls(*parts)
         self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
         conversation = ValueScope(session.key, session.head.context_id)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
 from a2a_serverless.domain.head import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, guarded, look_pause_ms
-from a2a_serverless.ports.agents import TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,
@@ -47,8 +46,8 @@ NO_REASON: Final = "The agent gave no reason."
 class MirrorCalls(AgentCalls):
     """The one call of a mirror's task. ``heard_at`` is the time (ms) of the newest event in the task's log."""
 
-    def begin(self, execution: Execution, remote: Remote, heard_at: int) -> None:
-        """Sets what the call belongs to."""
+    def __init__(self, execution: Execution, remote: Remote, heard_at: int, *parts: Any) -> None:  # noqa: ANN401 - of AgentCalls
+        super().__init__(*parts)
         self._execution, self._remote, self._heard_at = execution, remote, heard_at
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
@@ -73,19 +72,22 @@ class MirrorCalls(AgentCalls):
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
         raise ends.get(state, TaskFailed)(said or NO_REASON)
 
-    def _make_message(self, message: Message) -> Message:
-        request = self._execution.first_request.message
-        metadata = {**(request.metadata or {}), **(message.metadata or {})} or None
-        return message.model_copy(update={"metadata": metadata, "extensions": request.extensions})
-
     def _post(self, call: PendingCall, message: Message) -> Task | Message:
         """Opens the stream of the agent's answer, and returns its first item. The rest is read later."""
         sent = self._execution.request
-        modes = SendMessageConfiguration(accepted_output_modes=sent.accepted_output_modes)
-        request = SendMessageRequest(message=message, metadata=sent.metadata, configuration=modes)
-        agents = cast("MirroredAgents", self._agents_for(call.opened))
+        if message.task_id is None:
+            theirs = sent.message
+            metadata = {**(theirs.metadata or {}), **(message.metadata or {})} or None
+            message = message.model_copy(update={"metadata": metadata, "extensions": theirs.extensions})
+        configuration = SendMessageConfiguration(
+            accepted_output_modes=sent.accepted_output_modes,
+            task_push_notification_config=callback_of(call.opened),
+            return_immediately=True,
+        )
+        request = SendMessageRequest(message=message, metadata=sent.metadata, configuration=configuration)
         extensions = [uri for uri in sent.extensions if uri != BUDGET_EXTENSION.uri]
-        items = agents.stream(self._caller, call.agent, request, callback_of(call.opened), extensions)
+        agents = cast("MirroredAgents", self._agents_for(call.opened))
+        items = agents.stream(self._caller, call.agent, request, extensions)
         first = next(items, None)
         if first is None:
             raise AgentCallFailed(f"The agent {call.agent!r} gave an empty answer.")
@@ -99,7 +101,7 @@ class MirrorCalls(AgentCalls):
         await self._read_stream()
         try:
             task = await self._ask_agent(call, get)
-        except TaskForgotten:
+        except AgentCallFailed:  # it may have forgotten a task whose end was in the stream
             if self._end is None:
                 raise
             task = Task(id="forgotten", status=self._end)

@@ -48,15 +48,10 @@ class AgentUnavailable(AgentCallFailed):
         self.retry_after_s, self.is_slow = retry_after_s, is_slow
 
 
-class TaskForgotten(AgentCallFailed):
-    """The agent does not know its task any more."""
-
-
 class RemoteAgents(Protocol):
     """A client of other agents, by their names in the agent registry.
 
-    Every failure raises AgentCallFailed: AgentUnavailable if a later try may succeed, any other is final, such as
-    TaskForgotten.
+    Every failure raises AgentCallFailed: AgentUnavailable if a later try may succeed, any other is final.
 
     Calls are made in the name of ``caller``: agents of the same deployment serve that caller only, within its scopes.
     """
@@ -96,16 +91,11 @@ class MirroredAgents(RemoteAgents, Protocol):
     """A client of the remote agents of mirrors, too."""
 
     def stream(
-        self,
-        caller: Caller,
-        agent: str,
-        request: SendMessageRequest,
-        callback: TaskPushNotificationConfig,
-        extensions: Sequence[str],
+        self, caller: Caller, agent: str, request: SendMessageRequest, extensions: Sequence[str]
     ) -> Generator[StreamContent]:
-        """As ``send``, to an agent elsewhere: yields the items of the answer's stream, or the answer if it has none.
+        """As ``send``: yields the items of the answer's stream, or the answer.
 
-        The request names these ``extensions`` (URIs).
+        The request has the webhook, and names these ``extensions`` (URIs).
         """
 
     def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator
 
+from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1, v1_card
 from a2a_serverless.protocol.codecs import asked_version
 from a2a_serverless.protocol.protojson import (
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 VERSIONS: Final = ("1.0", "0.3")
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
+
+
+class NoInterface(A2AError):
+    """The card has no interface that we support."""
 
 
 def _is_spoken(interface: object) -> bool:
@@ -160,23 +165,17 @@ def _skill(skill: PeerSkill) -> v1_card.AgentSkill:
     return v1_card.AgentSkill(**{**skill.__dict__, "name": skill.name or "", "description": skill.description or ""})
 
 
-def keeps_subscribed_tasks(version: str) -> bool:
-    """Whether a peer's task stays as it is while its stream is subscribed to again.
+def interface_of(card: v1_card.AgentCard, binding: str | None = None) -> v1_card.AgentInterface:
+    """The first interface of the newest version that we speak (8.3.2), JSON-RPC before HTTP+JSON.
 
-    The official server of 0.3 in Python stores each chunk once more for each subscription.
+    It has this ``binding`` if one is named. Raises NoInterface.
     """
-    return version != "0.3"
-
-
-def choose_interface(card: v1_card.AgentCard, binding: str | None = None) -> v1_card.AgentInterface | None:
-    """The first interface of the newest version that we speak (8.3.2), JSON-RPC before HTTP+JSON; None without one.
-
-    It has this ``binding`` if one is named.
-    """
-    bindings = (binding,) if binding else BINDINGS
-    choices = [(version, name) for version in VERSIONS for name in bindings]
+    choices = [(version, name) for version in VERSIONS for name in ((binding,) if binding else BINDINGS)]
     interfaces = {(one.protocol_version, one.protocol_binding): one for one in reversed(card.supported_interfaces)}
-    return next((interfaces[choice] for choice in choices if choice in interfaces), None)
+    for choice in choices:
+        if choice in interfaces:
+            return interfaces[choice]
+    raise NoInterface(f"The agent does not speak A2A 1.0 or 0.3 over {binding or 'JSON-RPC or HTTP+JSON'}.")
 
 
 class TaskPage(ProtoModel):

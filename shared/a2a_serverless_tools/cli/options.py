@@ -26,10 +26,10 @@ from a2a_serverless.client import (
     discover,
     over_urllib,
 )
-from a2a_serverless.client.client import Binding
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import JsonObject
+from a2a_serverless.domain.remotes import Binding
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest
 from a2a_serverless_tools.cli.terminal import Terminal, program

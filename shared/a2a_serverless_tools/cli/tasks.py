@@ -253,7 +253,7 @@ def _with_events(found: DiscoveredAgent, agent: str, events: WebhookEvents) -> D
         extension.get("uri") == uri for extension in objects_in(found.document.get("capabilities"), "extensions")
     ):
         raise WrongUsage(f"The card of {agent} does not offer {uri}.", "leave --webhook-events out")
-    return replace(found, client=found.client.with_extension(uri))
+    return replace(found, client=found.client.with_extensions(uri))
 
 
 def check_addresses(webhook: str | None, inbox: str | None) -> None:
