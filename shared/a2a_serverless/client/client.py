@@ -165,7 +165,7 @@ class Client:
             if not _is_refused_verb(answer, call):
                 yield from self._events(operation, answer)
                 return
-        with self.transport(replace(call, body=None if call.body else b"{}")) as answer:
+        with self.transport(replace(call, body=None)) as answer:
             yield from self._events(operation, answer)
 
     def _events(self, operation: Operation, answer: ClientResponse) -> Iterator[ClientEvent]:
@@ -178,9 +178,14 @@ class Client:
             yield ClientEvent(event.number, peers.read_item(self.version, result, self.binding))
 
     def _result_in(self, operation: Operation, answer: ClientResponse, body: bytes) -> Json:
+        document = _document_in(answer, body)
         if self.binding == "JSONRPC":
-            return _rpc_result_in(answer, body)
-        return _http_result_in(self.version, operation, answer, body)
+            return _rpc_result_in(answer, document)
+        from a2a_serverless.client.http_json import error_in
+
+        if error := error_in(self.version, operation, answer, document):
+            raise error
+        return document
 
     def _call(self, operation: Operation, request: ProtoModel, accept: str, after: int | None = None) -> ClientRequest:
         if self.tenant:
@@ -226,39 +231,30 @@ def _document_in(answer: ClientResponse, body: bytes) -> Json:
         raise HttpError(answer.status, "", retry_after_s(answer.headers)) from None
 
 
-def _rpc_result_in(answer: ClientResponse, body: bytes) -> Json:
+def _rpc_result_in(answer: ClientResponse, document: Json) -> Json:
     """Returns the ``result`` of a response. Raises its ``error``, or HttpError if the status says more than that."""
-    status, document = answer.status, _document_in(answer, body)
+    status = answer.status
     problem = document.get("error") if isinstance(document, dict) and "jsonrpc" in document else None
-    is_by_http = status in BY_HTTP or (status >= SERVER_ERROR and _is_unknown(problem))
+    kind = kind_by_code(problem)
+    is_by_http = status in BY_HTTP or (status >= SERVER_ERROR and kind in {None, InternalError})
     if not isinstance(document, dict) or "jsonrpc" not in document or is_by_http:
-        raise HttpError(status, _words(document), retry_after_s(answer.headers))
+        raise http_error(answer, document)
     if isinstance(problem, dict):
-        code = problem.get("code")
-        raise _error(_BY_CODE.get(code) if isinstance(code, int) else None, problem, problem.get("data"))
+        raise a2a_error(kind, problem, "data")
     if "result" not in document:
         raise InvalidAgentResponse("The agent answered with neither result nor error.")
     return document["result"]
 
 
-def _http_result_in(version: ProtocolVersion, operation: Operation, answer: ClientResponse, body: bytes) -> Json:
-    """Returns the document of an answer over HTTP+JSON. Raises its error, or HttpError."""
-    from a2a_serverless.client.http_json import error_in
-
-    status, document = answer.status, _document_in(answer, body)
-    found = error_in(version, operation, status, document)
-    if found is None:
-        return document
-    kind, problem = found
-    if kind is None or status in BY_HTTP or (status > SERVER_ERROR and kind is InternalError):
-        raise HttpError(status, _words(document), retry_after_s(answer.headers))
-    raise _error(kind, problem, problem.get("details"))
-
-
-def _is_unknown(problem: Json) -> bool:
-    """Whether a JSON-RPC error says only that the agent has failed."""
+def kind_by_code(problem: Json) -> type[A2AError] | None:
+    """The class of an error with a code of JSON-RPC; None if the code is unknown."""
     code = problem.get("code") if isinstance(problem, dict) else None
-    return not isinstance(code, int) or _BY_CODE.get(code) in {None, InternalError}
+    return _BY_CODE.get(code) if isinstance(code, int) else None
+
+
+def http_error(answer: ClientResponse, document: Json) -> HttpError:
+    """The error of an answer whose status says more than its document."""
+    return HttpError(answer.status, _words(document), retry_after_s(answer.headers))
 
 
 def retry_after_s(headers: Mapping[str, str]) -> int | None:
@@ -288,21 +284,24 @@ def _words(document: Json) -> str:
     return message[:200] if isinstance(message, str) else ""
 
 
-def _error(kind: type[A2AError] | None, problem: JsonObject, details: Json) -> A2AError:
+def a2a_error(kind: type[A2AError] | None, problem: JsonObject, details: str) -> A2AError:
+    """The error of this class that an agent answered with. ``details`` is the name of the member with its details."""
     code, text = problem.get("code"), str(problem.get("message") or "The agent gave no reason.")
     if kind is None:
         return PeerError(code if isinstance(code, int) else 0, text)
     error = kind(text)
-    error.violations = tuple(_violations(details))
+    error.violations = tuple(
+        FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
+        for detail in objects_in(problem, details)
+        for violation in objects_in(detail, "fieldViolations")
+    )
     return error
 
 
-def _violations(details: Json) -> Iterator[FieldViolation]:
-    for detail in details if isinstance(details, list) else []:
-        fields = detail.get("fieldViolations") if isinstance(detail, dict) else None
-        for violation in fields if isinstance(fields, list) else []:
-            if isinstance(violation, dict):
-                yield FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
+def objects_in(document: Json, name: str) -> list[JsonObject]:
+    """Returns the objects in the list of this name in a document; none if it has no such list."""
+    items = document.get(name) if isinstance(document, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.client import OK, Client, HttpError, retry_after_s, words_in
+from a2a_serverless.client.client import OK, Client, HttpError, objects_in, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.peers import interface_of, read_card
@@ -72,12 +72,6 @@ def agents_of(base_url: str, transport: Transport, headers: Mapping[str, str] | 
     if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
         raise InvalidAgentResponse(f"{base_url} does not list agents.")
     return objects_in(document, "agents")
-
-
-def objects_in(document: Json, name: str) -> list[JsonObject]:
-    """Returns the objects in the list of this name in a document; none if it has no such list."""
-    items = document.get(name) if isinstance(document, dict) else None
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def fetch(url: str, transport: Transport, headers: Mapping[str, str]) -> Json:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from a2a_serverless.domain.errors import A2AError, InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from a2a_serverless.client.client import BY_HTTP, SERVER_ERROR, a2a_error, http_error, kind_by_code, objects_in
+from a2a_serverless.domain.errors import InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.error_codes import CODES, INTERNAL
 from a2a_serverless.protocol.operations import SENDING, Operation
@@ -18,8 +19,11 @@ from a2a_serverless.protocol.protojson import as_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_serverless.client.client import HttpError
     from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.domain.errors import A2AError
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.http_client.transport import ClientResponse
     from a2a_serverless.protocol.protojson import ProtoModel
 
 _PATHS: Final[Mapping[Operation, str]] = {
@@ -34,7 +38,6 @@ _POSTED: Final = SENDING | {Operation.CANCEL, Operation.SUBSCRIBE}
 # Where several classes share a name, the first class in the table is the general class.
 _BY_REASON: Final = {code.reason: kind for kind, code in reversed(CODES.items())}
 _BY_NAME: Final = {code.name: kind for kind, code in reversed(CODES.items())}
-_BY_CODE: Final = {code.rpc: kind for kind, code in reversed(CODES.items())}
 _BY_STATUS: Final = {404: TaskNotFound, 409: TaskNotCancelable, 501: UnsupportedOperation}
 
 
@@ -55,19 +58,22 @@ def address_and_body(
 
 
 def error_in(
-    version: ProtocolVersion, operation: Operation, status: int, document: Json
-) -> tuple[type[A2AError] | None, dict[str, Any]] | None:
-    """The class of the error in an answer, None if it is unknown, and its members; None if the answer is no error."""
-    body: dict[str, Any] = document if isinstance(document, dict) else {}
-    problem = body["error"] if isinstance(body.get("error"), dict) else body
+    version: ProtocolVersion, operation: Operation, answer: ClientResponse, document: Json
+) -> A2AError | HttpError | None:
+    """The error in an answer, HttpError if its status says more than its document; None if there is no error."""
+    status, body = answer.status, document if isinstance(document, dict) else {}
+    inner = body.get("error")
+    problem = inner if isinstance(inner, dict) else body
     if problem is body and status < 400:  # noqa: PLR2004 - HTTP's classes
         return None
-    reasons = [detail.get("reason") for detail in problem.get("details") or () if isinstance(detail, dict)]
+    reasons = [str(detail.get("reason")) for detail in objects_in(problem, "details")]
     named = str(problem.get("error", "")).rpartition(".")[2]
     kind = next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
-    kind = kind or _BY_NAME.get(named) or _BY_CODE.get(problem.get("code", 0))
+    kind = kind or _BY_NAME.get(named) or kind_by_code(problem)
     if kind is None and version == "0.3" and "message" in problem and operation not in SENDING:
         kind = _BY_STATUS.get(status)
     if kind is None and problem.get("status") == INTERNAL.grpc:
         kind = InternalError
-    return kind, problem
+    if kind is None or status in BY_HTTP or (status > SERVER_ERROR and kind is InternalError):
+        return http_error(answer, document)
+    return a2a_error(kind, problem, "details")

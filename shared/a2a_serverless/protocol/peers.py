@@ -7,7 +7,7 @@ of the card.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -188,11 +188,8 @@ class TaskPage(ProtoModel):
 def print_params(version: ProtocolVersion, request: ProtoModel, binding: str = "JSONRPC") -> bytes:
     """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON cannot express (NaN)."""
     if version != "1.0":
-        if binding == "JSONRPC":
-            from a2a_serverless.protocol.v0_3 import REQUESTS
-        else:
-            from a2a_serverless.protocol.v0_3_rest import REQUESTS
-        request = REQUESTS.of(request)
+        requests, *_ = _models(binding)
+        request = requests.of(request)
     return finite(request.json_bytes())
 
 
@@ -200,23 +197,26 @@ def read_item(version: ProtocolVersion, value: object, binding: str = "JSONRPC")
     """The answer to a send, or an item of a stream. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.StreamResponse, value).content
-    if binding == "JSONRPC":
-        from a2a_serverless.protocol.v0_3 import StreamItem
-
-        return read_peer(StreamItem, value).to_v1()
-    from a2a_serverless.protocol.v0_3_rest import PeerItem
-
-    item: v1.StreamResponse = read_peer(PeerItem, value).to_v1()
-    return item.content
+    _, model, _ = _models(binding)
+    item: v1.StreamContent = read_peer(model, value).to_v1()
+    return item
 
 
 def read_task(version: ProtocolVersion, value: object, binding: str = "JSONRPC") -> v1.Task:
     """A task. Raises InvalidAgentResponse."""
     if version == "1.0":
         return read_peer(v1.Task, value)
-    if binding == "JSONRPC":
-        from a2a_serverless.protocol.v0_3 import Task as OldTask
-    else:
-        from a2a_serverless.protocol.v0_3_rest import PeerTask as OldTask
-    task: v1.Task = read_peer(OldTask, value).to_v1()
+    *_, model = _models(binding)
+    task: v1.Task = read_peer(model, value).to_v1()
     return task
+
+
+def _models(binding: str) -> tuple[Any, Any, Any]:
+    """0.3's family of requests, its item of a stream, and its task, in this binding."""
+    if binding == "JSONRPC":
+        from a2a_serverless.protocol import v0_3
+
+        return v0_3.REQUESTS, v0_3.StreamItem, v0_3.Task
+    from a2a_serverless.protocol import v0_3_rest
+
+    return v0_3_rest.REQUESTS, v0_3_rest.PeerItem, v0_3_rest.PeerTask

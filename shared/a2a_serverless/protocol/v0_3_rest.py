@@ -296,14 +296,8 @@ class ListTaskPushNotificationConfigResponse(Model):
 # --- requests to a peer, and its answers ------------------------------------------------------------------------------
 
 
-class PeerConfiguration(Model):
+class PeerConfiguration(v0_3.MessageSendConfiguration):
     """The configuration of a send, as the proto names it."""
-
-    V1 = v1.SendMessageConfiguration
-    accepted_output_modes: Names | None = None
-    history_length: int | None = None
-    push_notification: v0_3.PushNotificationConfig | None = None
-    blocking: bool
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:
@@ -312,13 +306,11 @@ class PeerConfiguration(Model):
         return cls(**members, push_notification=webhook, blocking=blocking)
 
 
-class PeerSend(Model):
+class PeerSend(v0_3.MessageSendParams):
     """The message to a peer."""
 
-    V1 = v1.SendMessageRequest
-    message: Message
-    configuration: PeerConfiguration
-    metadata: Metadata = None
+    message: Message  # type: ignore[assignment]
+    configuration: PeerConfiguration | None = None
 
 
 class PeerArtifact(v0_3.Artifact):
@@ -361,6 +353,10 @@ class PeerItem(Model):
     message: SentMessage | None = Field(None, validation_alias=AliasChoices("message", "msg"))
     status_update: PeerStatusUpdate | None = None
     artifact_update: PeerArtifactUpdate | None = None
+
+    def to_v1(self) -> v1.StreamContent:
+        response: v1.StreamResponse = super().to_v1()
+        return response.content
 
 
 REQUESTS: Final = v0_3.Family(

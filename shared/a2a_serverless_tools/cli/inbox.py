@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
-from a2a_serverless.client.client import read_events
-from a2a_serverless.client.discovery import fetch, objects_in
+from a2a_serverless.client.client import objects_in, read_events
+from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless_tools.cli.formatting import bytes_words, file_size

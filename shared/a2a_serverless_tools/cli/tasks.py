@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
-from a2a_serverless.client.discovery import objects_in
+from a2a_serverless.client.client import objects_in
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, WebhookEvents
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
