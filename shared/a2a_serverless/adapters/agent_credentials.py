@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -81,6 +81,14 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets, and without their words, of which it may repeat one."""
+    words = {word for secret in secrets for word in (secret, *secret.split()) if len(word) >= SHORTEST}
+    for word in sorted(words, key=len, reverse=True):
+        text = text.replace(word, "***")
+    return text
+
+
 class AgentCredentials:
     """``read`` returns the secret's text. With ``local`` (runs on a laptop), agents on this machine need no TLS."""
 
@@ -97,11 +105,7 @@ class AgentCredentials:
 
     def redact(self, text: str) -> str:
         """The text without the secrets that it may repeat; for texts of another party."""
-        values = (value for headers in self._load().values() for value in headers.values())
-        secrets = {word for value in values for word in (value, *value.split()) if len(word) >= SHORTEST}
-        for secret in sorted(secrets, key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return text
+        return without_secrets(text, (value for headers in self._load().values() for value in headers.values()))
 
     def _load(self) -> Mapping[str, Headers]:
         from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError

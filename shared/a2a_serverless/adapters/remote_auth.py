@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
 
-from a2a_serverless.adapters.agent_credentials import SHORTEST
+from a2a_serverless.adapters.agent_credentials import without_secrets
 from a2a_serverless.client.client import HttpError, retry_after_s
 from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.errors import A2AError
@@ -63,22 +63,19 @@ class RemoteAuth:
         @contextmanager
         def send(call: ClientRequest) -> Iterator[ClientResponse]:
             used = self._token
-            with transport(replace(call, headers={**call.headers, **self._headers(call, transport)})) as answer:
+            with transport(self._authenticated(call, transport)) as answer:
                 if answer.status != HTTPStatus.UNAUTHORIZED or not used or used != self._token:
                     yield answer
                     return
             self._token = ""
-            with transport(replace(call, headers={**call.headers, **self._headers(call, transport)})) as answer:
+            with transport(self._authenticated(call, transport)) as answer:
                 yield answer
 
         return send
 
     def redact(self, text: str) -> str:
         """The text without the secrets that it may repeat."""
-        words = {word for secret in self._secrets for word in (secret, *secret.split()) if len(word) >= SHORTEST}
-        for secret in sorted(words, key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return text
+        return without_secrets(text, self._secrets)
 
     def hide_secrets(self, content: C) -> C:
         """The content without our secrets in the text of its message: a remote agent may repeat what it got."""
@@ -93,15 +90,16 @@ class RemoteAuth:
     def _redact_part(self, part: Part) -> Part:
         return part if part.text is None else part.with_content(text=self.redact(part.text))
 
-    def _headers(self, call: ClientRequest, transport: Transport) -> Mapping[str, str]:
+    def _authenticated(self, call: ClientRequest, transport: Transport) -> ClientRequest:
+        headers: Mapping[str, str] = {}
         match self._auth:
             case SecretHeaders(secrets=names):
-                return {name: self._secret(secret) for name, secret in names.items()}
+                headers = {name: self._secret(secret) for name, secret in names.items()}
             case OAuthClientCredentials():
-                return {"Authorization": f"Bearer {self._bearer(self._auth, transport)}"}
+                headers = {"Authorization": f"Bearer {self._bearer(self._auth, transport)}"}
             case SigV4():
-                return self._signed(self._auth, call)
-        return {}
+                headers = self._signed(self._auth, call)
+        return replace(call, headers={**call.headers, **headers})
 
     def _secret(self, name: str) -> str:
         from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError

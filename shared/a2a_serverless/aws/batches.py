@@ -94,7 +94,7 @@ def answer_message(
 ) -> None:
     """Answers the message in the body of a queue's message; discards an invalid one.
 
-    Raises NotAnswered, and UnsupportedMessageVersion, which leaves the message in its queue.
+    Raises NotAnswered, also for a message of a newer release.
     """
     try:
         message = from_json(json.loads(body))
@@ -102,7 +102,7 @@ def answer_message(
             raise InvalidMessage("a message of the other queue")
     except UnsupportedMessageVersion:
         logger.warning("queue message of a newer release, left in its queue", extra={"message_id": message_id})
-        raise
+        raise NotAnswered from None
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         ids = {"message_id": message_id, "reason": type(error).__name__}
         logger.warning("invalid queue message discarded", extra=ids)

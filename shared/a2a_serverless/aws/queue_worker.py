@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.aws.batches import NotAnswered, answer_message
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, UnsupportedMessageVersion, WorkMessage
+from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, WorkMessage
 from a2a_serverless.settings import SettingsError, read
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class QueueWorker:
         body, message_id = message["Body"], message["MessageId"]
         try:
             answer_message((WorkMessage, TickMessage), body, message_id, self._answer, self.remaining_ms)
-        except (NotAnswered, UnsupportedMessageVersion):
+        except NotAnswered:
             return False
         return True
 

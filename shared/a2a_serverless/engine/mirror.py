@@ -114,7 +114,7 @@ class MirrorCalls(AgentCalls):
         left_ms = int(self._remote.silence_s * 1000) - silent_ms
         if left_ms <= 0:  # its task is canceled when ours has ended
             raise AgentCallFailed(f"Nothing was heard of the task at {call.agent!r} for {silent_ms // 1000} s.")
-        if task.status.state in RUNNABLE and self._may_stream():
+        if task.status.state in RUNNABLE and self._streams and session.now() < self._streams_until():
             self._store_once(f"{call.name.opened}/attach/{session.fence}", None)
             self._stream, self._streams = agents.subscribe(self._caller, call.agent, sent.task), False
             return
@@ -134,16 +134,15 @@ class MirrorCalls(AgentCalls):
             if asked.state is not TaskState.AUTH_REQUIRED:
                 raise
 
-    def _may_stream(self) -> bool:
-        until = self._execution.last_sent_at() + int(self._remote.stream_s * 1000)
-        return self._streams and self._session.now() < until
+    def _streams_until(self) -> int:
+        return self._execution.last_sent_at() + int(self._remote.stream_s * 1000)
 
     async def _read_stream(self) -> None:
         """Reads the open stream, if there is one, until it says that the task waits or has ended, or breaks."""
         items, self._stream = self._stream, None
         if items is None:
             return
-        until, is_first = self._execution.last_sent_at() + int(self._remote.stream_s * 1000), True
+        until, is_first = self._streams_until(), True
         try:
             with self._endings.at_work():
                 while (item := await asyncio.to_thread(guarded, lambda: next(items, None))) is not None:
