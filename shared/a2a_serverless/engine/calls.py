@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
-    from a2a_serverless.protocol.v1 import Part, TaskStatus
+    from a2a_serverless.protocol.v1 import Part, StreamContent, TaskStatus
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.task_log import TaskLog
 
@@ -336,7 +336,7 @@ class AgentCalls:
                 return answer
         return SentCall.of(self._steps[call.name.sent].value)
 
-    def _send(self, call: PendingCall, message: Message) -> Task | Message:
+    def _send(self, call: PendingCall, message: Message) -> StreamContent:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
 
         If our task has ended meanwhile, or the call was canceled, it cancels the remote task. If that fails, the cancel
@@ -351,7 +351,7 @@ class AgentCalls:
             self._store_sent(call, str(task_id))
         return answer
 
-    def _post(self, call: PendingCall, message: Message) -> Task | Message:
+    def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Sends the message of the call, or the answer to its agent's question, and returns the agent's answer."""
         return self._agents_for(call.opened).send(self._caller, call.agent, message, callback_of(call.opened))
 

@@ -25,7 +25,6 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
-    TaskStatus,
     TaskStatusUpdateEvent,
 )
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.calls import PendingCall
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.ports.agents import MirroredAgents
-    from a2a_serverless.protocol.v1 import Artifact, Part, StreamContent
+    from a2a_serverless.protocol.v1 import Artifact, Part, StreamContent, TaskStatus
 
 NO_REASON: Final = "The agent gave no reason."
 
@@ -72,7 +71,7 @@ class MirrorCalls(AgentCalls):
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
         raise ends.get(state, TaskFailed)(said or NO_REASON)
 
-    def _post(self, call: PendingCall, message: Message) -> Task | Message:
+    def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Opens the stream of the agent's answer, and returns its first item. The rest is read later."""
         sent = self._execution.request
         if message.task_id is None:
@@ -95,7 +94,7 @@ class MirrorCalls(AgentCalls):
             items.close()
             return first
         self._stream, self._streams = _chain(first, items), self._remote.subscribes
-        return first if isinstance(first, Task) else _as_task(first)
+        return first
 
     async def _read_task(self, call: PendingCall, get: Callable[[], Task]) -> Task:
         await self._read_stream()
@@ -224,12 +223,6 @@ def rest_of(shown: Sequence[Part], whole: Sequence[Part]) -> tuple[Part, ...] | 
 def _chain(first: StreamContent, items: Generator[StreamContent]) -> Generator[StreamContent]:
     yield first
     yield from items
-
-
-def _as_task(event: TaskStatusUpdateEvent | TaskArtifactUpdateEvent) -> Task:
-    """The task of a stream that begins with an event."""
-    status = event.status if isinstance(event, TaskStatusUpdateEvent) else TaskStatus(state=TaskState.WORKING)
-    return Task(id=event.task_id, context_id=event.context_id, status=status)
 
 
 def _from_agent(message: Message | None) -> Message | None:
