@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
-from a2a_serverless.domain.remotes import remote_of, secrets_of
+from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, SecretHeaders, remote_of
 from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
@@ -118,9 +118,19 @@ def _unlisted_secrets(described: Described, project: Project) -> Iterator[str]:
     """The secrets of mirrors that are not listed."""
     for one in (agent for agents in described.values() for agent in agents):
         remote = remote_of(one["remote"])
-        for name in secrets_of(remote.auth) if remote else ():
+        for name in _secrets_of(remote.auth) if remote else ():
             if name not in project.secrets:
                 yield f"the mirror {one['id']} needs the secret {name!r}, which is not in [tool.a2a-serverless] secrets"
+
+
+def _secrets_of(auth: Auth | None) -> tuple[str, ...]:
+    """The names of the project's secrets that the authentication needs."""
+    match auth:
+        case SecretHeaders():
+            return tuple(auth.secrets.values())
+        case OAuthClientCredentials():
+            return (auth.secret,)
+    return ()
 
 
 def _conflicts(described: Described) -> Iterator[str]:

@@ -147,11 +147,11 @@ def _token_in(answer: ClientResponse) -> tuple[str, float]:
         document = loads(body)
     except A2AError:
         document = None
-    token = document.get("access_token") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(token, str) or not token:
+    members = document if isinstance(document, dict) else {}
+    token, life_s = members.get("access_token"), str(members.get("expires_in"))
+    if not isinstance(token, str) or not token:
         raise AgentCallFailed("The token endpoint gave an answer without a token.")
-    life_s = document.get("expires_in")
-    return token, float(life_s) if isinstance(life_s, int | float | str) and str(life_s).isdigit() else LIFE_S
+    return token, float(life_s) if life_s.isdecimal() else LIFE_S
 
 
 def _process_credentials() -> Any:  # noqa: ANN401 - botocore has no types

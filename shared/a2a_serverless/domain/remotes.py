@@ -91,16 +91,6 @@ def remote_of(description: Mapping[str, Any] | None) -> Remote | None:
     return Remote(**{**description, "auth": _AUTHS[frozenset(auth)](**auth) if auth else None})
 
 
-def secrets_of(auth: Auth | None) -> tuple[str, ...]:
-    """The names of the project's secrets that the authentication needs."""
-    match auth:
-        case SecretHeaders():
-            return tuple(auth.secrets.values())
-        case OAuthClientCredentials():
-            return (auth.secret,)
-    return ()
-
-
 def remote_name(agent: str) -> str:
     """The name under which the remote agent of a mirror is called. No agent has such an id."""
     return f"{agent}{SUFFIX}"
