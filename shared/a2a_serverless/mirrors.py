@@ -13,7 +13,7 @@ from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.remotes import OAuthClientCredentials, Remote
-from a2a_serverless.protocol.peers import interface_of, read_card
+from a2a_serverless.protocol.peers import interface_of, keeps_subscribed_tasks, read_card
 from a2a_serverless.protocol.v1_card import AgentSkill
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
         binding=cast("Binding", interface.protocol_binding),
         tenant=interface.tenant,
         streaming=streaming,
-        # The official server of 0.3 in Python stores each chunk once more for each subscription.
-        subscribes=streaming and interface.protocol_version != "0.3",
+        subscribes=streaming and keeps_subscribed_tasks(interface.protocol_version),
         push=bool(theirs.capabilities.push_notifications),
         auth=auth,
         stream_s=stream_s,

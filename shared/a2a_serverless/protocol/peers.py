@@ -165,6 +165,14 @@ def _skill(skill: PeerSkill) -> v1_card.AgentSkill:
     return v1_card.AgentSkill(**{**skill.__dict__, "name": skill.name or "", "description": skill.description or ""})
 
 
+def keeps_subscribed_tasks(version: str) -> bool:
+    """Whether a peer's task stays as it is while its stream is subscribed to again.
+
+    The official server of 0.3 in Python stores each chunk once more for each subscription.
+    """
+    return version != "0.3"
+
+
 def interface_of(card: v1_card.AgentCard, binding: str | None = None) -> v1_card.AgentInterface:
     """The first interface of the newest version that we speak (8.3.2), JSON-RPC before HTTP+JSON.
 
