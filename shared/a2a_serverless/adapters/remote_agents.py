@@ -114,7 +114,9 @@ class A2ARemoteAgents:
         url = self.address(agent)
         with self._failing(agent):
             discovery = discover(url, self._transport if agent in self._siblings else self._outward)
-        _check_host(agent, url, discovery.client.url)
+        origin = origin_of(discovery.client.url)
+        if origin != origin_of(url):
+            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin[1]}.")
         self._clients.setdefault(agent, discovery.client)
         if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)
@@ -250,9 +252,3 @@ def _request(
     """The request that sends the message. The answer comes ``at_once``, or when the task has ended."""
     configuration = SendMessageConfiguration(return_immediately=at_once, task_push_notification_config=callback)
     return SendMessageRequest(message=message, configuration=configuration)
-
-
-def _check_host(agent: str, configured: str, interface_url: str) -> None:
-    if origin_of(configured) != origin_of(interface_url):
-        host = origin_of(interface_url)[1]
-        raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {host}.")
