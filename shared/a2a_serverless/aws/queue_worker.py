@@ -11,7 +11,6 @@ worker: a step that is interrupted runs again there.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -170,12 +169,9 @@ def serve_health(worker: QueueWorker, address: str) -> ThreadingHTTPServer:
 
     class Health(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps({"healthy": worker.is_healthy}).encode()
             self.send_response(200 if worker.is_healthy else 503)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", "0")
             self.end_headers()
-            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Writes no line for each look."""
