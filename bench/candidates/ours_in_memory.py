@@ -32,6 +32,10 @@ class Database:
         """Changes nothing: only an owner's share is updated by a send, and none is used up here."""
         return {}
 
+    def delete_item(self, **_: object) -> Item:
+        """Deletes nothing: a send and a get delete nothing."""
+        return {}
+
     def transact_write_items(self, *, TransactItems: list[Item]) -> Item:  # noqa: N803
         """Puts what is put."""
         for action in TransactItems:
