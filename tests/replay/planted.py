@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import Any, Final
 
 from a2a_serverless.engine.emits import Emits
@@ -30,12 +30,12 @@ def _inner_of_any_try(self: Scope, path: str, step: Any, attempt: int = 1) -> Sc
 def _id_of_text(_: Scope, task_id: str, kind: str, content: Any) -> str:
     """The id of a message, whatever scope it is in."""
     scope = Scope("", "", None)
-    scope._equals = _ALL.setdefault(task_id, Counter())  # noqa: SLF001
+    scope._equals = _ALL.setdefault(task_id, defaultdict(int))  # noqa: SLF001
     return _message_id(scope, task_id, kind, content)
 
 
 _message_id = Scope.message_id
-_ALL: Final[dict[str, Counter[str]]] = {}
+_ALL: Final[dict[str, defaultdict[str, int]]] = {}
 
 
 async def _at_once(*_: Any) -> None:

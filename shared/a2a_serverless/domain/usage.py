@@ -37,6 +37,8 @@ def with_cost(model: str, amounts: Mapping[str, float], prices: Usage) -> Mappin
 
 def add_usage(first: Usage, second: Usage) -> Usage:
     """The sums, of the first ``LIMIT`` models with ``LIMIT`` amounts each."""
+    if not second:
+        return first
     models = islice(dict.fromkeys(chain(first, second)), LIMIT)
     return {model: _add(first.get(model, {}), second.get(model, {})) for model in models}
 

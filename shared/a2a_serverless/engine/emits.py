@@ -20,7 +20,6 @@ second.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -41,13 +40,12 @@ SIZE: Final = 16 * 1024
 
 
 class ChunkBuffer:
-    """The waiting chunks: one list for each artifact, in the order of arrival. ``some`` is set while any chunk waits.
+    """The waiting chunks: one list for each artifact, in the order of arrival.
 
     A chunk is an event without number, time and author: it gets these when it is written.
     """
 
     def __init__(self) -> None:
-        self.some = asyncio.Event()
         self._waiting: dict[str, list[ArtifactEvent]] = {}
         self._size = 0
 
@@ -63,13 +61,11 @@ class ChunkBuffer:
             return False
         chunks.append(chunk)
         self._size += event_size(chunk)
-        self.some.set()
         return True
 
     def take(self) -> list[ArtifactEvent]:
         """Removes all waiting chunks; returns one for each artifact."""
         waiting, self._waiting, self._size = self._waiting, {}, 0
-        self.some.clear()
         return [_joined(chunks) for chunks in waiting.values()]
 
 

@@ -47,6 +47,7 @@ from a2a_serverless.services.pauses import retry_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
@@ -206,13 +207,11 @@ class Execution:
         scope.check_open()
         return scope
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
         if self.session.tracer.is_on and not self.endings.is_busy:
             self.busy_since = self.session.now()
-        with self.endings.at_work():
-            yield
+        return self.endings.at_work()
 
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """Stores an internal value like a step's result; returns the stored one if there is one already."""

@@ -12,7 +12,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import (
@@ -37,7 +37,6 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.engine.calls import AgentRegistry, TaskCanceled, cancel_children
-from a2a_serverless.engine.emits import DELAY_S
 from a2a_serverless.engine.endings import ENGINE_TASK, OUTSIDE_STEPS
 from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
 from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
@@ -491,7 +490,7 @@ async def _run_watched(
         for work in (
             execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS)),
             _supervise(session, execution, engine, remaining_ms),
-            _write_chunks(session),
+            session.write_late(),
         )
     ]
     try:
@@ -529,14 +528,6 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE
-
-
-async def _write_chunks(session: RunSession) -> NoReturn:
-    """Writes chunks that have waited long enough. Ends only by raising the reason to stop the run."""
-    while True:
-        await session.chunks.some.wait()
-        await asyncio.sleep(DELAY_S)
-        session.flush()
 
 
 async def _supervise(

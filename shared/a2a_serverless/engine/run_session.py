@@ -7,9 +7,11 @@ otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wai
 
 from __future__ import annotations
 
+import asyncio
+from contextvars import Context
 from dataclasses import replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
@@ -38,7 +40,7 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
-from a2a_serverless.engine.emits import ChunkBuffer, ProgressBuffer, join_messages
+from a2a_serverless.engine.emits import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
 from a2a_serverless.engine.scopes import ProcessInterrupted
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
@@ -188,6 +190,8 @@ class RunSession:
         self._renewed_at = now()
         self.chunks = ChunkBuffer()
         self.progress = ProgressBuffer(now)
+        self._is_late = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
         self.has_written = False
         self._lost: BaseException | None = None
         self._read_until = snapshot.last
@@ -242,7 +246,7 @@ class RunSession:
         if self.progress.add(message):
             self.flush()
         else:
-            self.chunks.some.set()
+            self._write_soon()
 
     def report_status(self, state: TaskState, message: Message | None = None) -> None:
         """Appends a status event. It is in the log when this returns."""
@@ -324,6 +328,8 @@ class RunSession:
             self.chunks.add(chunk)
         if self.chunks.is_full:
             self.flush()
+        else:
+            self._write_soon()
 
     def copy_status(self, status: StatusEvent) -> None:
         """Appends a status with the messages of one of the task that this one repeats."""
@@ -341,6 +347,22 @@ class RunSession:
         self._touch(lambda head: note_copied(head, self.fence, self._moment))
         self._read_until = 0
         return self.read_new_events()
+
+    async def write_late(self) -> NoReturn:
+        """Writes chunks and progress that have waited long enough. Ends only by the error of a write."""
+        while True:
+            await self._is_late.wait()
+            self._is_late.clear()
+            self.flush()
+
+    def _write_soon(self) -> None:
+        """Sets a timer for ``write_late``, unless it is set. It is none of the agent's timers (``endings.RunLoop``)."""
+        if not self._timer:
+            self._timer = asyncio.get_running_loop().call_later(DELAY_S, self._end_timer, context=Context())
+
+    def _end_timer(self) -> None:
+        self._timer = None
+        self._is_late.set()
 
     def flush(self) -> None:
         """Appends the waiting chunks and progress; they are in the log when this returns.

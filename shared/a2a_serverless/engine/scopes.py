@@ -9,10 +9,11 @@ A signal ends a run and not its task. Signals are no ``Exception``, so that agen
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -97,7 +98,7 @@ class Scope:
     identity: str = ""
     step: RunningStep | None = None
     is_over: bool = False
-    _equals: Counter[str] = field(default_factory=Counter)
+    _equals: defaultdict[str, int] = field(default_factory=partial(defaultdict, int))
     _used: set[str] = field(default_factory=set)
     _open: set[str] = field(default_factory=set)
 

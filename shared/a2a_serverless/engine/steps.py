@@ -172,6 +172,7 @@ def _has_fields(kind: Any) -> bool:  # noqa: ANN401 - any type
 
 P = ParamSpec("P")
 UNFINISHED_LIMIT: Final = 3
+INTEGER_BITS: Final = 64
 UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
 FAILURES_LIMIT: Final = 16
 LONGEST_AWAKE_S: Final = 10
@@ -343,7 +344,7 @@ class Steps:
             self._failures.append((attempt, step.began_at, unfit))
             raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, StepResult(attempt.arguments, json_value), step, turn)
+        return self._store_ending(path, attempt.arguments, json_value, step, turn)
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
@@ -364,11 +365,13 @@ class Steps:
             execution.running.remove(step)
             step.ended, scope.is_over = self._emits.moment(), True
 
-    def _store_ending(self, name: str, result: StepResult, step: RunningStep, turn: int) -> StepResult:
+    def _store_ending(
+        self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""
+    ) -> StepResult:
         """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
         sequence = self._endings.next_number() if self._execution.loop.ready_count != turn else 0
         attempt = step.attempt if step.emitted else 0
-        result = replace(result, attempt=attempt, sequence=sequence, usage=step.usage, began_at=step.began_at)
+        result = StepResult(arguments, value, attempt, sequence, step.usage, step.began_at, error=error)
         stored = self._results[name] = self._session.store_step(name, result)
         self._stored += 1
         if stored != result:
@@ -396,8 +399,7 @@ class Steps:
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             dumped = dumped._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
         value = cast("Json", [*dumped][: 5 if retry else 3])
-        result = StepResult(attempt.arguments, value, error=kind.__name__)
-        return self._store_ending(attempt.error_name, result, step, turn)
+        return self._store_ending(attempt.error_name, attempt.arguments, value, step, turn, error=kind.__name__)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
@@ -452,10 +454,10 @@ class Steps:
 
     def _check_fits(self, path: str) -> None:
         """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
-        broken_off = [stored for number in UNFINISHED_TIMES if (stored := self._interrupted_step(path, number))]
-        if len(broken_off) < UNFINISHED_LIMIT:
+        if self._interrupted_step(path, UNFINISHED_LIMIT) is None:
             return
-        minutes = max(cast("int", stored.value) for stored in broken_off) / 60_000
+        interrupted = filter(None, (self._interrupted_step(path, number) for number in UNFINISHED_TIMES))
+        minutes = max(cast("int", stored.value) for stored in interrupted) / 60_000
         raise StepTimedOut(
             f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
             f" {minutes:.1f} minutes. Split it into smaller steps, or submit the work to another system and wait for"
@@ -543,6 +545,8 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
 
 def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
     """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
+    if codec is None and (value is None or type(value) is str or (type(value) is int and value.bit_length() <= INTEGER_BITS)):
+        return value  # the same after the round trip
     try:
         dumped = codec.dump(value) if codec else value
         return cast("Json", json.loads(_JSON.encode(dumped)))

@@ -135,8 +135,8 @@ class DurableTaskContext:
         """See ``TaskContext.step``."""
         scope = self._execution.open_scope()
         options = name if isinstance(name, Step) else Step(name)
-        if options.codec is None:
-            options = replace(options, codec=codec_for(work))
+        if options.codec is None and (codec := codec_for(work)):
+            options = replace(options, codec=codec)
         with scope.use(options.name, repeat=options.repeat) as path:
             call = partial(result_of, work, *args, **kwargs)
             arguments = self._execution.session.digest([list(args), kwargs])

@@ -31,6 +31,8 @@ class Pauses:
         """The pause of the agent, or else of the owner; None without one."""
         if self._now() - self._read_at >= MEMORY_MS:
             self._known, self._read_at = self._read(), self._now()
+        if not self._known:
+            return None
         since = {"agent": self._known.get(agent_pause(agent)), "owner": self._known.get(owner_pause(key))}
         return next((OpenWait(WaitKind.PAUSE, name, at) for name, at in since.items() if at is not None), None)
 

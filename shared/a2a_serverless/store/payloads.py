@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_JSON: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 INLINE_LIMIT: Final = 300 * 1024
 
 
@@ -252,11 +254,11 @@ def load_step(text: str, began_at: int = 0, ended_at: int = 0) -> StepResult:
 
 def dump_json(value: object) -> str:
     """Compact JSON. A lone surrogate has no UTF-8 form, so a text with one is escaped as a whole."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _JSON.encode(value)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _ASCII_JSON.encode(value)
     return text
 
 
@@ -273,4 +275,4 @@ def _model_text(model: ProtoModel) -> str:
     with suppress(PydanticSerializationError, UnicodeEncodeError):
         return printed(model).decode()
     plain = model.model_dump(by_alias=True, exclude_defaults=True)
-    return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    return _ASCII_JSON.encode(plain)
