@@ -545,7 +545,9 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
 
 def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
     """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
-    if codec is None and (value is None or type(value) is str or (type(value) is int and value.bit_length() <= INTEGER_BITS)):
+    if codec is None and (
+        value is None or type(value) is str or (type(value) is int and value.bit_length() <= INTEGER_BITS)
+    ):
         return value  # the same after the round trip
     try:
         dumped = codec.dump(value) if codec else value
