@@ -176,11 +176,7 @@ fuzz: EXAMPLES ?= 5000
 fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000
 	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py tests/handlers/test_openapi.py $(ARGS)
 
-.PHONY: soak redeploy chaos
-soak: MINUTES ?= 10
-soak: $(ENVIRONMENTS) ## put load on the local stack, measure memory and queues: make soak MINUTES=10
-	@$(RUN)python bench/soak.py --minutes $(MINUTES) $(ARGS)
-
+.PHONY: redeploy chaos
 redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, check them: make redeploy ARGS="--from COMMIT"
 	@$(RUN)python bench/redeploy.py $(ARGS)
 

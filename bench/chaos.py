@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless_tools.stack import local_stack, processes, sam
 from a2a_serverless_tools.stack.build import build
 from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
@@ -34,7 +33,7 @@ from a2a_serverless_tools.stack.targets import this_machine
 from chaos_clients import AGENT, Observed, Rounds, Store, receiving
 from faulty_proxy import FaultyProxy, Rates, serving
 from redeploy import checkout
-from soak import SAMPLE_S, Soak, figures
+from sampling import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +46,8 @@ PAUSE_S: Final = (2.0, 10.0)
 BAD_S: Final = (3.0, 15.0)
 FROZEN_S: Final = (1.0, 40.0)
 REDEPLOY_S: Final = 240.0
+SAMPLE_S: Final = 15.0
+GROWTH: Final = 1.15
 MOST_WORKING: Final = 8
 REST_S: Final = 900.0
 READY_S: Final = 60.0
@@ -252,22 +253,12 @@ def function_processes(stack: local_stack.RunningStack, name: str) -> list[int]:
     return found
 
 
-class Watch(Soak):
-    """The soak's samples of the stack, with the tasks that the table holds."""
-
-    store: Store
-
-    def look_at_tasks(self) -> None:
-        heads = self.store.heads()
-        self.sent = [head.key.task for head in heads]
-        self.ended = {head.key.task: head.state.value for head in heads if head.state in TERMINAL}
-
-
 def main() -> int:
     """Runs it and prints what was done and what was broken; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--calm", action="store_true", help="only the clients, no faults: memory may not grow")
     asked = parser.parse_args()
     emulator, api, receiver, port = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver", "proxy"))
     here = project(CHECKOUT / ".a2a/chaos")
@@ -279,28 +270,29 @@ def main() -> int:
     try:
         with serving(proxy, port):
             stack = local_stack.up(here, options, console)
-            broken = endure(Chaos(here, options, stack, proxy, random, Stops()), asked.minutes)
+            chaos = Chaos(here, options, stack, proxy, random, Stops())
+            broken = endure(chaos, asked.minutes, calm=asked.calm)
     finally:
         local_stack.down(here, console)
     print("\n".join(broken) or "Every promise was kept.")
     return int(bool(broken))
 
 
-def endure(chaos: Chaos, minutes: float) -> list[str]:
-    """Runs clients and faults, waits for rest, prints figures; returns the broken promises."""
+def endure(chaos: Chaos, minutes: float, *, calm: bool) -> list[str]:
+    """Runs clients and faults, waits for rest, prints figures; returns the broken promises.
+
+    A ``calm`` run has no faults. Then no process is stopped, so that the growth of its memory can be seen.
+    """
     began, until = time.monotonic(), time.monotonic() + minutes * 60
     store, observed = Store(chaos.stack.deployment), Observed(chaos.stops.overlap)
-    rounds, watch = Rounds(chaos.stack.api.url, observed), Watch(chaos.stack)
-    watch.store = store
+    rounds, samples = Rounds(chaos.stack.api.url, observed), Samples()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
 
     with receiving(rounds, chaos.random) as receiver:
-        threads = [
-            Thread(target=chaos.run, args=(minutes, say), daemon=True),
-            Thread(target=sample, args=(chaos, watch, until), daemon=True),
-        ]
+        threads = [Thread(target=sample, args=(chaos, store, samples, until), daemon=True)]
+        threads += [] if calm else [Thread(target=chaos.run, args=(minutes, say), daemon=True)]
         for thread in threads:
             thread.start()
         while time.monotonic() < until:
@@ -313,21 +305,20 @@ def endure(chaos: Chaos, minutes: float) -> list[str]:
             thread.join()
         say("the faults are over")
         left = rest(store, say)
-        watch.stack = chaos.stack
-        watch.take_sample(time.monotonic() - began)
-        watch.followed = sum(one.kind in {"stream", "subscribe"} for one in rounds.operations())
+        samples.take(chaos.stack, store.heads())
         broken = [*left, *rounds.broken(store, settled=not left)]
-    print("\n".join([*told(chaos, rounds, receiver.received), *figures(watch)]))
+        if calm:
+            grown = {name: samples.growth(name) for name in ("api", "receiver")}
+            broken += [f"the {name} grew by {by - 1:.0%}" for name, by in grown.items() if by > GROWTH]
+    print("\n".join([*told(chaos, rounds, receiver.received), *samples.rows()]))
     return broken
 
 
-def sample(chaos: Chaos, watch: Watch, until: float) -> None:
+def sample(chaos: Chaos, store: Store, samples: Samples, until: float) -> None:
     """Takes a sample every quarter of a minute; a server that is down has none."""
-    began = time.monotonic()
     while time.monotonic() < until:
-        watch.stack = chaos.stack
         with suppress(OSError):
-            watch.take_sample(time.monotonic() - began)
+            samples.take(chaos.stack, store.heads())
         time.sleep(SAMPLE_S)
 
 

@@ -20,7 +20,6 @@ from rendering import as_markdown, as_svg, goals_table
 SCRIPTS = (
     "cold_start",
     "zips",
-    "sizes",
     "warm",
     "capacity",
     "inline",
@@ -37,6 +36,8 @@ SCRIPTS = (
     "sweeping",
     "waking",
     "called",
+    "suites",
+    "sizes",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

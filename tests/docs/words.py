@@ -1,7 +1,8 @@
 """How many words a reader of docs/ may have to read: ``python -m tests.docs.words`` by page and kind.
 
 Counted is the text outside of code blocks, comments and generated parts, tables included: everything between two spaces
-that has a letter or a digit. A page's kind is the part of the site's menu in which it stands.
+that has a letter or a digit; two Chinese characters are a word. A page's kind is the part of the site's menu in which
+it stands.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ DOCS = ROOT / "docs"
 LEFT_OUT = ("adr/*.md", "requirements.md", "evidence.md", "internals.md", "python.md", "command-options.md")
 KINDS = ("Tutorials", "How-to", "Concepts", "Reference", "中文")
 _CODE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 _NOT_READ = re.compile(r"<!-- drawn: .*?<!-- end -->|<!--.*?-->", re.DOTALL)
 
 
@@ -44,7 +46,8 @@ def words(text: str) -> int:
 
 def words_with_code(text: str) -> int:
     """The number of words in a document, code blocks included."""
-    return sum(any(map(str.isalnum, word)) for word in _NOT_READ.sub(" ", text).split())
+    rest, characters = _CHINESE.subn(" ", _NOT_READ.sub(" ", text))
+    return sum(any(map(str.isalnum, word)) for word in rest.split()) + characters // 2
 
 
 def kinds() -> dict[str, str]:
