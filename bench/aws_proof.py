@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -32,12 +31,13 @@ from rich.console import Console
 from a2a_serverless.client import Client, HttpError, over_urllib, text_message
 from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
-from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack import local_stack, processes, sam
 from a2a_serverless_tools.stack.build import build
 from a2a_serverless_tools.stack.emulator import aws_environment, start_emulator, without_aws
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
 from a2a_serverless_tools.stack.targets import Build, Target, this_machine
+from redeploy import SLOW, checkout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,37 +45,15 @@ if TYPE_CHECKING:
 EVIDENCE: Final = CHECKOUT / "docs/evidence.json"
 STACK, SECOND, RECEIVER = "a2a-serverless-proof", "a2a-serverless-proof-2", "a2a-serverless-proof-receiver"
 SAMPLES: Final = ("orchestrator", "outline", "document", "summary")
-COPIED: Final = ("template.yaml", "observability.yaml", "functions", "shared/sample_agents", "webhook_receiver")
 STEPS: Final = 10
 DIES_AFTER_S: Final = 12  # later than a run's first renewal of its lease
 TIMEOUT_S: Final = 900
 UNAUTHORIZED: Final = 401
-AGENTS: Final = f'''"""Agents for the proof: one that an upgrade meets at work, and one whose first worker is killed."""
+FRAGILE: Final = f'''
 
-import asyncio
 import os
 import signal
 import time
-
-from a2a_serverless import Skill, TaskContext, agent
-
-RELEASE = 1
-
-
-@agent(id="slow", name="Slow", description="Takes its time.", skills=[Skill("slow", "Slow", "Waits.", ("slow",))])
-async def slow(task: TaskContext) -> None:
-    """{STEPS} steps of a second, with a question in the middle."""
-    for number in range({STEPS}):
-        if number == {STEPS // 2}:
-            await task.ask("Shall I go on?")
-        said = await task.step(f"step {{number}}", wait, number)
-        await task.emit("steps.txt", said, append=True, last=number == {STEPS - 1})
-
-
-async def wait(number: int) -> str:
-    """One step."""
-    await asyncio.sleep(1)
-    return f"{{number}} by release {{RELEASE}}\\n"
 
 
 @agent(id="fragile", name="Fragile", description="Dies once.", skills=[Skill("die", "Die", "Dies once.", ("die",))])
@@ -258,9 +236,9 @@ def kill_worker(proof: Proof) -> dict[str, float]:
 def upgrade(proof: Proof) -> dict[str, float]:
     """Deploys a new release while one task works and one waits for an answer; both end, and each step runs once."""
     agent = proof.agent("slow")
-    waiting = begin(agent, "go")
+    waiting = begin(agent, str(STEPS))
     wait_until(lambda: agent.get(waiting).status.state is TaskState.INPUT_REQUIRED, "a question")
-    working = begin(agent, "go")
+    working = begin(agent, str(STEPS))
     module = proof.here.root / "proof.py"
     module.write_text(module.read_text().replace("RELEASE = 1", "RELEASE = 2"))
     deploy(proof)
@@ -383,24 +361,11 @@ def now() -> str:
 
 def make_project(folder: Path) -> Paths:
     """Makes a project with the samples and the agents of the proof. Its signing keys wait for three minutes only."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for copied in COPIED:
-        original, target = CHECKOUT / copied, folder / copied.removeprefix("shared/")
-        if original.is_dir():
-            shutil.copytree(original, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-        else:
-            shutil.copy(original, target)
+    agents = [*(f"sample_agents.{name}:{name}" for name in SAMPLES), "proof:slow", "proof:fragile"]
+    here = checkout(folder, "proof", SLOW + FRAGILE, agents, "shared/sample_agents", "webhook_receiver")
     template = folder / "template.yaml"
     template.write_text(template.read_text().replace('JWKS_MAX_AGE_SECONDS: "3600"', 'JWKS_MAX_AGE_SECONDS: "60"'))
-    (folder / ".a2a").mkdir()
-    (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
-    (folder / "proof.py").write_text(AGENTS)
-    agents = [*(f"sample_agents.{name}:{name}" for name in SAMPLES), "proof:slow", "proof:fragile"]
-    (folder / "pyproject.toml").write_text(
-        f'[project]\nname = "proof"\n\n[tool.a2a-serverless]\nagents = {json.dumps(agents)}\n'
-    )
-    return paths.find(folder)
+    return here
 
 
 def prove(proof: Proof) -> bool:

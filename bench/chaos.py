@@ -103,7 +103,7 @@ _time.time_ns, _time.time = _stepped, lambda: _stepped() / 1e9
 
 def project(folder: Path) -> Paths:
     """Makes a project with the agents, whose functions read how wrong their clocks are from files."""
-    here = checkout(folder, AGENT, AGENTS, ("counter", "helper"))
+    here = checkout(folder, AGENT, AGENTS, [f"{AGENT}:counter", f"{AGENT}:helper"])
     for name in FUNCTIONS:
         program = here.root / f"functions/{name}/app.py"
         title, rest = program.read_text().split("\n", 1)

@@ -204,24 +204,31 @@ def receive(parent: Connection) -> None:
 
 
 @contextmanager
-def receiver() -> Iterator[tuple[int, ssl.SSLContext, Callable[[], Arrivals]]]:
-    """Starts the receiver; gives its port, a TLS context that trusts it, and a function that returns new arrivals."""
+def serving(work: Callable[[Connection], None]) -> Iterator[tuple[Connection, int, ssl.SSLContext]]:
+    """Starts a receiver in a process; gives its connection, its port and a TLS context that trusts it."""
     here, there = Pipe()
-    process = Process(target=receive, args=(there,), daemon=True)
+    process = Process(target=work, args=(there,), daemon=True)
     process.start()
     port, pem = here.recv()
     context = strict_ssl_context()
     context.load_verify_locations(cadata=pem)
-
-    def arrived() -> Arrivals:
-        here.send("?")
-        found: Arrivals = here.recv()
-        return found
-
     try:
-        yield port, context, arrived
+        yield here, port, context
     finally:
         process.terminate()
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[int, ssl.SSLContext, Callable[[], Arrivals]]]:
+    """Starts the receiver; gives its port, a TLS context that trusts it, and a function that returns new arrivals."""
+    with serving(receive) as (here, port, context):
+
+        def arrived() -> Arrivals:
+            here.send("?")
+            arrivals: Arrivals = here.recv()
+            return arrivals
+
+        yield port, context, arrived
 
 
 def warm(instance: Instance, keys: list[TaskKey]) -> None:

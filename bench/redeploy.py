@@ -46,7 +46,7 @@ from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
 from a2a_serverless_tools.stack.targets import Build, this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from a2a_serverless.domain.delivery import ProtocolVersion
@@ -59,7 +59,7 @@ CONTEXT: Final = "redeploy"
 GOOD: Final = frozenset({"accepted", "duplicate", "challenge"})
 STEPS: Final = 60
 TIMEOUT_S: Final = 300
-SLOW: Final = f'''"""Works slowly, so that something happens meanwhile."""
+SLOW: Final = '''"""Works slowly, so that something happens meanwhile."""
 
 import asyncio
 
@@ -71,27 +71,30 @@ RELEASE = 1
 
 @agent(id="slow", name="Slow", description="Takes its time.", skills=[SKILL])
 async def slow(task: TaskContext) -> None:
-    """{STEPS} steps of a second, and a question."""
-    for number in range({STEPS}):
-        if number == {STEPS // 2}:
+    """As many steps of a second as the message says, and a question in the middle."""
+    steps = int(task.text())
+    for number in range(steps):
+        if number == steps // 2:
             await task.ask("Shall I go on?")
-        said = await task.step(f"step {{number}}", wait, number)
-        await task.emit("steps.txt", said, append=True, last=number == {STEPS - 1})
+        line = await task.step(f"step {number}", wait, number)
+        await task.emit("steps.txt", line, append=True, last=number == steps - 1)
 
 
 async def wait(number: int) -> str:
     """One step."""
     await asyncio.sleep(1)
-    return f"{{number}} by release {{RELEASE}}\\n"
+    return f"{number} by release {RELEASE}\\n"
 '''
 
 
-def checkout(folder: Path, name: str = "slow", source: str = SLOW, agents: tuple[str, ...] = ("slow",)) -> Paths:
-    """Makes a project with the agents of a module; by default the slow one."""
+def checkout(
+    folder: Path, name: str = "slow", source: str = SLOW, agents: Sequence[str] = ("slow:slow",), *more: str
+) -> Paths:
+    """Makes a project with a module of agents, by default the slow one, and with ``more`` files of this checkout."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for copied in COPIED:
-        original, target = CHECKOUT / copied, folder / copied
+    for copied in (*COPIED, *more):
+        original, target = CHECKOUT / copied, folder / copied.removeprefix("shared/")
         target.parent.mkdir(parents=True, exist_ok=True)
         if original.is_dir():
             shutil.copytree(original, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
@@ -100,8 +103,7 @@ def checkout(folder: Path, name: str = "slow", source: str = SLOW, agents: tuple
     (folder / ".a2a").mkdir()
     (folder / ".a2a/venvs").symlink_to(CHECKOUT / ".a2a/venvs")
     (folder / f"{name}.py").write_text(source)
-    named = json.dumps([f"{name}:{agent}" for agent in agents])
-    (folder / "pyproject.toml").write_text(PROJECT.format(name=name, agents=named))
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=name, agents=json.dumps([*agents])))
     return paths.find(folder)
 
 
@@ -156,7 +158,7 @@ class Watch:
 
 def message() -> Message:
     """Makes a first message of the one conversation."""
-    return text_message("go", context_id=CONTEXT)
+    return text_message(str(STEPS), context_id=CONTEXT)
 
 
 def begin(stack: local_stack.RunningStack, version: ProtocolVersion = "1.0") -> str:

@@ -12,9 +12,7 @@ import asyncio
 import http.client
 import sys
 import time
-from contextlib import contextmanager
 from functools import partial
-from multiprocessing import Pipe, Process
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +21,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from a2a_serverless.adapters.egress import strict_ssl_context
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.delivery import PushConfig, notification_claims
@@ -32,12 +29,13 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.http_client.sockets import connect
 from measuring import Report, figure, goal, main, ratios, side_by_side
+from notifying import serving
 from tests.adapters.strangers import NAME, authority, server_context
 
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
 URL: Final = f"https://{NAME}/a2a"
@@ -145,25 +143,10 @@ def bare_signatures() -> float:
     return per_second(lambda: key.sign(BODY, kind), SIGNATURES)
 
 
-@contextmanager
-def receiver() -> Iterator[tuple[int, ssl.SSLContext]]:
-    """Starts the receiver process; gives its port and a TLS context that trusts it."""
-    here, there = Pipe()
-    process = Process(target=receive, args=(there,), daemon=True)
-    process.start()
-    port, pem = here.recv()
-    context = strict_ssl_context()
-    context.load_verify_locations(cadata=pem)
-    try:
-        yield port, context
-    finally:
-        process.terminate()
-
-
 def measure(rounds: int) -> Report:
     """Measures all senders on both kinds of connection."""
     figures, goals, sign = [], [], signer()
-    with receiver() as (port, context):
+    with serving(receive) as (_, port, context):
         for name, times in TIMES.items():
             token, kept = sign(), name == "kept"
             posts = {

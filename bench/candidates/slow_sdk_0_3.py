@@ -4,16 +4,17 @@ import asyncio
 import os
 import time
 
-from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.agent_execution import RequestContext
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, Part, TextPart
+from a2a.types import Part, TextPart
 from a2a.utils import new_task
+from sdk_0_3 import Echo, card
 
 
-class Slow(AgentExecutor):
+class Slow(Echo):
     """A task whose artifact is the time at which it ended."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -26,19 +27,6 @@ class Slow(AgentExecutor):
         await updater.add_artifact([Part(root=TextPart(text=repr(time.time())))], name="ended")
         await updater.complete()
 
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Nobody cancels it."""
-        raise NotImplementedError
 
-
-card = AgentCard(
-    name="Slow",
-    description="Takes its time",
-    version="1",
-    url=os.environ["URL"],
-    capabilities=AgentCapabilities(),
-    default_input_modes=["text/plain"],
-    default_output_modes=["text/plain"],
-    skills=[],
-)
+card.url = os.environ["URL"]
 app = A2AStarletteApplication(card, DefaultRequestHandler(Slow(), InMemoryTaskStore())).build(rpc_url="/")

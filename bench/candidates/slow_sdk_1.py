@@ -5,16 +5,17 @@ import os
 import time
 
 from a2a.helpers.proto_helpers import new_task_from_user_message
-from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.agent_execution import RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, Part
+from a2a.types.a2a_pb2 import AgentCapabilities, Part
+from sdk_1 import Echo, card
 from starlette.applications import Starlette
 
 
-class Slow(AgentExecutor):
+class Slow(Echo):
     """A task whose artifact is the time at which it ended."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -27,20 +28,8 @@ class Slow(AgentExecutor):
         await updater.add_artifact([Part(text=repr(time.time()))], name="ended")
         await updater.complete()
 
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Nobody cancels it."""
-        raise NotImplementedError
 
-
-interface = AgentInterface(url=os.environ["URL"], protocol_binding="JSONRPC", protocol_version="1.0")
-card = AgentCard(
-    name="Slow",
-    description="Takes its time",
-    version="1",
-    capabilities=AgentCapabilities(),
-    supported_interfaces=[interface],
-    default_input_modes=["text/plain"],
-    default_output_modes=["text/plain"],
-)
+card.capabilities.CopyFrom(AgentCapabilities())
+card.supported_interfaces[0].url = os.environ["URL"]
 asked = DefaultRequestHandler(Slow(), InMemoryTaskStore(), card)
 app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(asked, "/")])
