@@ -43,7 +43,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 HEAD = """# Measured
 
-Written by `make bench`. [docs/performance.md](../docs/performance.md) explains the goals and the numbers.
+Written by `make bench`. [docs/performance.md](../docs/performance.md) explains how they are measured.
 A value is the median of the rounds, with its quartiles; ratios are taken within a round."""
 
 
