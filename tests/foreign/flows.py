@@ -20,13 +20,13 @@ FLOWS: Final = {
     "artifact and message": "artifact and message",
     "stream": "stream",
     "question": "question",
-    "answered": "answer to it",
+    "answered": "answer to the question",
     "context": "second turn",
     "failure": "failed task",
     "refused": "wrong key",
     "cancel": "cancel",
     "file in": "file to the agent",
-    "file out": "file of the agent",
+    "file out": "file from the agent",
     "data out": "data",
     "long work": "long work",
 }
@@ -72,8 +72,8 @@ STORY: Final = "Once upon a time there was a clerk. It answered."
 CHUNKS: Final = ["Once upon a time ", "there was a clerk. ", "It answered."]
 NO_PAPER: Final = "The printer is out of paper."
 RECEIVED: Final = "text - -; raw application/octet-stream -; 3 bytes"
-NO_CANCEL: Final = "it has no call for it"
-STREAM_ENDS: Final = "the stream ends before the work: set `STREAM_SECONDS`"
+NO_CANCEL: Final = "it has no function that cancels a task"
+STREAM_ENDS: Final = "the stream ends before the work has ended: set `STREAM_SECONDS`"
 NO_IDS: Final = "it sends neither a context nor a task: each message starts a task in a context of its own"
 TEXT_ONLY: Final = "it passes text only"
 SIGN_IN: Final = (
@@ -87,7 +87,7 @@ def unauthorized(error: str) -> str:
     return f"{error}HTTP Error 401: Client error '401 Unauthorized' for url '/clerk'"
 
 
-ENDS_UNSEEN: Final = "it shows questions, and nothing of an end"
+ENDS_UNSEEN: Final = "it shows questions only, neither the result nor the end of a task"
 
 
 CALLERS: Final = {
@@ -109,7 +109,7 @@ CALLERS: Final = {
             "context": Seen(["It was door."]),
             "failure": Seen(
                 [NO_PAPER, None, "TASK_STATE_FAILED"],
-                'the reason comes as an answer, without an error: see `custom_metadata["a2a:response"]["status"]`',
+                'the reason comes like an answer, without an error: see `custom_metadata["a2a:response"]["status"]`',
             ),
             "refused": Seen([unauthorized("A2A request failed: ")]),
             "file in": Seen([RECEIVED]),
@@ -130,9 +130,7 @@ CALLERS: Final = {
         {
             "answer": Seen("The door is open."),
             "message": Seen("Good morning."),
-            "artifacts": Seen(
-                "The Clerk", "the last artifact only, and of its chunks the last: set `whole_last_chunk`"
-            ),
+            "artifacts": Seen("The Clerk", "the last chunk of the last artifact only: set `whole_last_chunk`"),
             "artifact and message": Seen("I have written a report.", "the message replaces the artifacts"),
             "question": Seen(
                 "Error: agent 'clerk' stopped waiting on unresolved long-running tool call(s) "
@@ -140,7 +138,9 @@ CALLERS: Final = {
                 "the model gets an error in the place of the question: use the agent as one of `sub_agents`",
             ),
             "context": Seen("I remember nothing.", "each call of the tool is a context of its own"),
-            "failure": Seen(NO_PAPER, "the reason comes as an answer: nothing tells it from one"),
+            "failure": Seen(
+                NO_PAPER, "the reason looks like a normal answer: the client cannot see that the task failed"
+            ),
             "refused": Seen(unauthorized("A2A request failed: ")),
             "file out": Seen("", TEXT_ONLY),
             "data out": Seen("", TEXT_ONLY),
@@ -178,7 +178,7 @@ CALLERS: Final = {
             "context": Seen(["I remember nothing.", "end_turn", "completed"], NO_IDS),
             "failure": Seen(
                 [NO_PAPER, "end_turn", "failed"],
-                'the reason comes as an answer, without an error: see `state["a2a_task_state"]`',
+                'the reason comes like an answer, without an error: see `state["a2a_task_state"]`',
             ),
             "refused": Seen(unauthorized("A2AClientHTTPError: ")),
             "file in": Seen(["text - -", "end_turn", "completed"], TEXT_ONLY),
@@ -209,7 +209,7 @@ CALLERS: Final = {
             "context": Seen(["It was door.", 3]),
             "failure": Seen(
                 [NO_PAPER, 4],
-                'the reason comes as an answer, without an error: see `session.service_session_id["task_state"]`',
+                'the reason comes like an answer, without an error: see `session.service_session_id["task_state"]`',
             ),
             "refused": Seen(unauthorized("A2AClientError: ")),
             "cancel": Seen(5),
@@ -242,7 +242,7 @@ CALLERS: Final = {
             "artifacts": Seen(
                 "I am writing. Once upon a time  there was a clerk.  It answered. The Clerk",
                 "progress, chunks and artifacts become one text with spaces between: use `PollingConfig`, and an "
-                "agent without progress or `whole_last_chunk`",
+                "agent that reports no progress and does not set `whole_last_chunk`",
             ),
             "artifact and message": Seen("All doors are open. I have written a report."),
             "stream": Seen("first  second"),
@@ -291,7 +291,7 @@ CALLERS: Final = {
             "answered": Seen(["You chose blue.", "completed"]),
             "context": Seen(["It was door.", "completed"]),
             "failure": Seen(
-                [NO_PAPER, "failed"], "the reason comes as an answer, without an error: see `output.event[0].status`"
+                [NO_PAPER, "failed"], "the reason comes like an answer, without an error: see `output.event[0].status`"
             ),
             "refused": Seen("AgentError: Client error '401 Unauthorized' for url '/clerk'"),
             "file in": Seen([RECEIVED, "completed"]),
@@ -352,7 +352,9 @@ CALLERS: Final = {
             "context": Seen(
                 ["I remember nothing.", "stop"], f"{NO_IDS}; its text has the conversation, which a model can read"
             ),
-            "failure": Seen([NO_PAPER, "stop"], "the reason comes as an answer: nothing tells it from one"),
+            "failure": Seen(
+                [NO_PAPER, "stop"], "the reason looks like a normal answer: the client cannot see that the task failed"
+            ),
             "refused": Seen([f"AuthenticationError: litellm.AuthenticationError: A2aException - {SIGN_IN}"]),
             "file out": Seen(["", "stop"], TEXT_ONLY),
             "data out": Seen(["", "stop"], TEXT_ONLY),
@@ -384,7 +386,7 @@ CALLERS: Final = {
         without={
             "artifact and message": ENDS_UNSEEN,
             "stream": "it does not stream",
-            "context": "a session is a task",
+            "context": "a session has one task only",
             "cancel": NO_CANCEL,
             "file in": TEXT_ONLY,
             "file out": TEXT_ONLY,
