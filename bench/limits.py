@@ -84,7 +84,7 @@ LIMITS: Final = (
         lambda load: load.tasks * BATCHES * RELAY_SECONDS,
         "`RelayConcurrency`, up to ten for each shard; a busier table has more shards",
     ),
-    Limit("write units a second of a new table", 4_000, _write_units, "the table's warm throughput, or half an hour"),
+    Limit("write units a second of a new table", 4_000, _write_units, "raise the table's warm throughput before, or wait half an hour while DynamoDB adapts"),
     Limit("write units a second of a table", 40_000, _write_units, "AWS, on request"),
     Limit(
         "notifiers at a time, ten deliveries each",
@@ -128,8 +128,8 @@ def usd_an_hour(load: Load) -> float:
 def table(load: Load, rates: Iterable[float] = RATES) -> str:
     """The limits, the first at the top, as a table: bold where the default does not suffice."""
     loads = [Load(rate, load.agent_seconds, load.webhooks) for rate in rates]
-    heads = " | ".join(f"at {one.tasks:,.0f} a second" for one in loads)
-    lines = [f"| limit | default | full at tasks a second | {heads} | moved by |"]
+    heads = " | ".join(f"needed at {one.tasks:,.0f} a second" for one in loads)
+    lines = [f"| limit | default | reached at tasks a second | {heads} | how to raise it |"]
     lines.append("|---|---:|---:|" + "---:|" * len(loads) + "---|")
     for limit in sorted(LIMITS, key=lambda limit: limit.full_at(load)):
         amounts = [limit.needed(one) for one in loads]
