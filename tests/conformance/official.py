@@ -133,15 +133,18 @@ OFFICIAL: Final = {
     "Java 0.3.3.Final": Official(
         lambda: _java("java_0_3"),
         ("0.3",),
-        cannot={"HTTP+JSON types": "over REST it knows errors by the names of its own classes, and shows the text"},
+        cannot={
+            "HTTP+JSON types": "over REST it recognizes an error only by the name of one of its own classes; otherwise "
+            "it shows the text"
+        },
     ),
     "Java 1.0.0.Alpha3": Official(
         lambda: _java("java"),
         cannot={
-            "card": "it reads no card with members that it does not know, as those of 0.3 are",
+            "card": "it cannot read a card with members that it does not know, such as those of 0.3",
             "signature": NO_VERIFIER,
             "webhooks": NOT_OF_1_0,
-            "at once": "it asks for an immediate answer by a member from before 1.0",
+            "at once": "it asks for an immediate answer by a member from before 1.0, which is ignored",
             "HTTP+JSON refusals": "it reads errors over REST in a shape from before 1.0 only",
         },
     ),

@@ -111,7 +111,7 @@ def draw_cell(places: dict[str, list[str]], column: str, version: str, notes: di
     outcomes = [*(places.get(place, ["not run"]) for place in missing), *filter(None, lacking)]
     reasons = dict.fromkeys(map(_reason, outcomes))
     numbers = ", ".join(str(notes.setdefault(reason, len(notes) + 1)) for reason in reasons)
-    where = f"{YES} but {', '.join(missing)}" if works and missing else YES if works else ""
+    where = f"{YES}, not {', '.join(missing)}" if works and missing else YES if works else ""
     return " ".join(filter(None, [where, numbers and f"({numbers})"]))
 
 

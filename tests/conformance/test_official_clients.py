@@ -298,7 +298,9 @@ def test_a_1_0_client_gets_its_task_with_as_much_history_as_it_asks_for(seen: Se
 @pytest.mark.requirement(14, 15)
 def test_a_1_0_client_sees_its_answer_work_in_a_subscription_that_stayed_open(seen: Seen) -> None:
     if seen.place == DEPLOYED:
-        pytest.skip("a buffered subscription is told when it has ended: nothing can be answered in it")
+        pytest.skip(
+            "the emulator's API Gateway sends a subscription only after its end, so the client cannot answer in it"
+        )
     assert [(snake(kind), what) for kind, what in seen.deeds["subscription"]] == [
         ("task", "TASK_STATE_INPUT_REQUIRED"),
         ("status_update", "TASK_STATE_WORKING"),

@@ -47,7 +47,10 @@ def counts() -> dict[str, Any]:
 def table() -> str:
     """The models by what they are of, their states, and how many guards they need, as docs/guarantees.md has it."""
     known = counts()
-    lines = ["| models of | models | states | steps | guards: without any one of them, a model fails |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| models of | models | states | steps | guards: without any one of them, a model fails |",
+        "|---|---:|---:|---:|---:|",
+    ]
     topics = dict.fromkeys(_topic(name) for name in known["models"])
     return "\n".join([*lines, *(_row(topic, topic, known) for topic in topics), _row("all", "", known)])
 

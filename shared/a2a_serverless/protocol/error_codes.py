@@ -25,7 +25,7 @@ class BodyTooLarge(InvalidRequest):
 
 
 class EventAlreadyTaken(InvalidRequest):
-    """The address of an event has taken another body before (-32600, HTTP 409)."""
+    """Another event from outside was accepted at this address before (-32600, HTTP 409)."""
 
     default = "This address has taken another body before."
 

@@ -63,7 +63,7 @@ def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[Mirr
 
 
 def refresh_cards(cli: CliContext, *, write: Write = False) -> None:
-    """Compare the cards of the project's mirrors with those that their remote agents serve now.
+    """Compare the project's copies of remote agents' cards with those that the agents serve now.
 
     Run it in the project's folder. The credentials are those of the mirrors; secrets are in variables such as
     A2A_SECRET_WEATHER. The exit code is 1 if a card has changed, and was not stored.

@@ -30,26 +30,29 @@ DEFECTS = (
     ("test_public_agent_card_access_control", "kit defect, not run by its own runner: GET on the JSON-RPC address"),
     (
         "test_sensitive_information_protection",
-        "not run by the kit's own runner: 127.0.0.1 and the word test are in the card",
+        "not run by the kit's own runner: the local card has 127.0.0.1 and the word test, which it forbids",
     ),
     ("test_agent_card_access_equivalence", "not run by the kit's own runner: it asks for the extended card"),
     ("has no attribute 'send_ra", "a test of JSON-RPC; the kit's own runner leaves it out for REST"),
     (
         "test_tasks_list_with_existing_tasks",
-        "kit defect, not run by its own runner: it hands its helper a text for a message",
+        "kit defect, not run by its own runner: it gives a text to a function that needs a message",
     ),
     (
         "STREAM-SUB-003",
-        "the kit takes an event with an error for success; Go and Java clients take what it wants for an empty stream",
+        (
+            "the kit counts an event with an error as success; Go and Java clients would take the answer that it "
+            "expects for an empty stream"
+        ),
     ),
     ("ResponseNotRead", "kit defect: its client reads a closed response when a stream is refused"),
 )
 # What explains a skip, in the same way.
 SKIPS = (
     ("grpc", "we have no gRPC binding: API Gateway's REST APIs do not support it"),
-    ("No requirements at this level", "the kit's placeholder for an empty list"),
+    ("No requirements at this level", "the entry of pytest for a test whose list of parameters is empty"),
     ("push_notification_not_supported_error_32003", "the agent has webhooks; the refusal is shown in B, for 1.0"),
-    ("REST client implementation required", "not written yet, as the kit says"),
+    ("REST client implementation required", "not written yet, according to the kit"),
     ("Could not trigger", "the kit has no request that brings the error about"),
     ("InvalidAgentResponseError", "as the kit says, no client can bring it about"),
     ("_32006_", "as the kit says, no client can bring it about"),
@@ -70,7 +73,7 @@ SKIPS = (
     ),
     ("['agent-card']", "no extended card is declared"),
     ("authenticated extended card", "no extended card is declared"),
-    ("required-extension", "offered by profile C only, as every other test sends no extension header"),
+    ("required-extension", "only run C requires an extension, because all other tests send no extension header"),
     ("HTTPS", "the stack under test speaks http on this machine; TLS is the platform's"),
     (
         "test_https_url_in_agent_card",
@@ -174,7 +177,7 @@ def rows(explained: Iterable[tuple[Case, str]]) -> Iterator[str]:
     found: dict[tuple[int, Outcome, str], list[Case]] = defaultdict(list)
     for case, why in explained:
         found[ORDER[case.outcome], case.outcome, why].append(case)
-    yield "| outcome | tests | in | why |"
+    yield "| outcome | names or number of the tests | run | why |"
     yield "|---|---|---|---|"
     for (_, outcome, why), those in sorted(found.items()):
         tests = sorted({case.place for case in those})
