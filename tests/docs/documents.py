@@ -1,4 +1,4 @@
-"""The project's documents, and the fenced blocks in them."""
+"""The project's documents, and the fenced blocks in them. docs/site/hook.py builds the site with it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,8 @@ class Block:
     needs: str | None
 
     def commands(self) -> Iterator[Command]:
-        """The command lines of a console block, each with what the document shows of its output."""
-        for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
-            lines = part.splitlines()
-            end = next(end for end in range(1, len(lines) + 1) if "".join(lines[:end]).count("'") % 2 == 0)
-            yield Command("\n".join(lines[:end]), lines[end:])
+        """The command lines, if it is a console block."""
+        return commands(self.text)
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,21 @@ class Command:
     shown: list[str]
 
 
+def commands(text: str) -> Iterator[Command]:
+    """The command lines of a console block, each with what the document shows of its output."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        ends = (end for end in range(1, len(lines)) if not _goes_on("\n".join(lines[:end])))
+        end = next(ends, len(lines))
+        yield Command("\n".join(lines[:end]), lines[end:])
+
+
+def _goes_on(line: str) -> bool:
+    return line.endswith(("\\", "|")) or line.count("'") % 2 == 1
+
+
 def diagram_name(block: str) -> str:
-    """The name of the picture of a diagram, which docs/site/hook.py shows: it changes with the diagram."""
+    """The name of the picture of a diagram, which changes with the diagram."""
     return f"diagram-{hashlib.sha256(block.encode()).hexdigest()[:12]}.svg"
 
 
