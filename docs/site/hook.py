@@ -10,7 +10,7 @@ import html
 import posixpath
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import jieba  # type: ignore[import-not-found] # in an environment of its own
 from mkdocs.structure.files import File  # type: ignore[import-not-found]
@@ -18,6 +18,8 @@ from mkdocs.structure.files import File  # type: ignore[import-not-found]
 from tests.docs.documents import commands, diagram_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mkdocs.config.defaults import MkDocsConfig  # type: ignore[import-not-found]
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page  # type: ignore[import-not-found]
@@ -38,10 +40,20 @@ ELSEWHERE = {
 }
 # Pages for people who change the project, which the search does not find.
 NOT_SEARCHED = ("adr/", "internals.md", "requirements.md", "evidence.md")
+# Pages that most users look for, and pages about the project itself.
+BOOSTS = {
+    **dict.fromkeys(("webhooks.md", "deploy.md", "access.md", "api.md", "agents.md"), 2),
+    **dict.fromkeys(
+        ("call-from.md", "clients.md", "conformance.md", "foreign.md", "isolation.md", "guarantees.md"), 0.3
+    ),
+    **dict.fromkeys(("changes.md", "contributing.md", "change.md", "measured.md", "deviations.md"), 0.1),
+}
+# Words of users for which a page has other ones.
+WORDS = {"access.md": ["delete", "login"], "approval.md": ["human in the loop"]}
 # The parts of the menu that have Chinese pages.
 CHINESE = {"Tutorials": "教程", "How-to": "指南", "Concepts": "概念", "Reference": "参考"}
 LANGUAGES = {"en": ("English", ""), "zh": ("中文", "zh/")}  # their names and places in the site
-SMALLEST = 10 / 16  # of its size: the text of a diagram has 16 pixels, and 10 can be read
+SMALLEST = 10  # the pixels of letters that can be read
 _SOURCES = {address: source for source, address in ELSEWHERE.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^( *)```(\w*).*?^\1```$", re.MULTILINE | re.DOTALL)
@@ -73,14 +85,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, address.removeprefix(part), abs_src_path=str(ROOT / source)))
     if not part:
         files.append(File.generated(config, "adr/index.md", content=_decisions()))
+        assert {*BOOSTS, *WORDS} <= {file.src_uri for file in files}  # noqa: S101 - a page that has gone
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrites what GitHub shows in another way: links, lists, diagrams."""
     here = _part(config) + page.file.src_uri
-    if here.startswith(NOT_SEARCHED):
-        page.meta["search"] = {"exclude": True}
+    page.meta["search"] = (
+        {"exclude": True} if here.startswith(NOT_SEARCHED) else {"boost": BOOSTS.get(page.file.src_uri, 1)}
+    )
+    page.meta["tags"] = WORDS.get(here, [])
     pieces, at = [], 0
     for fence in _FENCE.finditer(markdown):
         pieces += [_prose(markdown[at : fence.start()], here, files), _fence(fence, here)]
@@ -94,7 +109,7 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
     return _CONSOLE.sub(_with_commands, content)
 
 
-def on_page_context(context: Any, page: Page, config: MkDocsConfig, nav: Any) -> None:
+def on_page_context(context: object, page: Page, config: MkDocsConfig, nav: object) -> None:
     """Names the page in each language, or the first page of a language that does not have it."""
     del context, nav
     pages = {
@@ -130,12 +145,12 @@ def _near(address: str, here: str) -> str:
     return re.sub(r"\.md$", ".html", posixpath.relpath(address, posixpath.dirname(here) or "."))
 
 
-def _pages(entries: Any) -> list[str]:
+def _pages(entries: object) -> list[str]:
     """The pages of a part of the menu."""
     if isinstance(entries, str):
         return [entries]
     inside = entries.values() if isinstance(entries, dict) else entries
-    return [page for entry in inside for page in _pages(entry)]
+    return [page for entry in cast("Iterable[object]", inside) for page in _pages(entry)]
 
 
 def _prose(text: str, here: str, files: Files) -> str:
@@ -152,12 +167,12 @@ def _link(found: re.Match[str], here: str, files: Files) -> str:
     target = posixpath.normpath(posixpath.join(folder, path))
     address = ELSEWHERE.get(target) or target.removeprefix("docs/")
     address = "adr/index.md" if address == "adr" else address
-    chinese = here.startswith("zh/")
-    if address.startswith("zh/") != chinese and _source(address).is_file():  # the other build has it
+    source = _source(address)
+    if mark and address.endswith(".svg") and source.is_file():
+        return _drawing(label, _near(address, here), source)
+    if address.startswith("zh/") != here.startswith("zh/") and source.is_file():  # the other build has it
         near = _near(address, here)
-        if mark:
-            return f'<img alt="{label}" src="{near}">'
-        return f'<a href="{near}{sharp}{anchor}">{label}</a>'
+        return f'<img alt="{label}" src="{near}">' if mark else f'<a href="{near}{sharp}{anchor}">{label}</a>'
     if files.get_file_from_path(address.removeprefix("zh/")) is None:
         return label if (ROOT / target).exists() else found[0]
     return f"{mark}[{label}]({posixpath.relpath(address, posixpath.dirname(here) or '.')}{sharp}{anchor})"
@@ -179,14 +194,22 @@ def _fence(found: re.Match[str], here: str) -> str:
     """A fenced block; a diagram is its picture, if `make pictures` has drawn it as it is now."""
     drawn = ROOT / "docs/pictures" / diagram_name(found[0])
     if found[2] == "mermaid" and drawn.exists():
-        (width,) = re.findall(r'^<svg [^>]*width="(\d+)"', drawn.read_text())
-        return (
-            '<div class="wide" tabindex="0" role="region" aria-label="Diagram">'
-            '<img class="diagram" alt="A diagram; its text is in the source of this page"'
-            f' src="{_near(f"pictures/{drawn.name}", here)}" style="min-width: {int(width) * SMALLEST:.0f}px"></div>'
+        return _drawing(
+            "A diagram; its text is in the source of this page", _near(f"pictures/{drawn.name}", here), drawn
         )
     indent = "    " if found[1] else ""
     return "\n".join(indent + line.removeprefix(found[1]) for line in found[0].split("\n"))
+
+
+def _drawing(label: str, near: str, path: Path) -> str:
+    """A drawing that gets no smaller than its text can be read; else it is moved within its column."""
+    sizes = (r"\bwidth=['\"](\d+)", r"font-size[:=]['\"]?(\d+)")
+    width, letters = (int(re.findall(size, path.read_text())[0]) for size in sizes)
+    label = html.escape(label)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
+        f'<img class="drawing" alt="{label}" src="{near}" style="min-width: {-(-width * SMALLEST // letters)}px"></div>'
+    )
 
 
 def _with_commands(found: re.Match[str]) -> str:

@@ -40,7 +40,13 @@ AGENTS: Final = (orchestrator, document, summary, outline, image)
 SIZE: Final = (1280, 860)
 WIDEST: Final = 1600
 LARGEST: Final = 150_000
-STYLE: Final = {"startOnLoad": False, "theme": "neutral", "htmlLabels": False, "flowchart": {"htmlLabels": False}}
+STYLE: Final = {
+    "startOnLoad": False,
+    "theme": "neutral",
+    "htmlLabels": False,
+    "flowchart": {"htmlLabels": False},
+    "sequence": {"wrap": True, "width": 130, "actorMargin": 40},  # else wider than a page
+}
 TEXT: Final = "The history of sails, with a picture of a sailing boat."
 
 
