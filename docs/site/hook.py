@@ -58,6 +58,9 @@ _SOURCES = {address: source for source, address in ELSEWHERE.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^( *)```(\w*).*?^\1```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r'<div class="language-console highlight">(.*?)</div>', re.DOTALL)
+_CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
+_CODE = re.compile(r"(?<=<code>)[^<]+")
+_BREAK = re.compile(r"([/_.:,=-]+)(?=[\w/])|(?<=[a-z])(?=[A-Z])")
 _COMMENT = re.compile(r"""^((?:'[^']*'|"[^"]*"|[^'"])*?) +# .*$""")
 
 
@@ -66,11 +69,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     jieba.setLogLevel("WARNING")
     if config.theme["language"] == "zh":
         parts = {CHINESE.get(name): _pages(entries) for part in config.nav for name, entries in part.items()}
-        config.nav = [
-            {name: [{"概览": page} if page == "index.md" else page for page in pages if _source(f"zh/{page}").exists()]}
-            for name, pages in parts.items()
-            if name
-        ]
+        there = {name: [page for page in parts[name] if _source(f"zh/{page}").exists()] for name in parts if name}
+        titles = {"index.md": {"概览": "index.md"}}
+        config.nav = [{name: [titles.get(page, page) for page in pages]} for name, pages in there.items() if pages]
         return config
     named = str(config.nav)
     config.nav[-1]["Project"] += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
@@ -104,8 +105,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets the button of a console block copy its commands only."""
+    """Lets the button of a console block copy its commands only, and long names in tables break between their words."""
     del page, config, files
+    content = _CELL.sub(lambda cell: _CODE.sub(lambda code: _BREAK.sub(r"\1<wbr>", code[0]), cell[0]), content)
     return _CONSOLE.sub(_with_commands, content)
 
 
