@@ -91,7 +91,7 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.chdir(tmp_path)
     module = ModuleType("readme")
     found = blocks("python", README)
-    assert len(found) == 4
+    assert len(found) == 3
     for block in found:
         exec(compile(block.text, str(README), "exec"), module.__dict__)  # noqa: S102 - our own README
     assert [route.path for route in module.app.routes if route.path == "/webhook"]
