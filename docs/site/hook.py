@@ -65,16 +65,16 @@ _COMMENT = re.compile(r"""^((?:'[^']*'|"[^"]*"|[^'"])*?) +# .*$""")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds documents that the menu does not name to its last part. The Chinese menu is the English one's pages."""
+    """Adds documents that the menu does not name to its last part. The Chinese menu has the English one's pages."""
     jieba.setLogLevel("WARNING")
-    if config.theme["language"] == "zh":
+    if _part(config):
         parts = {CHINESE.get(name): _pages(entries) for part in config.nav for name, entries in part.items()}
         there = {name: [page for page in parts[name] if _source(f"zh/{page}").exists()] for name in parts if name}
         titles = {"index.md": {"概览": "index.md"}}
         config.nav = [{name: [titles.get(page, page) for page in pages]} for name, pages in there.items() if pages]
-        return config
     named = str(config.nav)
-    config.nav[-1]["Project"] += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    (last,) = config.nav[-1].values()
+    last += [page.name for page in sorted(Path(config.docs_dir).glob("*.md")) if page.name not in named]
     return config
 
 
