@@ -68,7 +68,7 @@ def skeleton(line: str) -> str:
     line = re.sub(r"\S+/(a2a-serverless .*)$", r".venv/bin/\1", line)
     line = re.sub(r"(a2a-serverless .*) --url \S+$", r"\1", line)
     line = re.sub(r"={3,}|━+", "", line)
-    return " ".join(re.sub(r"\+?\d[\d.,]*", "N", line).split())
+    return " ".join(re.sub(r"\+?\d[\d.,]*( m?s\b)?", "N", line).split())
 
 
 def matches(shown: str, said: str) -> bool:

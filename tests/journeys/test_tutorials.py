@@ -62,10 +62,11 @@ class Terminal:
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with self._news:
-                self.lines.append(line)
-                self._news.notify_all()
+        with self._process.stdout as out:
+            for line in out:
+                with self._news:
+                    self.lines.append(line)
+                    self._news.notify_all()
 
     def shows(self, shown: list[str]) -> bool:
         """Whether these lines are among the new ones. Then those have been read."""
