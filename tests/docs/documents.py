@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "webhook_receiver/README.md"], key=str)
-TUTORIALS = sorted((ROOT / "docs").rglob("tutorial-*.md"))  # tests/journeys/test_tutorials.py plays each one whole
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))  # tests/journeys/test_tutorials.py plays each one whole
 QUESTION = "Your turn: "
 _ID = "[0-9a-f]{8}-[0-9a-f-]{27}"
 ELISION = "..."

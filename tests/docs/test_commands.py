@@ -17,7 +17,7 @@ import pytest
 
 from a2a_serverless_tools.stack import paths, processes
 from a2a_serverless_tools.stack.errors import StackError
-from tests.docs.documents import DOCUMENTS, QUESTION, ROOT, TUTORIALS, Block, blocks, check_shown, task_of
+from tests.docs.documents import DOCUMENTS, QUESTION, ROOT, Block, blocks, check_shown, task_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,11 +29,15 @@ LAST = "make down"
 WAITS = 4
 
 
+def _is_tutorial(path: Path) -> bool:
+    return path.name.startswith("tutorial-")
+
+
 def shown_of_each() -> dict[str, list[list[str]]]:
     """What the documents show of each command's output."""
     shown: dict[str, list[list[str]]] = {}
     for block in blocks("console"):
-        for command in block.commands() if block.needs is None and block.path not in TUTORIALS else ():
+        for command in block.commands() if block.needs is None and not _is_tutorial(block.path) else ():
             shown.setdefault(command.line, []).append(command.shown)
     shown[LAST] = shown.pop(LAST)
     return shown
