@@ -99,7 +99,7 @@ integration: $(ENVIRONMENTS) ## run the tests that start the local stack, builds
 	$(PYTEST) --numprocesses=3 -m integration $(LONG:%=--ignore=%) $(ARGS)
 
 .PHONY: journeys
-journeys: $(ENVIRONMENTS) ## run the demo, the command line and a project of its own as a user starts them
+journeys: $(ENVIRONMENTS) ## run the demo, the tutorials, the command line and a project of its own as a user starts them
 	$(PYTEST) --numprocesses=auto tests/journeys $(ARGS)
 
 .PHONY: coverage
