@@ -707,7 +707,7 @@ class AgentTestHarness(SimulatedDeployment):
             at = at if line and line == earlier else time.monotonic()
             if line and time.monotonic() - at > BLOCKED_S:
                 raise Deadlock(
-                    "The agent blocks its event loop, and waits there for something that no other thread brings. Put a"
+                    "The agent blocks its event loop: it waits there for something that no other thread will do. Put a"
                     f" plain function into a step, which runs it in a thread, or await what it waits for.\n  {line}"
                 )
         return played.result()
