@@ -298,6 +298,27 @@ def test_a_button_that_has_the_focus_keeps_it_when_a_webhook_comes(world: World)
         assert browser.do(f"evaluate document.activeElement === document.querySelector('{selector}')")
 
 
+def test_long_names_without_a_space_stay_inside_of_the_page(world: World) -> None:
+    browser = world.browser
+    long = "x" * 250
+    markdown = (
+        f"# {long}\n\n{long} `{long}`\n\n| {long} | {long} |\n|---|---|\n| {long} | {long} |\n\n- {long}\n\n```\n{long}"
+    )
+    assert world.send(1, body=history(long)) == 200
+    assert world.send(2, body=artifact(long, {"text": markdown, "mediaType": "text/markdown"})) == 200
+    assert world.send(3, body=status("INPUT_REQUIRED", long), jti=long) == 200
+    assert world.send(4, aud=f"https://{long}.example/{long}") == 401
+    browser.do("rows 4")
+    browser.do("click #refused > summary")
+    browser.do("click #refused .row summary")
+    for place in ("#refused .row", ".rows .row:last-child"):
+        browser.do(f"click {place} > details > summary" if place != "#refused .row" else f"wait {place} .checks")
+        browser.do(f"click {place} .claims summary")
+    browser.do("wait .rows .row:last-child .claims dl")
+    look(browser, "long")
+    assert browser.do("problems") == []
+
+
 def test_times_have_24_hours(world: World) -> None:
     assert world.send(1, body=status("WORKING")) == 200
     world.browser.do("wait time")
