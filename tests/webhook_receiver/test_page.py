@@ -16,6 +16,7 @@ from a2a_serverless.protocol.v1 import SendMessageRequest
 from a2a_webhook_receiver.body import Content, read_task
 from a2a_webhook_receiver.errors import NoSignature, Unreadable, WrongAudience, WrongToken
 from a2a_webhook_receiver.http import create_app
+from a2a_webhook_receiver.inbox import Answer
 from a2a_webhook_receiver.receive import Receiver, WebhookRequest
 from a2a_webhook_receiver.wiring import tell_time
 from tests.browser import NEEDED, Browser, png, started
@@ -211,6 +212,14 @@ def test_a_picture_in_markdown_is_one_of_the_task(world: World) -> None:
     assert browser.do("count .markdown img") == 1
 
 
+def test_a_list_with_numbers_after_one_with_points_is_another_list(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, body=artifact("a.md", {"text": "- linen\n- hemp\n  - tarred\n1. hoist\n2. trim"})) == 200
+    browser.do("wait .artifact .markdown")
+    assert browser.do("texts .artifact .markdown > ul > li") == ["linen", "hemp\ntarred"]
+    assert browser.do("texts .artifact .markdown > ol > li") == ["hoist", "trim"]
+
+
 def test_a_text_that_is_no_markdown_stays_as_it_is(world: World) -> None:
     assert world.send(1, body=artifact("a.txt", {"text": "# no *heading*"})) == 200
     world.browser.do("wait .artifact pre")
@@ -269,6 +278,18 @@ def test_the_raw_view_has_the_notification_as_json_and_no_token(world: World) ->
     shown = browser.do("evaluate document.documentElement.outerHTML")
     assert TOKEN not in shown
     assert dict(request.headers)["Authorization"].rpartition(".")[2] not in shown
+
+
+def test_what_is_open_in_a_notification_stays_open_when_its_answer_is_known(world: World) -> None:
+    browser, inbox, request = world.browser, world.receiver.inbox, event(1, now=tell_time(), aud=AUDIENCE)
+    inbox.add(tell_time(), "challenge", {"kid": "k", "jti": "j"}, request)
+    browser.do("click .row summary")
+    browser.do("click .row .request summary")
+    browser.do("wait .raw pre")
+    inbox.note_answer(request, Answer(200, 7))
+    assert world.send(1) == 200  # after an entry the page reads the answers of all
+    browser.do("wait .row .facts:has-text('Answered 200 in 7 ms')")
+    assert browser.do("count .raw pre") == 2
 
 
 def test_a_task_of_which_nothing_came_is_said_in_place_until_something_comes(world: World) -> None:
@@ -350,6 +371,7 @@ def test_the_events_of_a_task_are_joined_to_its_document_and_its_pictures(world:
     assert browser.do("texts .artifact:nth-child(2) pre") == ["# Sailing\n\nWind 风.\n\n## Water 水\n\nIt carries.\n"]
     browser.do("click .artifact:nth-child(2) button[aria-pressed=true]")
     assert browser.do("count .artifact:nth-child(2) .markdown") == 1
+    browser.do("click .artifact:nth-child(3) .data summary")
     assert "calm" in text_of(browser, ".artifact:nth-child(3) pre")
     assert text_of(browser, ".said") == "It is done."
     assert text_of(browser, ".gap").startswith("Event 2: not here.")

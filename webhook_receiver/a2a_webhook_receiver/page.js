@@ -102,7 +102,7 @@ const draw = (text, pictures) => (pictures ? markdown(text, pictureFrom(pictures
 
 // A text, or data as JSON. It is drawn as Markdown if ``pictures`` is given: the pictures that it may name.
 function words(entry, value, pictures) {
-  const text = el("div", {}, draw(value.text, pictures));
+  const text = el("div", { class: "text", tabindex: pictures ? "0" : null }, draw(value.text, pictures));
   if (!value.cut) return text;
   const more = button(`Show all ${number(value.length)} characters`, async () => {
     try {
@@ -119,7 +119,8 @@ function part(entry, value, pictures) {
   if (value.kind === "image") return picture(entry, value);
   if (value.kind === "link") return link(value);
   if (value.kind === "file") return el("p", { class: "file" }, plain(value.text));
-  return words(entry, value, pictures);
+  if (value.kind === "text") return words(entry, value, pictures);
+  return el("details", { class: "data" }, el("summary", {}, `Data, ${many(value.length, "character")} of JSON`), words(entry, value));
 }
 
 // The message of an agent is Markdown.
@@ -422,12 +423,18 @@ function actions(entry) {
     button("Copy link", (node) => copy(address(entry), node), { class: "link" }));
 }
 
+// The answer is known a moment after the entry: only these change then, and what is open in the row stays open.
+function facts(entry) {
+  const answer = entry.answer ? `Answered ${entry.answer.status} in ${number(entry.answer.ms)} ms` : "";
+  const told = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`,
+    entry.refusal && entry.taskId && `Task ${plain(entry.taskId)}`];
+  return told.filter(Boolean).map((fact) => el("span", {}, fact));
+}
+
 function inside(kept) {
   const { entry } = kept;
-  const answer = entry.answer ? `Answered ${entry.answer.status} in ${number(entry.answer.ms)} ms` : "";
-  const facts = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`, entry.refusal && entry.taskId && `Task ${plain(entry.taskId)}`].filter(Boolean);
   const notes = [explanation(entry), fetched(entry)].filter(Boolean).map((text) => el("p", { class: "note" }, text));
-  kept.facts = el("div", { class: "facts" }, ...facts.map((fact) => el("span", {}, fact)));
+  kept.facts = el("div", { class: "facts" }, facts(entry));
   return [kept.facts, el("dl", {}, difference(entry)), entry.outcome === "challenge" ? null : checks(entry), ...notes, content(entry), actions(entry), claims(entry), raw(entry)]
     .filter(Boolean);
 }
@@ -440,7 +447,6 @@ function makeRow(kept) {
     el("span", { class: "what" }, headline(entry)), label ? el("span", { class: "badge", "data-state": entry.outcome }, label) : el("span"),
     el("time", { datetime: new Date(entry.receivedAt).toISOString() }, clock(entry.receivedAt))), body);
   details.addEventListener("toggle", () => { if (details.open && !body.children.length) body.append(...inside(kept)); });
-  kept.refill = () => { if (body.children.length) body.replaceChildren(...inside(kept)); };
   return el("li", { class: "row", id: `n${entry.number}`, "data-outcome": entry.outcome }, details);
 }
 
@@ -497,7 +503,7 @@ function keep(entry) {
   if (known) {
     const isNews = !known.entry.answer && entry.answer;
     known.entry.answer = entry.answer;
-    if (isNews) known.refill();
+    if (isNews) known.facts?.replaceChildren(...facts(known.entry));
     return;
   }
   const kept = { entry };
