@@ -299,11 +299,19 @@ def test_a_task_of_which_nothing_came_is_said_in_place_until_something_comes(wor
     assert "No notification of task <b>nobody</b> is here" in text_of(browser, "#gone")
     browser.do(f"evaluate void (location.hash = '#task={TASK}')")
     browser.do("until document.querySelector('#gone').textContent.includes('7f9c2d1e')")
+    assert browser.do("count #start:not([hidden])") == 1
     look(browser, "unknown-task")
     assert world.send(1, body=status("WORKING")) == 200
     browser.do("rows 1")
     browser.do("until document.querySelector('#gone').hidden")
     assert browser.do("texts #tasks [aria-pressed=true] .now") == ["working\nevent 1"]
+    browser.do("evaluate void (location.hash = '#task=nobody')")
+    browser.do("until !document.querySelector('#gone').hidden")
+    assert browser.do("count .row:not([hidden])") == 0
+    look(browser, "unknown-task-among-others")
+    browser.do("click #all")
+    assert browser.do("count #gone:not([hidden]), #none:not([hidden])") == 0
+    assert browser.do("count .row:not([hidden])") == 1
     assert browser.do("problems") == []
 
 

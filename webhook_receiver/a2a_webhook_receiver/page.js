@@ -542,12 +542,13 @@ function keptButton(key, attributes, act) {
   return buttons.get(key);
 }
 
+function chooseTask(task) {
+  history.replaceState(null, "", task === null ? location.pathname : `#task=${encodeURIComponent(task)}`);
+  choose({ task });
+}
+
 function taskButton(line) {
-  const node = keptButton(`task ${line.taskId}`, {}, () => {
-    const task = state.task === line.taskId ? null : line.taskId;
-    history.replaceState(null, "", task === null ? location.pathname : `#task=${encodeURIComponent(task)}`);
-    choose({ task });
-  });
+  const node = keptButton(`task ${line.taskId}`, {}, () => chooseTask(state.task === line.taskId ? null : line.taskId));
   node.setAttribute("aria-pressed", String(state.task === line.taskId));
   node.replaceChildren(el("span", { class: "id" }, ...title(line.taskId)),
     el("span", { class: "now" }, badge(line.state || "in progress"), el("span", {}, `event ${line.eventNumber}`)));
@@ -608,26 +609,28 @@ function show() {
   arrange($("filter"), Object.keys(FILTERS).map(filterButton));
   showTokens();
   const found = showFeed();
-  $("none").hidden = found;
+  $("all").hidden = state.task === null;
   const which = state.filter === "all" ? "" : `${FILTERS[state.filter][0].toLowerCase()}: `;
   setText($("none"), `${sentence(`${which}no notification`)}${state.task ? " of this task" : ""}${state.search ? ` with “${state.search}”` : ""}.`);
   const all = count(FILTERS.all[1]);
   $("forgotten").hidden = isNarrowed() || all <= state.entries.size;
   setText($("forgotten"), `Of ${number(all)} requests the newest are kept: ${number(state.entries.size)}.`);
   document.title = some ? `(${number(all)}) Webhook inbox` : "Webhook inbox";
-  sayGone();
+  $("none").hidden = sayGone() || found;
 }
 
 // ---- links: #n and the number of a notification, or #task= and the id of a task ----
 
 const linked = () => Number(/^#n(\d{1,16})$/.exec(location.hash)?.[1] ?? 0);
 
+// Says what a link leads to in vain; gives whether it is a task.
 function sayGone() {
   const noTask = state.task !== null && ![...state.entries.values()].some(({ entry }) => taskOf(entry) === state.task);
   const noEntry = linked() > 0 && !state.entries.has(linked());
   $("gone").hidden = !noTask && !noEntry;
   if (noEntry) setText($("gone"), "The notification of this link is no longer kept here.");
   if (noTask) setText($("gone"), `No notification of task ${plain(state.task)} is here: none has come since the receiver’s start, or it is no longer kept. The sender knows more: a2a-serverless deliveries AGENT TASK`);
+  return noTask;
 }
 
 function goTo() {
@@ -794,6 +797,7 @@ for (const id of ["expect", "expect-first"]) $(id).addEventListener("click", ope
 for (const id of ["cancel", "done"]) $(id).addEventListener("click", () => $("dialog").close());
 for (const node of document.querySelectorAll("[data-copy]")) node.addEventListener("click", () => copy($(node.dataset.copy).textContent, node));
 $("form").addEventListener("submit", expect);
+$("all").addEventListener("click", () => { chooseTask(null); $("main").focus(); });
 $("search").addEventListener("input", () => choose({ search: $("search").value.trim().toLowerCase() }));
 addEventListener("hashchange", goTo);
 start();
