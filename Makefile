@@ -99,7 +99,7 @@ integration: $(ENVIRONMENTS) ## run the tests that start the local stack, builds
 	$(PYTEST) --numprocesses=3 -m integration $(LONG:%=--ignore=%) $(ARGS)
 
 .PHONY: journeys
-journeys: $(ENVIRONMENTS) ## run the demo, the command line and a project of its own as a user starts them
+journeys: $(ENVIRONMENTS) ## run the demo, the tutorials, the command line and a project of its own as a user starts them
 	$(PYTEST) --numprocesses=auto tests/journeys $(ARGS)
 
 .PHONY: coverage
@@ -224,7 +224,9 @@ drawings: $(ENVIRONMENTS) ## write anew the parts of documents that are made fro
 
 .PHONY: site pictures
 site: .a2a/venvs/docs/.installed ## build the site of the documents into out/site; a warning, such as a dead link, is an error
-	@NO_MKDOCS_2_WARNING=1 .a2a/venvs/docs/bin/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml $(ARGS)
+	@for one in mkdocs mkdocs.zh; do \
+	  PYTHONPATH=. NO_MKDOCS_2_WARNING=1 .a2a/venvs/docs/bin/mkdocs build --quiet --strict --config-file docs/site/$$one.yml $(ARGS); \
+	done
 
 lint: site
 

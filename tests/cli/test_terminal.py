@@ -90,6 +90,8 @@ def test_a_program_that_is_not_on_the_path_is_called_by_its_path(
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent))
     assert program() == "a2a-serverless"
+    monkeypatch.setenv("UV_RUN_RECURSION_DEPTH", "1")
+    assert program() == "uv run a2a-serverless", "as it was called: the PATH is uv's"
 
 
 def test_a_program_whose_file_is_gone_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
@@ -146,6 +147,20 @@ def test_a_suspended_task_says_why_it_waits() -> None:
     assert names == ["queued", "run 1", "suspended …"], "nothing runs"
     at.deployment.world.settle()
     assert "waits:" not in at.run("trace", "echo", task).out
+
+
+def test_a_run_does_not_end_before_it_began_if_a_wait_is_older() -> None:
+    async def naps(task: TaskContext) -> None:
+        await asyncio.gather(task.sleep("nap", 7200), task.ask("On the left side?"))
+
+    at = Shell(Deployment(agent_of(naps)))
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    at.deployment.world.wait(60_000)
+    at.run("send", "echo", "yes", "--task", task, "--no-wait")
+    at.deployment.world.wait(60_000)
+    out = at.run("trace", "echo", task).out
+    assert "waits: sleep nap" in out
+    assert not re.search(r" -\d", out), out
 
 
 def test_waits_that_are_not_listed_are_counted() -> None:

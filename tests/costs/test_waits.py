@@ -44,6 +44,11 @@ async def question(task: TaskContext) -> None:
         await task.ask("Which?", timeout_s=600)
 
 
+async def question_with_two_reminders(task: TaskContext) -> None:
+    with suppress(TimeoutError):
+        await task.ask("Which?", timeout_s=600, remind_s=250)
+
+
 async def event(task: TaskContext) -> None:
     callback = await task.callback("paid")
     urls.append(callback.url)
@@ -76,6 +81,7 @@ def writes(wait: Callable[[TaskContext], Awaitable[None]], times: int) -> int:
         (short_sleep_beside_a_long_one, 6),
         (time_limit, 4),
         (question, 4),
+        (question_with_two_reminders, 13),
         (event, 4),
     ],
 )

@@ -40,7 +40,13 @@ AGENTS: Final = (orchestrator, document, summary, outline, image)
 SIZE: Final = (1280, 860)
 WIDEST: Final = 1600
 LARGEST: Final = 150_000
-STYLE: Final = {"startOnLoad": False, "theme": "neutral", "htmlLabels": False, "flowchart": {"htmlLabels": False}}
+STYLE: Final = {
+    "startOnLoad": False,
+    "theme": "neutral",
+    "htmlLabels": False,
+    "flowchart": {"htmlLabels": False},
+    "sequence": {"wrap": True, "width": 130, "actorMargin": 40},  # else wider than a page
+}
 TEXT: Final = "The history of sails, with a picture of a sailing boat."
 
 
@@ -51,7 +57,7 @@ def take(browser: Browser, taken: Path) -> None:
         listener = opened.enter_context(listen(0))
         receiver = f"http://127.0.0.1:{listener.getsockname()[1]}"
         opened.enter_context(serving_receiver(make_receiver(url, receiver), listener))
-        webhook = InboxClient(receiver, over_urllib).expect()
+        webhook = InboxClient(receiver, over_urllib).expect("orchestrator")
         for command in (
             f"open {url}/?agent=orchestrator",
             "wait [data-agent=orchestrator][aria-current]",

@@ -1,12 +1,12 @@
 """Every command that the documents show is run once, on a stack of its own, and says what each of them shows.
 
-The order is that of the documents, but that the stack runs until all commands have.
+The order is that of the documents, but that the stack runs until all commands have. Tutorials are played by
+`tests/journeys`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +17,7 @@ import pytest
 
 from a2a_serverless_tools.stack import paths, processes
 from a2a_serverless_tools.stack.errors import StackError
-from tests.docs.documents import DOCUMENTS, ROOT, Block, blocks
+from tests.docs.documents import DOCUMENTS, QUESTION, ROOT, Block, blocks, check_shown, task_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,16 +26,18 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xd
 
 SECONDS = 600
 LAST = "make down"
-QUESTION = "Your turn: "
 WAITS = 4
-ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+
+
+def _is_tutorial(path: Path) -> bool:
+    return path.name.startswith("tutorial-")
 
 
 def shown_of_each() -> dict[str, list[list[str]]]:
     """What the documents show of each command's output."""
     shown: dict[str, list[list[str]]] = {}
     for block in blocks("console"):
-        for command in block.commands() if block.needs is None else ():
+        for command in block.commands() if block.needs is None and not _is_tutorial(block.path) else ():
             shown.setdefault(command.line, []).append(command.shown)
     shown[LAST] = shown.pop(LAST)
     return shown
@@ -70,8 +72,8 @@ class Shell:
             check=False,
         )
         assert done.returncode == code, done.stdout
-        if found := re.match(f"Task ({ID.pattern})", done.stdout):
-            self._moved["TASK"] = found[1]
+        if task := task_of(done.stdout):
+            self._moved["TASK"] = task
         return done.stdout.splitlines()
 
 
@@ -94,11 +96,9 @@ def test_a_command_does_what_the_documents_show(shell: Shell, command: str) -> N
     if command.startswith("curl") and not shutil.which("curl"):
         pytest.skip("curl is not installed")
     asks = any(line.startswith(QUESTION) for lines in COMMANDS[command] for line in lines)
-    output = [skeleton(line) for line in shell.run(command, WAITS if asks else 0)]
+    output = shell.run(command, WAITS if asks else 0)
     for lines in COMMANDS[command]:
-        said = iter(output)
-        for shown in map(skeleton, lines):
-            assert shown == ELISION or any(matches(shown, line) for line in said), f"not said: {shown}"
+        check_shown(lines, output)
 
 
 def test_what_is_not_run_says_what_it_needs() -> None:
@@ -111,21 +111,3 @@ def test_what_is_not_run_says_what_it_needs() -> None:
 def _elsewhere(block: Block) -> bool:
     """The receiver is a project of its own, and its commands are for whoever has copied it."""
     return block.needs is not None or "webhook_receiver" in block.path.parts
-
-
-ELISION = "..."
-
-
-def skeleton(line: str) -> str:
-    """A line without what differs from run to run: times, counts, ids, and remarks behind a step."""
-    line = re.sub(r"\s+\S{8}\s+[0-9a-f]{8}\s+verified$", " verified", line)
-    line = re.sub(r"^(✓ .*?) \(.*$", r"\1", line)
-    line = ID.sub("ID", line)
-    line = re.sub(r"\S+/(a2a-serverless .*) --url \S+$", r".venv/bin/\1", line)
-    return " ".join(re.sub(r"\+?\d[\d.,]*", "N", line).split())
-
-
-def matches(shown: str, said: str) -> bool:
-    """Whether a line is the one that is shown, where that may be cut at ``…``."""
-    before, cut, after = shown.partition("…")
-    return said.startswith(before.rstrip()) and said.endswith(after) if cut else shown == said

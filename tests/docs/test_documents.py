@@ -11,7 +11,7 @@ import typer
 
 from a2a_serverless.store import keys
 from a2a_serverless_tools.cli.app import app
-from tests.docs.documents import DOCUMENTS, ROOT, blocks
+from tests.docs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in
 
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("path", TUTORIALS, ids=name)
+def test_a_translation_of_a_tutorial_has_its_code(path: Path) -> None:
+    translated = path.parent / "zh" / path.name
+    fences = re.compile(r"^```\w+\n.*?^```$", re.MULTILINE | re.DOTALL)
+    assert not translated.exists() or fences.findall(translated.read_text()) == fences.findall(path.read_text())
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_every_path_that_is_named_exists(path: Path) -> None:
     for named in re.findall(
@@ -52,6 +59,7 @@ def test_every_path_that_is_named_exists(path: Path) -> None:
             any(place.joinpath(named).exists() for place in (ROOT, path.parent))
             or "tailor" in named
             or "hello" in named
+            or "shop" in named
         ), named
 
 
@@ -91,7 +99,7 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.chdir(tmp_path)
     module = ModuleType("readme")
     found = blocks("python", README)
-    assert len(found) == 4
+    assert len(found) == 3
     for block in found:
         exec(compile(block.text, str(README), "exec"), module.__dict__)  # noqa: S102 - our own README
     assert [route.path for route in module.app.routes if route.path == "/webhook"]

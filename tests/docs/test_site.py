@@ -1,7 +1,8 @@
-"""The built site: it asks no other host, and pages and search work in a browser, on a desk and on a phone."""
+"""The built site: it asks no other host; pages, search and copy buttons work in a browser, on a desk and on a phone."""
 
 from __future__ import annotations
 
+import html
 import http.server
 import json
 import os
@@ -13,28 +14,121 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser import NEEDED, Browser, started
-from tests.docs.documents import ROOT
+from tests.docs.documents import DOCUMENTS, ROOT, diagram_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SITE = ROOT / "out/site"
-PAGES = ("index", "api", "zh/quickstart")
+PAGES = ("index", "parameters", "zh/index")
+# What users type, and the page that answers it: among the first three that the search shows.
+QUERIES = {
+    "": {
+        "webhook signature invalid": "webhooks",
+        "retry failed task": "retry",
+        "deploy to production": "deploy",
+        "api key": "access",
+        "langgraph": "frameworks/langgraph",
+        "how much does it cost": "cost",
+        "delete a task": "access",
+        "stream": "api",
+        "human approval": "approval",
+        "timeout": "waiting",
+        "test my agent": "agents",
+        "push notification to a phone": "mobile",
+        "taskPushNotificationConfig": "api",
+    },
+    "zh/": {"术语": "zh/quickstart", "开始": "zh/quickstart", "收件箱": "zh/quickstart", "工作原理": "zh/index"},
+}
+FIRST = 3
+DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
+RESULT = ".md-search-result__item"
 LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?(https?:)?//|<link\b[^>]*\bhref=\"?(https?:)?//")
+# Puts each page's article into the open page, and says what does not fit: of the page, a table or a drawing.
+MISFITS = """
+(async (pages) => {
+  const misfits = [];
+  const letters = async (address) => {
+    const drawing = document.createElement("div");
+    drawing.innerHTML = await (await fetch(address)).text();
+    document.body.append(drawing);
+    const sizes = [...drawing.querySelectorAll("text, foreignObject *")].filter((one) => one.textContent.trim())
+      .map((one) => parseFloat(getComputedStyle(one).fontSize));
+    drawing.remove();
+    return Math.min(...sizes);
+  };
+  const known = {};
+  for (const page of pages) {
+    const base = new URL(page, location.origin);
+    const text = await (await fetch(base)).text();
+    const article = new DOMParser().parseFromString(text, "text/html").querySelector("article");
+    if (!article) continue;
+    document.querySelector("article").replaceWith(article);
+    const images = [...article.querySelectorAll("img")];
+    await Promise.all(images.map((image) => {
+      image.src = new URL(image.getAttribute("src"), base);
+      return image.decode().catch(() => misfits.push(`${page}: no ${image.src}`));
+    }));
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth > width) misfits.push(`${page}: the page`);
+    for (const one of article.querySelectorAll("table, pre, img, p, li")) {
+      const box = one.getBoundingClientRect();
+      let outer = one;
+      while (outer !== article && getComputedStyle(outer).overflowX === "visible") outer = outer.parentElement;
+      if (box.right > width && outer === article) misfits.push(`${page}: ${one.outerHTML.slice(0, 80)}`);
+    }
+    for (const image of article.querySelectorAll("img.drawing")) {
+      known[image.src] ??= await letters(image.src);
+      const size = known[image.src] * image.clientWidth / image.naturalWidth;
+      if (!(size >= 10)) misfits.push(`${page}: letters of ${size} in ${image.src}`);
+      if (width >= 768 && image.clientWidth > article.clientWidth) misfits.push(`${page}: ${image.src} is too wide`);
+    }
+  }
+  return misfits;
+})
+"""
 pytestmark = pytest.mark.skipif(not SITE.exists() and "CI" not in os.environ, reason="SITE NOT TESTED: make site")
 
 
+def pages() -> list[Path]:
+    return sorted(SITE.rglob("*.html"))
+
+
 def test_no_page_asks_another_host() -> None:
-    pages = list(SITE.rglob("*.html"))
-    assert len(pages) > 30
-    assert [page.name for page in pages if LOADED.search(page.read_text())] == []
+    assert len(pages()) > 30
+    assert [page.name for page in pages() if LOADED.search(page.read_text())] == []
 
 
-def test_the_search_finds_no_decisions_and_no_internals() -> None:
-    index = json.loads((SITE / "search/search_index.json").read_text())
-    pages = {entry["location"].partition("#")[0] for entry in index["docs"]}
-    assert "webhooks.html" in pages
-    assert [page for page in pages if page.startswith(("adr/0", "internals", "requirements", "evidence"))] == []
+def test_every_link_leads_to_a_page_and_a_place_in_it() -> None:
+    texts = {page: page.read_text() for page in pages()}
+    places = {page: set(re.findall(r'\bid="?([^">\s]+)', text)) for page, text in texts.items()}
+    dead = []
+    for page, text in texts.items():
+        for link in set(re.findall(r'\bhref="?([^">\s]+)', text)):
+            path, _, place = html.unescape(link).partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if re.match(r"[a-z]+:|/", path) or not path + place:
+                continue
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists() or (place and place not in places[target]):
+                dead.append((str(page.relative_to(SITE)), link))
+    assert dead == []
+
+
+def test_the_search_of_a_language_finds_its_pages_and_no_decisions_and_no_internals() -> None:
+    for part, page in (("", "webhooks.html"), ("zh/", "quickstart.html")):
+        index = json.loads((SITE / part / "search/search_index.json").read_text())
+        found = {entry["location"].partition("#")[0] for entry in index["docs"]}
+        assert page in found
+        assert [one for one in found if one.startswith(("zh/", "adr/", "internals", "requirements", "evidence"))] == []
+        assert [one for one in found if not (SITE / part / one).exists()] == []
+
+
+def test_every_diagram_is_drawn() -> None:
+    blocks = [block for path in DOCUMENTS for block in re.findall(DIAGRAM, path.read_text())]
+    assert len(blocks) > 3
+    assert [block for block in blocks if not (ROOT / "docs/pictures" / diagram_name(block)).exists()] == []
 
 
 def in_a_browser(test: Any) -> Any:
@@ -65,9 +159,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @in_a_browser
-def test_pages_fit_and_can_be_read_on_every_screen(browser: Browser, url: str) -> None:
+def test_pages_can_be_read_on_every_screen(browser: Browser, url: str) -> None:
     for page in PAGES:
-        for size, scheme, colours in (("desktop", "light", "default"), ("phone", "dark", "slate")):
+        for size, scheme, colours in (("desktop", "light", "default"), ("narrow", "dark", "slate")):
             browser.do(f"size {size}")
             browser.do(f"scheme {scheme}")
             browser.do(f"open {url}/{page}.html")
@@ -79,10 +173,65 @@ def test_pages_fit_and_can_be_read_on_every_screen(browser: Browser, url: str) -
 
 
 @in_a_browser
-def test_search_finds_a_page(browser: Browser, url: str) -> None:
-    browser.do("size desktop")
+@pytest.mark.parametrize("size", ["desktop", "tablet", "narrow"])
+def test_every_page_table_and_drawing_fits(browser: Browser, url: str, size: str) -> None:
+    named = [str(page.relative_to(SITE)) for page in pages()]
+    browser.do(f"size {size}")
     browser.do(f"open {url}/index.html")
+    assert browser.do(f"evaluate ({' '.join(MISFITS.split())})({json.dumps(named)})") == []
+
+
+@in_a_browser
+@pytest.mark.parametrize("part", QUERIES)
+def test_the_search_finds_the_pages_that_users_ask_for(browser: Browser, url: str, part: str) -> None:
+    browser.do("size desktop")
+    browser.do(f"open {url}/{part}index.html")
     browser.do("click input.md-search__input")
-    browser.do("type taskPushNotificationConfig")
-    browser.do("wait .md-search-result__item a[href*='api.html']")
+    found = {query: results(browser, query) for query in QUERIES[part]}
+    print(*(f"{query:30} {', '.join(pages)}" for query, pages in found.items()), sep="\n")  # noqa: T201 - with -s
+    assert [query for query, page in QUERIES[part].items() if page not in found[query]] == []
     assert browser.do("problems") == []
+
+
+def results(browser: Browser, query: str) -> list[str]:
+    """The first pages that the search shows for a query."""
+    for text, count in (("zzqq", "=== 0"), (query, "> 0")):
+        browser.do(f"fill input.md-search__input :: {text}")
+        browser.do("press End")  # the theme listens to keys
+        browser.do(f"until document.querySelectorAll('{RESULT}').length {count}")
+    links = f"[...document.querySelectorAll('{RESULT}')].map((one) => new URL(one.querySelector('a').href).pathname)"
+    return [link.removeprefix("/").removesuffix(".html") for link in browser.do(f"evaluate {links}")[:FIRST]]
+
+
+@in_a_browser
+def test_a_copy_button_copies_commands_only(browser: Browser, url: str) -> None:
+    def copied(page: str, block: str) -> str:
+        browser.do(f"open {url}/{page}.html")
+        browser.do(f"click {block} .md-code__button")
+        browser.do("wait .md-dialog--active")
+        return str(browser.do("clipboard"))
+
+    assert copied("index", ".language-console") == "make setup\nmake demo"
+    assert copied("zh/index", ".language-console") == "make setup\nmake demo"
+    assert copied("roles", ".language-console").splitlines()[:2] == [
+        "sed 's/a2a-serverless/agents/' docs/operator-policy.json > policy.json",
+        "aws cloudformation describe-stacks --stack-name agents --output text \\",
+    ]
+    assert copied("index", ".language-python").startswith(
+        "from a2a_serverless import Message, Skill, TaskContext, agent"
+    )
+    consoles = [
+        block for page in pages() for block in re.findall(r'<[^>]*class="language-console[^>]*>', page.read_text())
+    ]
+    assert len(consoles) > 30
+    assert [block for block in consoles if not re.match(r'<div data-copy="[^$\s]', block)] == []
+
+
+@in_a_browser
+def test_a_page_leads_to_itself_in_the_other_language(browser: Browser, url: str) -> None:
+    browser.do("size desktop")
+    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("webhooks", "zh/index")):
+        browser.do(f"open {url}/{page}.html")
+        assert f"{url}/{other}.html" in browser.do(
+            "evaluate [...document.querySelectorAll('.md-select__link')].map((one) => one.href)"
+        )

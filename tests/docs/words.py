@@ -70,7 +70,8 @@ def count() -> dict[str, dict[str, int]]:
     counted: dict[str, dict[str, int]] = {}
     for path in pages():
         page = path.relative_to(DOCS).as_posix()
-        counted.setdefault(kind_of.get(page, "none"), {})[page] = words(path.read_text())
+        kind = "中文" if page.startswith("zh/") else kind_of.get(page, "none")
+        counted.setdefault(kind, {})[page] = words(path.read_text())
     return counted
 
 

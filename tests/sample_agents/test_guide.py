@@ -98,7 +98,9 @@ def _pattern(message: str) -> str:
 
 
 def test_the_tutorials_agent_is_the_one_that_init_makes() -> None:
-    block = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL)
+    block = re.search(
+        r"^```python\n(.*?)^```$", (ROOT / "docs/tutorial-agent.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     assert block is not None
     written = ast.parse((ROOT / "examples/project/my_agents/tailor.py").read_text())
     assert ast.unparse(ast.parse(block[1])) == ast.unparse(ast.Module(written.body[1:], []))  # without its docstring

@@ -165,7 +165,7 @@ def test_the_workflow_takes_short_lived_credentials(project: Path) -> None:
 
 def test_the_agent_is_the_tutorial_s() -> None:
     shown = re.findall(
-        r"^```python\n(.*?)^```$", (CHECKOUT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^```python\n(.*?)^```$", (CHECKOUT / "docs/tutorial-agent.md").read_text(), re.MULTILINE | re.DOTALL
     )[0]
     written = (EXAMPLE / "my_agents/tailor.py").read_text()
     assert re.sub(r"^# .*\n|  # .*", "", written, flags=re.MULTILINE).endswith(shown)

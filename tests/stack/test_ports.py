@@ -29,7 +29,7 @@ def test_all_ports_in_use_are_named_with_a_command_that_has_free_ones() -> None:
             check_ports({"emulator": emulator, "api": api, "receiver": 0})
         said = str(raised.value)
         assert f"in use on 127.0.0.1: {emulator} (emulator), {api} (api)" in said
-        assert f"`a2a-serverless down` in {Path.cwd()}" in said
+        assert f"end `dev` by Ctrl-C or run `a2a-serverless down` in {Path.cwd()}" in said
         options = dict(re.findall(r"--(\w+)-port (\d+)", said))
         assert options.keys() == {"emulator", "api"}
         check_ports({part: int(port) for part, port in options.items()})

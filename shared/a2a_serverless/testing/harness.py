@@ -250,8 +250,8 @@ class _SimulatedSelector(selectors.SelectSelector):
         if self._io_s and not is_paced and self._quiet_s >= self._io_s and (awaited := self._open_io()):
             self._raise_deadlock(
                 f"Nothing has come for {self._io_s:g} real seconds from {' and '.join(awaited)}. With"
-                " AgentTestHarness(..., io_s=300) the clock stands still for longer, with io_s=0 simulated time passes"
-                " beside open connections, so that a client's own time limit ends the wait."
+                " AgentTestHarness(..., io_s=300) the clock stands still for longer, with io_s=0 simulated time also"
+                " passes while a connection is open, so that a client's own time limit ends the wait."
             )
         return []
 
@@ -707,7 +707,7 @@ class AgentTestHarness(SimulatedDeployment):
             at = at if line and line == earlier else time.monotonic()
             if line and time.monotonic() - at > BLOCKED_S:
                 raise Deadlock(
-                    "The agent blocks its event loop, and waits there for something that no other thread brings. Put a"
+                    "The agent blocks its event loop: it waits there for something that no other thread will do. Put a"
                     f" plain function into a step, which runs it in a thread, or await what it waits for.\n  {line}"
                 )
         return played.result()

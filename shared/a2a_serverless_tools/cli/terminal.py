@@ -6,6 +6,7 @@ of others: a name could look like another one. What goes into a file or to anoth
 """
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -172,9 +173,9 @@ def one_line(text: str, limit: int) -> str:
 
 
 def program() -> str:
-    """Returns how a person calls this program: by its name if that is on the PATH, else by its path."""
+    """Returns how a person calls this program: by ``uv run``, by its name if that is on the PATH, or by its path."""
     name = "a2a-serverless"
     here = Path(sys.argv[0]).with_name(name)
     if shutil.which(name) == str(here) or not here.is_file():
-        return name
+        return f"uv run {name}" if "UV_RUN_RECURSION_DEPTH" in os.environ else name
     return str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here)

@@ -69,7 +69,7 @@ def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
         if "endedAt" in span:
             yield Phase(name, began, _seconds(span["endedAt"]))
         elif span["kind"] == "working" and opened:
-            suspended = max(map(_seconds, opened))
+            suspended = max(began, *map(_seconds, opened))  # a wait may be older than the run
             yield Phase(name, began, suspended)
             yield Phase("suspended …", suspended, last)
         else:

@@ -23,7 +23,8 @@ def check_ports(ports: Mapping[str, int]) -> None:
     listed = ", ".join(f"{port} ({part})" for part, port in taken.items())
     others = " ".join(f"--{part}-port {_free_port(port)}" for part, port in taken.items())
     folders = sorted({str(folder) for port in taken.values() if (folder := find_user(port))})
-    stop = f"`a2a-serverless down` in {' and '.join(folders)}" if folders else "stop what uses them"
+    end = "end `dev` by Ctrl-C or run `a2a-serverless down` in"
+    stop = f"{end} {' and '.join(folders)}" if folders else "stop what uses them"
     raise StackError(
         "ports", f"in use on {LOOPBACK}: {listed}", remedy=f"{stop}, or other ports: a2a-serverless up {others}"
     )

@@ -11,7 +11,7 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
   "--disable-component-update", "--disable-sync"];
 const LONGEST = 12_000; // a longer page is too much for a picture
 const AXE = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
+const SIZES = { desktop: { width: 1280, height: 860 }, tablet: { width: 768, height: 1024 }, phone: { width: 390, height: 844 }, narrow: { width: 360, height: 740 } };
 
 const browser = await chromium.launchPersistentContext(profile, {
   executablePath, headless: true, args: FLAGS, viewport: SIZES.desktop, permissions: ["clipboard-read", "clipboard-write"],
@@ -44,7 +44,9 @@ const commands = {
   async select(argument) { const [selector, value] = argument.split(" :: "); await page.selectOption(selector, value); },
   async fill(argument) { const [selector, value] = argument.split(" :: "); await page.fill(selector, value); },
   async evaluate(expression) { return page.evaluate(expression); },
-  async size(name) { await page.setViewportSize(SIZES[name]); },
+  async size(name) { // one of the names, or a width such as 360
+    await page.setViewportSize(SIZES[name] ?? { width: Number(name), height: 860 });
+  },
   async scheme(colorScheme) { await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); },
   async overflow() { return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"); },
   async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: await page.evaluate("document.documentElement.scrollHeight") < LONGEST }); },
