@@ -39,7 +39,19 @@ QUERIES = {
         "push notification to a phone": "mobile",
         "taskPushNotificationConfig": "api",
     },
-    "zh/": {"术语": "zh/quickstart", "开始": "zh/quickstart", "收件箱": "zh/quickstart", "工作原理": "zh/index"},
+    "zh/": {
+        "术语": "zh/quickstart",
+        "开始": "zh/quickstart",
+        "收件箱": "zh/quickstart",
+        "工作原理": "zh/index",
+        "教程": "zh/tutorial-agent",
+        "提问": "zh/tutorial-agent",
+        "重试": "zh/tutorial-agents",
+        "租约": "zh/tutorial-agents",
+        "签名": "zh/tutorial-receiver",
+        "重复": "zh/tutorial-receiver",
+        "令牌": "zh/tutorial-receiver",
+    },
 }
 FIRST = 3
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -123,6 +135,11 @@ def test_the_search_of_a_language_finds_its_pages_and_no_decisions_and_no_intern
         assert page in found
         assert [one for one in found if one.startswith(("zh/", "adr/", "internals", "requirements", "evidence"))] == []
         assert [one for one in found if not (SITE / part / one).exists()] == []
+
+
+def test_lines_of_chinese_join_without_a_space() -> None:
+    spaced = re.compile(r".{9}[，。；：、！？）]\n *[^\W\d_].{9}")
+    assert [found for page in pages() for found in spaced.findall(page.read_text())] == []
 
 
 def test_every_diagram_is_drawn() -> None:
