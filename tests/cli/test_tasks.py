@@ -399,7 +399,7 @@ def test_a_receiver_is_told_what_to_expect_before_the_task_is_sent() -> None:
     inner = at.transport
     at.transport = lambda call: (inbox if "8010" in call.url else inner)(call)
     at.run("send", "echo", "hello", "--no-wait", "--inbox", "http://127.0.0.1:8010/")
-    assert asked[0].url == "http://127.0.0.1:8010/expectations"
+    assert asked[0].url == "http://127.0.0.1:8010/expectations?agent=echo"
     push = json.loads(at.deployment.calls[-1].body or b"")["params"]["configuration"]["taskPushNotificationConfig"]
     assert push == {"url": "https://hooks.example.com/a2a", "token": "secret"}
 

@@ -57,7 +57,7 @@ def take(browser: Browser, taken: Path) -> None:
         listener = opened.enter_context(listen(0))
         receiver = f"http://127.0.0.1:{listener.getsockname()[1]}"
         opened.enter_context(serving_receiver(make_receiver(url, receiver), listener))
-        webhook = InboxClient(receiver, over_urllib).expect()
+        webhook = InboxClient(receiver, over_urllib).expect("orchestrator")
         for command in (
             f"open {url}/?agent=orchestrator",
             "wait [data-agent=orchestrator][aria-current]",

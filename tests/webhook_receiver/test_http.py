@@ -1,6 +1,7 @@
 import asyncio
 import base64
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -268,8 +269,11 @@ def test_the_page_runs_its_own_script_and_nothing_else(app: FastAPI) -> None:
     first, second = (call(app, Call("GET", "/", HERE)) for _ in range(2))
     policy = first.headers["content-security-policy"]
     nonce = policy.partition("script-src 'nonce-")[2].partition("'")[0]
-    assert f'<script nonce="{nonce}">'.encode() in first.body
-    assert f'<style nonce="{nonce}">'.encode() in first.body
+    assert re.findall(r"<(?:script|link|style)[^>]*>", first.body.decode()) == [
+        '<link rel="icon" href="data:,">',
+        f'<link rel="stylesheet" href="-/page.css" nonce="{nonce}">',
+        f'<script type="module" src="-/page.js" nonce="{nonce}">',
+    ]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     assert "{{" not in first.body.decode()
@@ -277,10 +281,21 @@ def test_the_page_runs_its_own_script_and_nothing_else(app: FastAPI) -> None:
 
 
 def test_the_page_asks_nothing_of_other_hosts(app: FastAPI) -> None:
-    page = call(app, Call("GET", "/", HERE)).body.decode()
-    assert "http://" not in page
-    assert "https://" not in page
-    assert "innerHTML" not in page
+    for path in ("/", "/-/page.css", "/-/page.js", "/-/dom.js", "/-/markdown.js"):
+        page = call(app, Call("GET", path, HERE)).body.decode()
+        assert len(page) > 1000
+        assert "http://" not in page
+        assert "https://" not in page
+        assert not re.search(r"innerHTML|insertAdjacent|document\.write|\beval\b", page)
+
+
+@pytest.mark.parametrize("name", ["page.html", "http.py", "..%2fhttp.py", ""])
+def test_no_other_file_of_the_package_is_served(app: FastAPI, name: str) -> None:
+    assert call(app, Call("GET", f"/-/{name}", HERE)).status in {404, 422}
+
+
+def test_only_an_admin_gets_the_files_of_the_page(app: FastAPI) -> None:
+    assert call(app, Call("GET", "/-/page.js")).status == 403
 
 
 def test_no_answer_is_stored_or_sniffed(app: FastAPI) -> None:
@@ -297,9 +312,11 @@ def test_the_list_says_who_we_are_and_what_came_after(app: FastAPI, receiver: Re
         "issuer": receiver.issuer,
         "audience": receiver.audience,
         "jwksUrl": f"{receiver.issuer}/.well-known/jwks.json",
+        "documentsUrl": "",
         "live": True,
         "expecting": True,
     }
+    assert everything["outcomes"] == {"accepted": 1, "refused": 1}
     assert [entry["outcome"] for entry in everything["entries"]] == ["accepted", "refused"]
     assert everything["entries"][1]["refusal"]["code"] == "wrong-issuer"
     assert everything["tasks"] == [TaskLine(TASK, 1, "working").as_json()]

@@ -1,5 +1,7 @@
 import asyncio
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +48,7 @@ def test_a_flood_of_one_reason_pushes_no_other_refusal_out_and_is_counted() -> N
         refuse(inbox, "no-signature")
     assert [entry.reason for entry in inbox.after(0)] == ["wrong-token"] + ["no-signature"] * PER_REASON
     assert inbox.refused() == {"wrong-token": 1, "no-signature": 1000}
+    assert inbox.outcomes() == {"refused": 1001}
 
 
 def test_requests_are_kept_up_to_a_number_of_bytes_refused_ones_apart() -> None:
@@ -167,3 +170,20 @@ def test_a_watch_that_ends_is_not_notified_any_more(count: int) -> None:
     asyncio.run(watch())
     fill(inbox, count)
     assert len(inbox.after(0)) == count
+
+
+PAGES = Path(__file__).parents[2] / "shared/a2a_serverless/http/pages"
+PACKAGE = Path(__file__).parents[2] / "webhook_receiver/a2a_webhook_receiver"
+
+
+@pytest.mark.parametrize("name", ["dom.js", "markdown.js"])
+def test_the_modules_that_the_inbox_shares_with_the_console_are_copies(name: str) -> None:
+    assert (PACKAGE / name).read_text() == (PAGES / name).read_text(), f"copy {PAGES / name} to {PACKAGE}"
+
+
+def test_the_inbox_has_the_colours_and_the_markdown_of_the_console() -> None:
+    shared = r"^:root \{.*?^\}|^(?:\.markdown|\.wide|table|th|\.badge)\b[^\n]*"
+    console, inbox = ((folder / name).read_text() for folder, name in ((PAGES, "console.css"), (PACKAGE, "page.css")))
+    rules = re.findall(shared, console, re.MULTILINE | re.DOTALL)
+    assert len(rules) > 15
+    assert [rule for rule in rules if rule not in inbox] == []

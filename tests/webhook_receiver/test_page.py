@@ -14,8 +14,9 @@ import pytest
 
 from a2a_serverless.protocol.v1 import SendMessageRequest
 from a2a_webhook_receiver.body import Content, read_task
-from a2a_webhook_receiver.errors import Unreadable
+from a2a_webhook_receiver.errors import NoSignature, Unreadable, WrongAudience, WrongToken
 from a2a_webhook_receiver.http import create_app
+from a2a_webhook_receiver.inbox import Answer
 from a2a_webhook_receiver.receive import Receiver, WebhookRequest
 from a2a_webhook_receiver.wiring import tell_time
 from tests.browser import NEEDED, Browser, png, started
@@ -69,10 +70,10 @@ def world(browser: Browser) -> Iterator[World]:
 
 
 @contextmanager
-def showing(browser: Browser, *, live: bool) -> Iterator[World]:
+def showing(browser: Browser, *, live: bool, **environment: str) -> Iterator[World]:
     """A page that has been loaded, in its first size and colours."""
     expected = replace(EXPECTED, expires=tell_time() + 86_400_000, agent_url=AGENT)
-    settings = replace(settings_for(AUDIENCE=AUDIENCE), live=live)
+    settings = replace(settings_for(AUDIENCE=AUDIENCE, **environment), live=live)
     with (
         receiving(expected, audience=AUDIENCE, clock=tell_time, tasks=OneTask()) as receiver,
         serving(create_app(receiver, settings)) as port,
@@ -114,16 +115,16 @@ def text_of(browser: Browser, selector: str) -> str:
 
 
 def look(browser: Browser, name: str) -> None:
-    """On a desk and on a phone, by day and by night: nothing sticks out, and axe finds nothing serious.
+    """In three widths, light and dark: nothing is wider than the page, and axe finds nothing serious (also contrast).
 
     PICTURES=<folder> keeps what was seen.
     """
-    for size in ("desktop", "phone"):
+    for size in (1280, 768, 360):
         for scheme in ("light", "dark"):
             browser.do(f"size {size}")
             browser.do(f"scheme {scheme}")
             browser.do(f"picture {name}-{size}-{scheme}")
-            assert browser.do("overflow") == 0
+            assert browser.do("overflow") == 0, (name, size)
             assert browser.do("serious") == []
     browser.do("size desktop")
 
@@ -155,9 +156,195 @@ def test_an_artifact_is_not_to_be_continued_once_its_task_has_ended(world: World
 def test_an_empty_inbox_says_what_to_do_next_with_the_command(world: World) -> None:
     browser = world.browser
     browser.do("wait #start:not([hidden])")
+    assert text_of(browser, "#command").startswith('a2a-serverless send AGENT "Hello" \\\n  --url https://')
     assert f"--inbox http://127.0.0.1:{world.port}" in text_of(browser, "#command")
+    assert "docs/webhooks.md#a-webhook-was-refused" in text_of(browser, "#nothing")
+    assert browser.do("evaluate document.querySelector('#console').href") == "https://agents.example.com/"
+    assert browser.do("count #documents:not([hidden])") == 0
     assert AUDIENCE in text_of(browser, "#sample")
     look(browser, "empty")
+    assert browser.do("problems") == []
+
+
+HOSTILE = """# <img src=x onerror=alert(1)>
+
+<script>alert(2)</script> <b onclick="alert(3)">bold</b> &lt;i&gt;
+
+[run](javascript:alert(4)) [run](data:text/html,<script>alert(5)</script>) [run]( JaVaScRiPt:alert(6))
+![far](https://far.example/pixel.png) ![bad](x" onerror="alert(7)) [good](https://good.example/?a=1&b=2)
+
+| <iframe src=//far.example> | `<svg onload=alert(8)>` |
+|---|---|
+| <style>*{display:none}</style> | [x](vbscript:alert(9)) |
+
+```html
+<base href=https://far.example>
+```
+"""
+
+
+def test_hostile_markdown_becomes_text_and_only_links_of_the_web_are_links(world: World) -> None:
+    browser = world.browser
+    markdown = {"text": HOSTILE, "mediaType": "text/markdown"}
+    assert world.send(1, body=artifact("a", markdown)) == 200
+    assert world.send(2, body=status("COMPLETED", HOSTILE)) == 200
+    browser.do("rows 2")
+    browser.do("click .row:last-child summary")
+    browser.do("wait .row:last-child .markdown")
+    assert browser.do("count .markdown") == 3
+    for tag in ("img", "script", "style", "iframe", "svg", "base", "b", "i", "[onclick]", "[onerror]"):
+        assert browser.do(f"count .markdown {tag}") == 0, tag
+    links = "[...document.querySelectorAll('.markdown a')].map((link) => [link.href, link.rel])"
+    safe = ["https://far.example/pixel.png", "https://good.example/?a=1&b=2"]
+    assert browser.do(f"evaluate {links}") == [[url, "noopener noreferrer nofollow"] for url in safe] * 3
+    assert browser.do("texts .artifact .markdown h3") == ["<img src=x onerror=alert(1)>"]
+    assert "<script>alert(2)</script>" in text_of(browser, ".artifact .markdown p")
+    assert browser.do("problems") == []  # also: nothing was asked of another host
+
+
+def test_a_picture_in_markdown_is_one_of_the_task(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, body=artifact("a.md", {"text": "![a sea](sea.png) ![no](none.png)"})) == 200
+    sea = artifact("sea.png", {"raw": png(40, 25), "mediaType": "image/png", "filename": "sea.png"})
+    sea["artifactUpdate"]["artifact"]["artifactId"] = "a-2"
+    assert world.send(2, body=sea) == 200
+    browser.do("until document.querySelector('.markdown img')?.naturalWidth === 40")
+    assert browser.do("count .markdown img") == 1
+
+
+def test_a_list_with_numbers_after_one_with_points_is_another_list(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, body=artifact("a.md", {"text": "- linen\n- hemp\n  - tarred\n1. hoist\n2. trim"})) == 200
+    browser.do("wait .artifact .markdown")
+    assert browser.do("texts .artifact .markdown > ul > li") == ["linen", "hemp\ntarred"]
+    assert browser.do("texts .artifact .markdown > ol > li") == ["hoist", "trim"]
+
+
+def test_a_text_that_is_no_markdown_stays_as_it_is(world: World) -> None:
+    assert world.send(1, body=artifact("a.txt", {"text": "# no *heading*"})) == 200
+    world.browser.do("wait .artifact pre")
+    assert world.browser.do("texts .artifact pre") == ["# no *heading*"]
+    assert world.browser.do("count .artifact .name button:not([hidden])") == 0
+
+
+def test_each_reason_says_the_remedy_and_the_values_that_differ(world: World) -> None:
+    browser = world.browser
+    another = "https://another.example/webhook"
+    assert world.send(1, aud=another) == 401
+    assert world.deliver(with_token(event(2, now=tell_time(), aud=AUDIENCE), "another-token-of-16")) == 401
+    assert world.deliver(WebhookRequest((("Content-Type", "application/json"),), b"{}")) == 401
+    browser.do("rows 3")
+    browser.do("click #filter [data-filter=refused]")
+    browser.do("wait #refused[open]")
+    reasons = browser.do("texts .reason")
+    for kind in (WrongAudience, WrongToken, NoSignature):
+        (section,) = (text for text in reasons if text.startswith(kind.code))
+        assert kind.remedy in section
+    facts = browser.do("texts .reason:has-text('wrong-audience') > dl > *")
+    assert facts == ["Remedy", WrongAudience.remedy, "Expected", AUDIENCE, "Received", another]
+    assert browser.do("texts .reason:has-text('wrong-token') > dl > dt") == ["Remedy"]
+    assert "another-token-of-16" not in browser.do("evaluate document.body.textContent")
+    assert browser.do("texts #refused .more") == ["More about refused webhooks: docs/webhooks.md#a-webhook-was-refused"]
+    look(browser, "reasons")
+    assert browser.do("problems") == []
+
+
+def test_reasons_link_to_the_documents_if_the_receiver_knows_where_they_are(browser: Browser) -> None:
+    with showing(browser, live=True, DOCUMENTS_URL="https://docs.example.com/a2a/") as world:
+        assert world.send(1, iss="https://evil.example") == 401
+        browser.do("click #refused > summary")
+        links = "[...document.querySelectorAll('.remedy a, #documents')].map((link) => link.href)"
+        assert browser.do(f"evaluate {links}") == [
+            "https://docs.example.com/a2a/",
+            "https://docs.example.com/a2a/webhooks.html#a-webhook-was-refused",
+        ]
+        assert browser.do("count #refused .more") == 0
+        assert browser.do("problems") == []
+
+
+def test_the_raw_view_has_the_notification_as_json_and_no_token(world: World) -> None:
+    browser = world.browser
+    request = event(1, body=status("WORKING", "Go."), now=tell_time(), aud=AUDIENCE)
+    assert world.deliver(request) == 200
+    browser.do("click .row summary")
+    browser.do("click .row .request summary")
+    browser.do("wait .raw pre")
+    headers, body = browser.do("texts .raw pre")
+    assert json.loads(body) == json.loads(request.body)
+    assert body.startswith('{\n  "statusUpdate"')
+    assert "Bearer <the signed token>" in headers
+    browser.do("click .raw button")
+    assert browser.do("texts .raw pre")[1] == request.body.decode()
+    shown = browser.do("evaluate document.documentElement.outerHTML")
+    assert TOKEN not in shown
+    assert dict(request.headers)["Authorization"].rpartition(".")[2] not in shown
+
+
+def test_what_is_open_in_a_notification_stays_open_when_its_answer_is_known(world: World) -> None:
+    browser, inbox, request = world.browser, world.receiver.inbox, event(1, now=tell_time(), aud=AUDIENCE)
+    inbox.add(tell_time(), "challenge", {"kid": "k", "jti": "j"}, request)
+    browser.do("click .row summary")
+    browser.do("click .row .request summary")
+    browser.do("wait .raw pre")
+    inbox.note_answer(request, Answer(200, 7))
+    assert world.send(1) == 200  # after an entry the page reads the answers of all
+    browser.do("wait .row .facts:has-text('Answered 200 in 7 ms')")
+    assert browser.do("count .raw pre") == 2
+
+
+def test_a_task_of_which_nothing_came_is_said_in_place_until_something_comes(world: World) -> None:
+    browser = world.browser
+    browser.do("evaluate void (location.hash = '#task=<b>nobody</b>')")
+    browser.do("wait #gone:not([hidden])")
+    assert "No notification of task <b>nobody</b> is here" in text_of(browser, "#gone")
+    browser.do(f"evaluate void (location.hash = '#task={TASK}')")
+    browser.do("until document.querySelector('#gone').textContent.includes('7f9c2d1e')")
+    assert browser.do("count #start:not([hidden])") == 1
+    look(browser, "unknown-task")
+    assert world.send(1, body=status("WORKING")) == 200
+    browser.do("rows 1")
+    browser.do("until document.querySelector('#gone').hidden")
+    assert browser.do("texts #tasks [aria-pressed=true] .now") == ["working\nevent 1"]
+    browser.do("evaluate void (location.hash = '#task=nobody')")
+    browser.do("until !document.querySelector('#gone').hidden")
+    assert browser.do("count .row:not([hidden])") == 0
+    look(browser, "unknown-task-among-others")
+    browser.do("click #all")
+    assert browser.do("count #gone:not([hidden]), #none:not([hidden])") == 0
+    assert browser.do("count .row:not([hidden])") == 1
+    assert browser.do("problems") == []
+
+
+def test_a_button_that_has_the_focus_keeps_it_when_a_webhook_comes(world: World) -> None:
+    browser = world.browser
+    assert world.send(1, body=status("WORKING")) == 200
+    browser.do("rows 1")
+    for selector in ("#filter [data-filter=accepted]", "#tasks button"):
+        browser.do(f"click {selector}")
+        number = int(browser.do("count .row")) + 1
+        assert world.send(number, body=status("WORKING", "More.")) == 200
+        browser.do(f"rows {number}")
+        assert browser.do(f"evaluate document.activeElement === document.querySelector('{selector}')")
+
+
+def test_long_names_without_a_space_stay_inside_of_the_page(world: World) -> None:
+    browser = world.browser
+    long = "x" * 250
+    markdown = (
+        f"# {long}\n\n{long} `{long}`\n\n| {long} | {long} |\n|---|---|\n| {long} | {long} |\n\n- {long}\n\n```\n{long}"
+    )
+    assert world.send(1, body=history(long)) == 200
+    assert world.send(2, body=artifact(long, {"text": markdown, "mediaType": "text/markdown"})) == 200
+    assert world.send(3, body=status("INPUT_REQUIRED", long), jti=long) == 200
+    assert world.send(4, aud=f"https://{long}.example/{long}") == 401
+    browser.do("rows 4")
+    browser.do("click #refused > summary")
+    browser.do("click #refused .row summary")
+    for place in ("#refused .row", ".rows .row:last-child"):
+        browser.do(f"click {place} > details > summary" if place != "#refused .row" else f"wait {place} .checks")
+        browser.do(f"click {place} .claims summary")
+    browser.do("wait .rows .row:last-child .claims dl")
+    look(browser, "long")
     assert browser.do("problems") == []
 
 
@@ -183,11 +370,20 @@ def test_the_events_of_a_task_are_joined_to_its_document_and_its_pictures(world:
     browser.do("rows 7")
     browser.do("wait .artifact img")
     browser.do("until document.querySelector('.artifact img').naturalWidth === 400")
-    assert text_of(browser, ".group h3") == "document Write about sailing 写一篇关于帆船的文章。"
+    assert text_of(browser, ".group > header h3") == "document Write about sailing 写一篇关于帆船的文章。"
+    assert browser.do("texts .artifact:nth-child(2) .markdown :is(h3, h4, p)") == [
+        *("Sailing", "Wind 风."),
+        *("Water 水", "It carries."),
+    ]
+    browser.do("click .artifact:nth-child(2) button:has-text('As text')")
     assert browser.do("texts .artifact:nth-child(2) pre") == ["# Sailing\n\nWind 风.\n\n## Water 水\n\nIt carries.\n"]
+    browser.do("click .artifact:nth-child(2) button[aria-pressed=true]")
+    assert browser.do("count .artifact:nth-child(2) .markdown") == 1
+    browser.do("click .artifact:nth-child(3) .data summary")
     assert "calm" in text_of(browser, ".artifact:nth-child(3) pre")
     assert text_of(browser, ".said") == "It is done."
     assert text_of(browser, ".gap").startswith("Event 2: not here.")
+    assert browser.do("texts .facts button") == ["1 gap in the order of events"]
     assert browser.do("texts .rows .event") == ["1", "3", "4", "5", "6", "7", "7"]
     assert browser.do("texts .rows .badge") == ["Late", "Duplicate"]
     assert text_of(browser, "#tasks .now") == "completed\nevent 7"
@@ -202,8 +398,8 @@ def test_the_events_of_a_task_are_joined_to_its_document_and_its_pictures(world:
 def test_a_long_text_is_cut_and_shown_whole_on_demand(world: World) -> None:
     browser = world.browser
     assert world.send(1, body=artifact("long.md", {"text": "风" * 9000})) == 200
-    browser.do("click .artifact button")
-    browser.do("until document.querySelector('.artifact pre').textContent.length === 9000")
+    browser.do("click .artifact button:has-text('Show all 9,000 characters')")
+    browser.do("until document.querySelector('.artifact .markdown').textContent.length === 9000")
     assert browser.do("problems") == []
 
 
@@ -215,12 +411,13 @@ def test_a_flood_of_refused_requests_is_one_line_and_hides_nothing(world: World)
     for _ in range(40):
         assert world.deliver(WebhookRequest((("Content-Type", "application/json"),), b"{}")) == 401
     browser.do("until document.querySelector('#refused summary').textContent.startsWith('42 refused requests')")
-    assert text_of(browser, "#refused summary").startswith("42 refused requests no-signature 40")
+    assert browser.do("texts #refused > summary .badge") == ["no-signature 40", "wrong-audience 1", "wrong-body 1"]
     assert browser.do("count .group:not(.refused) .row") == 1
-    assert "no-signature: 40, the newest 10 are kept" in browser.do(
+    assert "no-signature40, the newest 10 are kept" in browser.do(
         "evaluate document.querySelector('#refused').textContent"
     )
-    assert browser.do("texts #filter .count") == ["13", "1", "12"]
+    assert browser.do("texts #filter .count") == ["43", "1", "0", "42"]
+    assert browser.do("texts #forgotten") == ["Of 43 requests the newest are kept: 13."]
     look(browser, "flood")
     browser.do("click #refused > summary")
     browser.do("click #refused .row:has-text('audience') summary")
@@ -229,7 +426,7 @@ def test_a_flood_of_refused_requests_is_one_line_and_hides_nothing(world: World)
     assert "ANSWERED 401" in inside.upper()
     assert browser.do("count #refused details[open] .checks .skipped") == 4
     browser.do("click #refused details[open] .claims summary")
-    claimed = text_of(browser, "#refused details[open] dl")
+    claimed = text_of(browser, "#refused details[open] .claims dl")
     assert "https://another.example/webhook" in claimed
     assert re.search(r"exp\s+\d{10} \(20\d\d-.*Z\)", claimed)
     look(browser, "refused")
@@ -250,12 +447,12 @@ def test_content_never_becomes_markup(world: World) -> None:
     assert world.send(2, body=artifact(evil, *parts)) == 200
     assert world.send(3, sub=evil.replace(" ", "_"), taskId=evil.replace(" ", "_")) == 401
     browser.do("rows 3")
-    assert evil in text_of(browser, ".group h3")
+    assert evil in text_of(browser, ".group > header h3")
     browser.do("click .group:last-child .row:nth-child(2) summary")
     browser.do("click .group:last-child .row:nth-child(2) .request summary")
     browser.do("wait .raw pre")
     assert evil in text_of(browser, ".raw pre")
-    assert browser.do("count .group img, .group script, .group svg, .group a") == 0
+    assert browser.do("count .group img, .group script, .group svg, .joined a, .rows a") == 0
     look(browser, "evil")
     assert browser.do("problems") == []
 
@@ -332,15 +529,15 @@ def test_a_person_can_create_a_token_and_filter_and_search_what_came(world: Worl
     browser.do("click #tokens summary")
     assert config["token"] not in text_of(browser, "#token-list")
     browser.do("until document.querySelector('#unused').hidden")
-    browser.do("click #filter button:nth-child(3)")
+    browser.do("click #filter [data-filter=refused]")
     assert browser.do("count .group:not([hidden])") == 1
-    browser.do("click #filter button:nth-child(1)")
+    browser.do("click #filter [data-filter=all]")
     browser.do("click #tasks li:last-child button")
     assert browser.do("count .row:not([hidden])") == 1
-    assert browser.do("texts #filter .count") == ["1", "1", "0"]
+    assert browser.do("texts #filter .count") == ["1", "1", "0", "0"]
     browser.do("click #tasks li:last-child button")
     browser.do("fill #search :: EVIL.example")
-    assert browser.do("texts #filter .count") == ["1", "0", "1"]
+    assert browser.do("texts #filter .count") == ["1", "0", "0", "1"]
     browser.do("fill #search :: nowhere")
     assert "nowhere" in text_of(browser, "#none")
     look(browser, "tokens")

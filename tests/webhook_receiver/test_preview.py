@@ -1,11 +1,13 @@
 import base64
 import json
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from a2a_webhook_receiver.body import read_task
-from a2a_webhook_receiver.errors import UnknownKey, WrongToken, naming
+from a2a_webhook_receiver.errors import Refused, UnknownKey, WrongToken, naming
 from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.preview import TEXT, view_delivery, view_part, view_prompt, view_refusal
 from a2a_webhook_receiver.receive import check
@@ -13,9 +15,15 @@ from a2a_webhook_receiver.strict_json import Json
 from a2a_webhook_receiver.tasks import Delivery
 from a2a_webhook_receiver.verifier import Subject, VerifiedNotification
 from tests.webhook_receiver.sending import EXPECTED, receiving, signed
-from vectors.cases import NOW, TASK, good_headers, good_token
+from vectors.cases import AUDIENCE, ISSUER, NOW, TASK, TOKEN, good_header, good_headers, good_token
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+
+
+def with_header(name: str, value: str) -> WebhookRequest:
+    request = signed()
+    kept = [(each, other) for each, other in request.headers if each.lower() != name.lower()]
+    return replace(request, headers=(*kept, (name, value)))
 
 
 def view(*parts: dict[str, Any], name: str = "a.md") -> Any:
@@ -39,6 +47,15 @@ def test_long_text_is_cut() -> None:
     assert shown({"text": "x" * TEXT})["text"] == "x" * TEXT
     assert shown({"text": "x" * (TEXT + 1)})["text"] == "x" * TEXT + "…"
     assert len(view({"text": "x"}, name="n" * 10_000)["artifacts"][0]["name"]) == 201
+
+
+def test_a_text_with_letters_outside_of_the_basic_plane_is_not_said_to_be_cut() -> None:
+    assert (shown({"text": "🚢" * TEXT})["cut"], shown({"text": "x" * (TEXT + 1)})["cut"]) == (False, True)
+
+
+def test_the_type_and_the_name_of_a_text_are_shown() -> None:
+    text = shown({"text": "x", "mediaType": "text/markdown", "filename": "a.md"})
+    assert (text["type"], text["name"]) == ("text/markdown", "a.md")
 
 
 def test_data_is_shown_as_json_with_its_letters() -> None:
@@ -135,9 +152,54 @@ def test_a_refusal_names_the_event_of_an_authentic_request_only() -> None:
     assert (view["taskId"], view["eventNumber"]) == ("task", 3)
 
 
+def differing(request: WebhookRequest) -> tuple[Json, Json]:
+    with receiving(EXPECTED) as receiver, pytest.raises(Refused) as raised:
+        check(receiver, request, NOW)
+    view = view_refusal(raised.value, request.headers)["refusal"]
+    assert isinstance(view, dict)
+    assert TOKEN not in json.dumps(view)
+    return view.get("expected"), view.get("received")
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected", "received"),
+    [
+        (signed(aud="https://other.example/"), AUDIENCE, "https://other.example/"),
+        (signed(aud="x" * 500), AUDIENCE, "x" * 200 + "…"),
+        (signed(iss="https://other.example"), ISSUER, "https://other.example"),
+        (signed(now=NOW - 900_000), "less than 60 s ago by our clock", "600 s ago"),
+        (signed(now=NOW + 900_000), "at most 60 s ahead", "900 s"),
+        (signed(exp=NOW // 1000 + 3600), "1 to 300 s from iat to exp", "3600 s"),
+        (replace(signed(), body=b"{}"), sha256(signed().body).hexdigest(), sha256(b"{}").hexdigest()),
+        (with_header("Content-Type", "text/html"), "application/a2a+json or application/json", "text/html"),
+        (with_header("X-A2A-Notification-Token", "another-token-of-16"), None, None),
+    ],
+    ids=["audience", "long", "issuer", "expired", "future", "lifetime", "body", "media", "token"],
+)
+def test_a_refusal_names_the_values_that_differ_and_no_secret(
+    request_: WebhookRequest, expected: str | None, received: str | None
+) -> None:
+    assert differing(request_) == (expected, received)
+
+
+def test_an_unknown_key_is_named_beside_those_that_the_issuer_publishes() -> None:
+    header, claims, signature = good_token().split(".")
+    unknown = base64.urlsafe_b64encode(json.dumps(good_header(kid="another")).encode()).decode().rstrip("=")
+    request = WebhookRequest(tuple(good_headers(f"{unknown}.{claims}.{signature}")), signed().body)
+    assert header != unknown
+    expected, received = differing(request)
+    assert received == "another"
+    assert str(good_header()["kid"]) in str(expected).split(" or ")
+
+
 def test_a_refusal_shows_what_was_claimed_and_nothing_secret() -> None:
     view = view_refusal(UnknownKey("the issuer publishes no such key"), good_headers(good_token(aud="x" * 500)))
-    assert view["refusal"] == {"code": "unknown-key", "step": "key", "reason": "the issuer publishes no such key"}
+    assert view["refusal"] == {
+        "code": "unknown-key",
+        "step": "key",
+        "reason": "the issuer publishes no such key",
+        "remedy": UnknownKey.remedy,
+    }
     assert isinstance(view["claimed"], dict)
     assert view["claimed"]["aud"] == "x" * 200 + "…"
     assert "client-token" not in json.dumps(view)

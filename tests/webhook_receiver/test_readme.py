@@ -4,6 +4,8 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 import a2a_webhook_receiver
 from a2a_webhook_receiver.errors import STEPS, Refused, Step
 from a2a_webhook_receiver.settings import Settings
@@ -44,6 +46,11 @@ def test_every_code_is_one_refusals_own() -> None:
 def test_every_rule_that_the_verifier_knows_has_a_vector() -> None:
     of_a_server = {"too-large", "too-slow", "keys-unavailable", "still-working", "replayed"}
     assert {case.code for case in all_cases()} == {kind.code for kind in refusals()} - of_a_server | {None}
+
+
+@pytest.mark.parametrize("kind", refusals(), ids=lambda kind: kind.__name__)
+def test_every_refusal_has_a_remedy_of_one_or_two_sentences(kind: type[Refused]) -> None:
+    assert re.fullmatch(r"[A-Z][^.]*\.( [A-Z][^.]*\.)?", kind.remedy)
 
 
 def test_every_variable_is_listed() -> None:

@@ -19,14 +19,20 @@ STEPS: tuple[Step, ...] = get_args(Step)
 class Refused(Exception):
     """A request that has no effect. The message says what is wrong, without any secret.
 
-    ``reason`` is the sentence of the log: it is the same for every request, so it quotes none. ``subject`` is the event
-    that an authentic request is about, and None before the request is known to be authentic.
+    ``reason`` is the sentence of the log: it is the same for every request, so it quotes none. ``remedy`` says what the
+    receiver's operator can do. ``subject`` is the event that an authentic request is about, and None before the request
+    is known to be authentic. ``expected`` and ``received`` are the values that differ; empty if they would be secrets.
     """
 
     code: ClassVar[str] = "refused"
     reason: ClassVar[str] = "refused"
+    remedy: ClassVar[str] = "Let no proxy change the request. A request of somebody else needs no remedy."
     step: ClassVar[Step] = "transport"
     subject: "Subject | None" = None
+
+    def __init__(self, message: str, expected: str = "", received: str = "") -> None:
+        super().__init__(message)
+        self.expected, self.received = expected, received
 
 
 @contextmanager
@@ -48,6 +54,7 @@ class NoSignature(Unauthentic):
 
     code = "no-signature"
     reason = "no signed token in Authorization or X-A2A-Notification-JWT"
+    remedy = "Let no proxy remove Authorization or X-A2A-Notification-JWT. What is no webhook needs no remedy."
     step = "token"
 
 
@@ -104,6 +111,7 @@ class UnknownKey(Unauthentic):
 
     code = "unknown-key"
     reason = "the issuer publishes no such key"
+    remedy = "Set ISSUER to the base URL of the deployment that sends, and JWKS_URL to its keys."
     step = "key"
 
 
@@ -128,6 +136,7 @@ class WrongIssuer(Unauthentic):
 
     code = "wrong-issuer"
     reason = "the token is of another issuer than ISSUER"
+    remedy = "Set ISSUER to the base URL of the deployment that sends, to the letter."
     step = "claims"
 
 
@@ -136,6 +145,7 @@ class WrongAudience(Unauthentic):
 
     code = "wrong-audience"
     reason = "the token is for another URL than AUDIENCE"
+    remedy = "Set AUDIENCE to the URL that clients register, to the letter."
     step = "claims"
 
 
@@ -144,6 +154,7 @@ class Expired(Unauthentic):
 
     code = "expired"
     reason = "the token has expired by this machine's clock"
+    remedy = "Set this machine's clock. An old request that came again needs no remedy."
     step = "claims"
 
 
@@ -152,6 +163,7 @@ class NotYetValid(Unauthentic):
 
     code = "not-yet-valid"
     reason = "the token is of the future by this machine's clock"
+    remedy = "Set this machine's clock."
     step = "claims"
 
 
@@ -168,6 +180,7 @@ class WrongBody(Unauthentic):
 
     code = "wrong-body"
     reason = "the body is not the one that was signed"
+    remedy = "Let no proxy change the body."
     step = "body hash"
 
 
@@ -176,6 +189,7 @@ class UnknownTask(Unauthentic):
 
     code = "unknown-task"
     reason = "its token is not registered for this task, or has expired"
+    remedy = "Register a new token for each task, or set WEBHOOK_TOKEN."
     step = "expectation"
 
 
@@ -183,6 +197,7 @@ class NoToken(UnknownTask):
     """It has no ``X-A2A-Notification-Token``, and its task is not registered."""
 
     reason = "it has no token, and its task is not registered"
+    remedy = "Send the token that this receiver gave you, as the token of the push notification configuration."
 
 
 class WrongToken(Unauthentic):
@@ -190,6 +205,7 @@ class WrongToken(Unauthentic):
 
     code = "wrong-token"
     reason = "not the token that is registered for this task"
+    remedy = "Send the token that is registered for this task, or register the new one."
     step = "expectation"
 
 
@@ -198,6 +214,7 @@ class WrongCredentials(Unauthentic):
 
     code = "wrong-credentials"
     reason = "not the credentials that are registered for this task"
+    remedy = "Register the whole value of Authorization: the scheme and the credentials."
     step = "expectation"
 
 
@@ -206,6 +223,7 @@ class UnexpectedChallenge(Unauthentic):
 
     code = "unexpected-challenge"
     reason = "a challenge, but no token or task is registered here"
+    remedy = "Register a token before you send the message."
     step = "expectation"
 
 
@@ -230,6 +248,7 @@ class Unreadable(Refused):
 
     code = "unreadable-body"
     reason = "the body is not a notification of its version of A2A"
+    remedy = "Let no proxy change the body. Without a proxy it is the mistake of the sender."
     step = "body"
 
 
@@ -238,6 +257,7 @@ class UnsupportedVersion(Unreadable):
 
     code = "unsupported-version"
     reason = "the version of A2A is neither 1.0 nor 0.3"
+    remedy = "Let no proxy change A2A-Version."
     step = "body"
 
 
@@ -246,6 +266,7 @@ class UnsupportedMedia(Refused):
 
     code = "unsupported-media"
     reason = "the body is not plain JSON in UTF-8"
+    remedy = "Let no proxy change Content-Type or compress the body."
     step = "transport"
 
 
@@ -254,6 +275,7 @@ class TooLarge(Refused):
 
     code = "too-large"
     reason = "the body is longer than the limit"
+    remedy = "Set MAX_BODY_BYTES to more."
     step = "transport"
 
 
@@ -262,6 +284,7 @@ class TooSlow(Refused):
 
     code = "too-slow"
     reason = "the body did not arrive in time"
+    remedy = "The sender tries again. If this comes often, set BODY_SECONDS to more."
     step = "transport"
 
 
@@ -278,6 +301,7 @@ class KeysUnavailable(TryLater):
 
     code = "keys-unavailable"
     reason = "the issuer's keys cannot be fetched now"
+    remedy = "Let this receiver reach JWKS_URL. The sender tries again."
     step = "key"
 
 
@@ -286,4 +310,5 @@ class StillWorking(TryLater):
 
     code = "still-working"
     reason = "an earlier attempt is still being handled"
+    remedy = "The sender tries again: there is nothing to do."
     step = "replay"

@@ -3,9 +3,8 @@
 import json
 import secrets
 from collections.abc import AsyncIterator
-from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
@@ -132,10 +131,12 @@ def list_notifications(request: Request, after: Annotated[int, Query(ge=0)] = 0)
     receiver: Receiver = request.app.state.receiver
     settings: Settings = request.app.state.settings
     about = {"issuer": receiver.issuer, "audience": receiver.audience, "jwksUrl": settings.jwks_url}
+    about |= {"documentsUrl": settings.documents_url or ""}
     return JSONResponse(
         {
             "receiver": about | {"live": settings.live, "expecting": receiver.expectations.any_open(receiver.clock())},
             "checks": list(STEPS),
+            "outcomes": receiver.inbox.outcomes(),
             "refused": receiver.inbox.refused(),
             "tasks": [line.as_json() for line in receiver.inbox.tasks()],
             "entries": [entry.as_json() for entry in receiver.inbox.after(after)],
@@ -193,15 +194,17 @@ async def stream_entries(inbox: Inbox, after: int, heartbeat: float) -> AsyncIte
 
 @router.get("/")
 def show_page() -> HTMLResponse:
-    """The inbox page. Its content security policy allows only its own script."""
+    """The inbox page. Its content security policy allows only its own script and style."""
     nonce = secrets.token_urlsafe(16)
     policy = _POLICY.format(nonce=nonce)
-    return HTMLResponse(_page().replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(_read("page.html").replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})
 
 
-@cache
-def _page() -> str:
-    """The page with its style and script, which are files of their own."""
-    files = resources.files("a2a_webhook_receiver")
-    page, style, script = (files.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    return page.replace("{{style}}", style).replace("{{script}}", script)
+@router.get("/-/{name}")
+def show_file(name: Literal["page.css", "page.js", "dom.js", "markdown.js"]) -> Response:
+    """The page's style, and the modules of its script."""
+    return Response(_read(name), media_type="text/css" if name == "page.css" else "text/javascript")
+
+
+def _read(name: str) -> str:
+    return resources.files("a2a_webhook_receiver").joinpath(name).read_text("utf-8")

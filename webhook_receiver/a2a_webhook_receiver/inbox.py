@@ -108,6 +108,7 @@ class Inbox:
         self._next = first
         self._good = _EntryList(ring, ring, REQUEST_BYTES)
         self._bad = _EntryList(ring * 2, per_reason, REFUSED_BYTES)
+        self._outcomes: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._tasks: OrderedDict[str, TaskLine] = OrderedDict()
         self._labels: OrderedDict[str, str] = OrderedDict()
@@ -126,6 +127,7 @@ class Inbox:
         return entry
 
     def _keep(self, entry: Entry) -> None:
+        self._outcomes[entry.outcome] += 1
         if entry.outcome == "refused":
             self._refused[entry.reason] += 1
             self._bad.add(entry)
@@ -170,6 +172,11 @@ class Inbox:
         """The newest known state of each task, the last updated task first."""
         with self._lock:
             return tuple(reversed(self._tasks.values()))
+
+    def outcomes(self) -> dict[str, int]:
+        """How many requests had each outcome, kept or not."""
+        with self._lock:
+            return dict(self._outcomes)
 
     def refused(self) -> dict[str, int]:
         """How many requests were refused for each reason, kept or not."""

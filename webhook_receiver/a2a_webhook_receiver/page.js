@@ -1,39 +1,26 @@
-"use strict";
-// Everything from outside is inserted as text, never as markup. Pictures are shown from data URLs only.
+// The page: its state, the list and the dialog. Text from outside becomes text nodes. Pictures come from data URLs only.
+import { $, badge, clock, copy, duration, el, ENDED, name, plain, size } from "./dom.js";
+import { markdown } from "./markdown.js";
+
 const KEEP = 300;
 const KEEP_REASON = 10;
 const KEEP_PARTS = 60;
 const OPEN_ROWS = 12;
 const POLL = 3000;
-const BADGES = { late: ["Late", "warn"], duplicate: ["Duplicate", ""], challenge: ["Challenge", ""] };
-const STATES = { completed: "good", failed: "bad", rejected: "bad", canceled: "", "input-required": "warn", "auth-required": "warn" };
-const ENDED = new Set(["completed", "failed", "rejected", "canceled"]);
+const BADGES = { late: "Late", duplicate: "Duplicate", challenge: "Challenge" };
 const FILTERS = {
-  all: ["All", () => true],
-  accepted: ["Accepted", (entry) => entry.outcome !== "refused"],
-  refused: ["Refused", (entry) => entry.outcome === "refused"],
+  all: ["All", ["accepted", "late", "challenge", "duplicate", "refused"]],
+  accepted: ["Accepted", ["accepted", "late", "challenge"]],
+  duplicate: ["Duplicates", ["duplicate"]],
+  refused: ["Refused", ["refused"]],
 };
 const SNAPSHOT = "A snapshot is the whole task as of its event. Every webhook begins with one; a webhook that is far behind "
   + "gets one in place of the single events. In A2A 0.3 every notification is one.";
-const state = { entries: new Map(), tasks: new Map(), groups: new Map(), tokens: [], refused: {}, checks: [], receiver: null,
+const state = { entries: new Map(), tasks: new Map(), groups: new Map(), tokens: [], outcomes: {}, refused: {}, checks: [], receiver: null,
   filter: "all", task: null, search: "", last: 0, refreshing: false };
 const whole = new Map();
-const $ = (id) => document.getElementById(id);
 
-function el(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value !== null && value !== undefined) node.setAttribute(name, value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== undefined && child !== "" && child !== false));
-  return node;
-}
-
-function button(label, act, more = {}) {
-  const node = el("button", { type: "button", class: "plain small", ...more }, label);
-  node.addEventListener("click", () => act(node));
-  return node;
-}
+const button = (label, act, more = {}) => el("button", { type: "button", onclick: (event) => act(event.currentTarget), ...more }, label);
 
 // Makes nodes the children of parent. Nodes that are there already stay where they are: open and focused ones remain so.
 function arrange(parent, nodes) {
@@ -45,29 +32,23 @@ function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-function clock(ms) {
-  const then = new Date(ms);
-  const time = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-  return then.toDateString() === new Date().toDateString() ? time : `${then.toLocaleDateString()} ${time}`;
-}
-
 const number = (value) => value.toLocaleString("en");
 const many = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-const size = (bytes) => (bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
-const seconds = (ms) => (ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);
 const verified = (entry) => entry.outcome === "accepted" || entry.outcome === "late";
 const taskOf = (entry) => entry.taskId || (entry.claimed && entry.claimed.taskId) || "";
 
 function title(taskId) {
-  const line = state.tasks.get(taskId) || {};
-  const agent = line.agent ? el("span", { class: "agent" }, line.agent) : null;
-  const prompt = line.prompt || (line.agent ? "" : `Task ${taskId.slice(0, 8)}`);
-  return [agent, agent && prompt ? " " : "", prompt].filter(Boolean);
+  const { agent, prompt } = state.tasks.get(taskId) || {};
+  const words = prompt ? name(prompt) : agent ? "" : `Task ${plain(taskId).slice(0, 8)}`;
+  return [agent && el("span", { class: "agent" }, name(agent)), agent && words ? " " : "", words].filter(Boolean);
 }
 
-function stateBadge(name) {
-  return el("span", { class: `badge ${STATES[name] || ""}` }, name || "in progress");
+// The part of the documents about refused webhooks: a link if the receiver knows the site, else its place in the repository.
+function documented(words) {
+  const base = state.receiver.documentsUrl.replace(/\/$/, "");
+  if (!base) return el("code", {}, "docs/webhooks.md#a-webhook-was-refused");
+  return el("a", { href: `${base}/webhooks.html#a-webhook-was-refused`, target: "_blank", rel: "noopener noreferrer" }, words);
 }
 
 // ---- content ----
@@ -90,24 +71,42 @@ async function ask(path, options) {
 function picture(entry, value) {
   const place = el("div", {}, el("p", { class: "file" }, value.text));
   loadPart(entry, value.at).then(({ source }) => {
-    if (!source) return;
-    place.replaceChildren(el("img", { src: source, alt: value.name || "picture" }));
+    if (source) place.replaceChildren(el("img", { src: source, alt: plain(value.name || "picture") }));
   }, () => place.append(el("p", { class: "file" }, "The picture is no longer kept here.")));
   return place;
 }
 
-function link(value) {
-  const safe = /^https?:\/\//i.test(value.text) && value.text.length === value.length;
-  const attributes = { href: value.text, target: "_blank", rel: "noopener noreferrer" };
-  return el("p", { class: "file" }, "File behind a link: ", safe ? el("a", attributes, value.text) : value.text);
+// Gives the picture of the task that a Markdown text names, from pieces of its artifacts.
+function pictureFrom(pieces) {
+  return (url, label) => {
+    const found = pieces.find(({ value, artifact }) => (value.name || artifact) === url);
+    if (!found) return null;
+    const image = el("img", { alt: plain(label || url) });
+    loadPart(found.entry, found.value.at).then(({ source }) => { if (source) image.src = source; }, () => {});
+    return image;
+  };
 }
 
-function words(entry, value) {
-  const text = el("pre", { class: value.kind === "text" ? "words" : "", tabindex: "0" }, value.text);
-  if (value.text.length === value.length) return text;
+function link(value) {
+  const safe = /^https?:\/\//i.test(value.text) && !value.cut;
+  const attributes = { href: value.text, target: "_blank", rel: "noopener noreferrer nofollow" };
+  return el("p", { class: "file" }, "File behind a link: ", safe ? el("a", attributes, plain(value.text)) : plain(value.text));
+}
+
+function isMarkdown(value, title) {
+  const type = (value.type || "").split(";", 1)[0].trim().toLowerCase();
+  return value.kind === "text" && (type === "text/markdown" || (["", "text/plain"].includes(type) && /\.(md|markdown)$/i.test(value.name || title)));
+}
+
+const draw = (text, pictures) => (pictures ? markdown(text, pictureFrom(pictures)) : el("pre", { class: "words", dir: "auto", tabindex: "0" }, text));
+
+// A text, or data as JSON. It is drawn as Markdown if ``pictures`` is given: the pictures that it may name.
+function words(entry, value, pictures) {
+  const text = el("div", { class: "text", tabindex: pictures ? "0" : null }, draw(value.text, pictures));
+  if (!value.cut) return text;
   const more = button(`Show all ${number(value.length)} characters`, async () => {
     try {
-      text.textContent = (await loadPart(entry, value.at)).text;
+      text.replaceChildren(draw((await loadPart(entry, value.at)).text, pictures));
       more.remove();
     } catch {
       more.replaceWith(el("p", { class: "file" }, "The rest is no longer kept here."));
@@ -116,18 +115,22 @@ function words(entry, value) {
   return el("div", {}, text, more);
 }
 
-function part(entry, value) {
+function part(entry, value, pictures) {
   if (value.kind === "image") return picture(entry, value);
   if (value.kind === "link") return link(value);
-  if (value.kind === "file") return el("p", { class: "file" }, value.text);
-  return words(entry, value);
+  if (value.kind === "file") return el("p", { class: "file" }, plain(value.text));
+  if (value.kind === "text") return words(entry, value, pictures);
+  return el("details", { class: "data" }, el("summary", {}, `Data, ${many(value.length, "character")} of JSON`), words(entry, value));
 }
 
+// The message of an agent is Markdown.
+const spoken = (entry) => (entry.message || []).map((value) => part(entry, value, value.kind === "text" ? [] : null));
+
 function content(entry) {
-  const nodes = (entry.message || []).map((value) => part(entry, value));
+  const nodes = spoken(entry);
   for (const artifact of entry.artifacts || []) {
-    if (entry.kind === "task") nodes.push(el("p", { class: "file" }, artifact.name));
-    nodes.push(...artifact.parts.map((value) => part(entry, value)));
+    if (entry.kind === "task") nodes.push(el("p", { class: "file" }, name(artifact.name)));
+    nodes.push(...artifact.parts.map((value) => part(entry, value, isMarkdown(value, artifact.name) ? [] : null)));
   }
   return nodes.length ? el("div", { class: "content" }, ...nodes) : null;
 }
@@ -141,7 +144,7 @@ function joinArtifacts(entries) {
     if (entry.kind === "task") artifacts = new Map();
     for (const { id, name, parts } of entry.artifacts || []) {
       const known = entry.append && artifacts.get(id);
-      const pieces = [...(known ? known.pieces : []), ...parts.map((value) => ({ entry, value }))];
+      const pieces = [...(known ? known.pieces : []), ...parts.map((value) => ({ entry, value, artifact: name }))];
       artifacts.set(id, { id, name, pieces, finished: entry.finished });
     }
   }
@@ -152,28 +155,39 @@ function joinArtifacts(entries) {
 function blocks(pieces) {
   const found = [];
   for (const { entry, value } of pieces) {
-    const plain = value.kind === "text" && value.text.length === value.length;
+    const joins = value.kind === "text" && !value.cut;
     const before = found.at(-1);
-    if (plain && before && before.plain) before.text += value.text;
-    else found.push({ key: `${entry.number}/${value.at}`, plain, text: value.text, entry, value });
+    if (joins && before && before.joins) before.value = { ...before.value, text: before.value.text + value.text };
+    else found.push({ key: `${entry.number}/${value.at}`, joins, entry, value });
   }
   return found;
 }
 
-function showArtifact(group, artifact, isOver) {
-  const known = group.artifacts.get(artifact.id) || { node: el("div", { class: "artifact" }), blocks: new Map(), head: el("p", { class: "name" }) };
+function showArtifact(group, artifact, isOver, pictures) {
+  const known = group.artifacts.get(artifact.id) || { node: el("div", { class: "artifact" }), blocks: new Map(), head: el("div", { class: "name" }) };
   group.artifacts.set(artifact.id, known);
   const amount = artifact.pieces.reduce((sum, { value }) => sum + (value.kind === "text" ? value.length : 0), 0);
   const about = [amount ? many(amount, "character") : "", artifact.finished ? "" : isOver ? "the last chunk is not marked" : "to be continued"].filter(Boolean).join(", ");
-  known.head.replaceChildren(el("span", {}, artifact.name), el("span", { class: "quiet" }, about));
-  const nodes = blocks(artifact.pieces).map((block) => {
-    const node = known.blocks.get(block.key) || (block.plain ? el("pre", { class: "words", tabindex: "0" }) : part(block.entry, block.value));
-    known.blocks.set(block.key, node);
-    if (block.plain) setText(node, block.text);
-    return node;
-  });
-  arrange(known.node, [known.head, ...nodes]);
+  known.toggle ??= button("As text", () => {
+    known.asText = !known.asText;
+    show();
+  }, { class: "quiet" });
+  known.toggle.hidden = !artifact.pieces.some(({ value }) => isMarkdown(value, artifact.name));
+  known.toggle.setAttribute("aria-pressed", String(Boolean(known.asText)));
+  known.title ??= known.head.appendChild(el("bdi"));
+  known.about ??= known.head.appendChild(el("span", { class: "dim" }));
+  if (!known.toggle.parentNode) known.head.append(known.toggle);
+  setText(known.title, plain(artifact.name));
+  setText(known.about, about);
+  arrange(known.node, [known.head, ...blocks(artifact.pieces).map((block) => showBlock(known, block, artifact.name, pictures))]);
   return known.node;
+}
+
+function showBlock(known, { key, entry, value }, title, pictures) {
+  const rich = !known.asText && isMarkdown(value, title);
+  const drawn = `${rich && pictures.length} ${value.text}`;
+  if (known.blocks.get(key)?.drawn !== drawn) known.blocks.set(key, { drawn, node: part(entry, value, rich ? pictures : null) });
+  return known.blocks.get(key).node;
 }
 
 function showSaid(group, entries) {
@@ -181,7 +195,7 @@ function showSaid(group, entries) {
   if (!speaking) return [];
   if (group.said !== speaking.number) {
     group.said = speaking.number;
-    group.saidNode = el("div", { class: "said content" }, ...speaking.message.map((value) => part(speaking, value)));
+    group.saidNode = el("div", { class: "said content" }, ...spoken(speaking));
   }
   return [group.saidNode];
 }
@@ -229,10 +243,10 @@ function showGroup(taskId, entries) {
   const all = [...entries].sort((a, b) => (a.eventNumber || 0) - (b.eventNumber || 0) || a.number - b.number);
   const shown = all.filter(visible);
   group.node.hidden = !shown.length;
-  if (taskId) showTask(group, taskId, all.filter(verified));
-  else setText(group.heading, "Ownership challenges");
   arrange(group.rows, rowsWithGaps(group, all));
   setText(group.count, `${many(shown.length, "notification")}${shown.length < all.length ? ` of ${all.length}` : ""}`);
+  if (taskId) showTask(group, taskId, all.filter(verified));
+  else setText(group.heading, "Ownership challenges");
   if (!group.touched) group.details.open = all.length <= OPEN_ROWS || state.search !== "";
   return group.node;
 }
@@ -240,18 +254,34 @@ function showGroup(taskId, entries) {
 function showTask(group, taskId, entries) {
   const line = state.tasks.get(taskId) || {};
   group.heading.replaceChildren(...title(taskId));
-  group.badge.replaceChildren(stateBadge(line.state));
+  group.badge.replaceChildren(badge(line.state || "in progress"));
   const times = entries.map((entry) => entry.receivedAt);
   const took = Math.max(...times) - Math.min(...times);
   group.facts.replaceChildren(...[
     entries.length > 0 && el("span", {}, `✓ ${number(entries.length)} verified`),
-    entries.length > 0 && el("span", {}, `from ${clock(Math.min(...times))}${took < 100 ? "" : `, in ${seconds(took)}`}`),
+    entries.length > 0 && el("span", {}, `from ${clock(Math.min(...times))}${took < 100 ? "" : `, in ${duration(took)}`}`),
     entries.length > 0 && el("span", {}, `A2A ${entries[0].version}`),
-    el("span", {}, "Task ", el("span", { class: "mono" }, taskId)),
+    el("span", {}, "Task ", el("span", { class: "mono" }, plain(taskId))),
+    /^[\w-]+$/.test(line.agent || "") && linkTo(`?agent=${line.agent}&task=${encodeURIComponent(taskId)}`, "Show in the console"),
+    missing(group),
   ].filter(Boolean));
   const isOver = ENDED.has(line.state);
-  const artifacts = [...joinArtifacts(entries).values()].map((artifact) => showArtifact(group, artifact, isOver));
+  const joined = [...joinArtifacts(entries).values()];
+  const pictures = joined.flatMap(({ pieces }) => pieces).filter(({ value }) => value.kind === "image");
+  const artifacts = joined.map((artifact) => showArtifact(group, artifact, isOver, pictures));
   arrange(group.joined, [...showSaid(group, entries), ...artifacts]);
+}
+
+const linkTo = (query, text) => el("a", { href: `${state.receiver.issuer.replace(/\/$/, "")}/${query}`, target: "_blank", rel: "noopener noreferrer" }, text);
+
+// A button that shows the first gap in the order of the events, if there is one.
+function missing(group) {
+  const gaps = [...group.rows.children].filter((row) => row.className === "gap");
+  const show = () => {
+    group.details.open = group.touched = true;
+    gaps[0].scrollIntoView({ block: "center" });
+  };
+  return gaps.length > 0 && button(`${many(gaps.length, "gap")} in the order of events`, show, { class: "quiet" });
 }
 
 // ---- one notification ----
@@ -263,15 +293,15 @@ function amounts(parts) {
 }
 
 function headline(entry) {
-  if (entry.refusal) return `${entry.taskId ? `Task ${entry.taskId.slice(0, 8)}: ` : ""}${sentence(entry.refusal.reason)}`;
+  if (entry.refusal) return plain(`${entry.taskId ? `Task ${entry.taskId.slice(0, 8)}: ` : ""}${sentence(entry.refusal.reason)}`, 400);
   if (entry.outcome === "challenge") return "Answered: this URL wants webhooks";
   if (entry.outcome === "duplicate") return "Came again, no effect";
-  const said = entry.message && entry.message.length && entry.message[0].kind === "text" ? `: ${entry.message[0].text.slice(0, 200)}` : "";
+  const said = entry.message && entry.message.length && entry.message[0].kind === "text" ? `: ${plain(markdown(entry.message[0].text.slice(0, 400)).textContent)}` : "";
   if (entry.kind === "task") return `Snapshot: ${entry.state}`;
   if (entry.kind === "message") return `Message${said}`;
   if (entry.kind === "statusUpdate") return `Status ${entry.state}${said}`;
   const [artifact] = entry.artifacts;
-  return `${entry.append ? "More of " : ""}${artifact.name}, ${amounts(artifact.parts)}${entry.finished ? ", complete" : ""}`;
+  return `${entry.append ? "More of " : ""}${plain(artifact.name)}, ${amounts(artifact.parts)}${entry.finished ? ", complete" : ""}`;
 }
 
 function checks(entry) {
@@ -297,10 +327,15 @@ function fetched(entry) {
   return `Fetched the task: ${task.state}${names ? `, with ${names}` : ""}.`;
 }
 
-function listing(name, rows) {
+// The values that differ, if the refusal has any: they are no secrets.
+function difference({ refusal }) {
+  return ["expected", "received"].filter((which) => refusal?.[which]).flatMap((which) => [el("dt", {}, sentence(which)), el("dd", {}, plain(refusal[which], 400))]);
+}
+
+function listing(label, rows) {
   const shown = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const cells = shown.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, String(value))]);
-  return shown.length ? el("details", { class: "claims" }, el("summary", {}, name), el("dl", {}, ...cells)) : null;
+  const cells = shown.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, plain(value, 2100))]);
+  return shown.length ? el("details", { class: "claims" }, el("summary", {}, label), el("dl", {}, ...cells)) : null;
 }
 
 // Unverified claims can hold anything: only a valid time is also shown as a date.
@@ -333,41 +368,46 @@ function raw(entry) {
   return details;
 }
 
+// The claims of the signed token are shown above it, and nobody should copy it from a picture of the page.
+const withoutToken = (value) => value.replace(/[\w-]{10,}\.[\w-]+\.[\w-]+/, "<the signed token>");
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
 function showRaw(place, { request }) {
   if (!request) throw new Error("not kept");
-  const headers = request.headers.map(([name, value]) => `${name}: ${value}`).join("\n");
+  const headers = request.headers.map(([field, value]) => `${field}: ${/auth|jwt/i.test(field) ? withoutToken(value) : value}`).join("\n");
+  const received = request.body ?? request.bodyBase64;
+  const body = el("pre", { tabindex: "0", "aria-label": "Body" }, pretty(received));
+  const toggle = button("As received", (node) => {
+    const isReceived = node.getAttribute("aria-pressed") === "false";
+    node.setAttribute("aria-pressed", String(isReceived));
+    body.textContent = isReceived ? received : pretty(received);
+  }, { class: "quiet", "aria-pressed": "false" });
   place.replaceChildren(el("pre", { tabindex: "0", "aria-label": "Headers" }, headers),
-    el("p", { class: "note" }, `Body, ${size(request.bytes)}${request.body === undefined ? ", in base64" : ""}`),
-    el("pre", { tabindex: "0", "aria-label": "Body" }, request.body ?? request.bodyBase64));
+    el("p", { class: "note" }, `Body, ${size(request.bytes)}${request.body === undefined ? ", in base64" : ""}`, toggle), body);
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function headerArgument([name, value]) {
-  if (value !== "<redacted>") return `-H ${quoted(`${name}: ${value}`)}`;
-  const variable = name.toLowerCase() === "x-a2a-notification-token" ? "WEBHOOK_TOKEN" : name.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_");
-  return `-H ${quoted(`${name}: `)}"$${variable}"`;
+function headerArgument([field, value]) {
+  if (value !== "<redacted>") return `-H ${quoted(`${field}: ${value}`)}`;
+  const variable = field.toLowerCase() === "x-a2a-notification-token" ? "WEBHOOK_TOKEN" : field.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_");
+  return `-H ${quoted(`${field}: `)}"$${variable}"`;
 }
 
 // The same request again. A secret that is not shown is a variable of the shell.
 function curl(url, request) {
-  const set = request.headers.filter(([name]) => !["host", "content-length", "connection", "accept-encoding"].includes(name.toLowerCase()));
+  const set = request.headers.filter(([field]) => !["host", "content-length", "connection", "accept-encoding"].includes(field.toLowerCase()));
   const text = request.body !== undefined && !request.body.includes("\0");
   const bytes = request.bodyBase64 ?? (text ? "" : btoa(String.fromCharCode(...new TextEncoder().encode(request.body))));
   const lines = [`curl -i -X POST ${quoted(url)}`, ...set.map(headerArgument), `--data-binary ${text ? quoted(request.body) : "@-"}`];
   return `${text ? "" : `printf %s ${bytes} | base64 -d | `}${lines.join(" \\\n  ")}`;
-}
-
-async function copyText(node, text) {
-  const label = node.dataset.label || node.textContent;
-  node.dataset.label = label;
-  try {
-    await navigator.clipboard.writeText(await text);
-    node.textContent = "Copied";
-  } catch {
-    node.textContent = "Not copied";
-  }
-  setTimeout(() => { node.textContent = label; }, 1500);
 }
 
 async function curlOf(entry) {
@@ -379,58 +419,68 @@ const address = (entry) => `${location.href.split("#")[0]}#n${entry.number}`;
 
 function actions(entry) {
   return el("div", { class: "actions" },
-    button("Copy as curl", (node) => copyText(node, curlOf(entry)), { class: "plain small curl" }),
-    button("Copy link", (node) => copyText(node, address(entry)), { class: "plain small link" }));
+    button("Copy as curl", async (node) => copy(await curlOf(entry).catch(() => ""), node), { class: "curl" }),
+    button("Copy link", (node) => copy(address(entry), node), { class: "link" }));
+}
+
+// The answer is known a moment after the entry: only these change then, and what is open in the row stays open.
+function facts(entry) {
+  const answer = entry.answer ? `Answered ${entry.answer.status} in ${number(entry.answer.ms)} ms` : "";
+  const told = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`,
+    entry.refusal && entry.taskId && `Task ${plain(entry.taskId)}`];
+  return told.filter(Boolean).map((fact) => el("span", {}, fact));
 }
 
 function inside(kept) {
   const { entry } = kept;
-  const answer = entry.answer ? `Answered ${entry.answer.status} in ${number(entry.answer.ms)} ms` : "";
-  const facts = [answer, entry.eventNumber && `Event ${entry.eventNumber}`, entry.version && `A2A ${entry.version}`, entry.refusal && entry.taskId && `Task ${entry.taskId}`].filter(Boolean);
   const notes = [explanation(entry), fetched(entry)].filter(Boolean).map((text) => el("p", { class: "note" }, text));
-  kept.facts = el("div", { class: "facts" }, ...facts.map((fact) => el("span", {}, fact)));
-  return [kept.facts, entry.outcome === "challenge" ? null : checks(entry), ...notes, content(entry), actions(entry), claims(entry), raw(entry)]
+  kept.facts = el("div", { class: "facts" }, facts(entry));
+  return [kept.facts, el("dl", {}, difference(entry)), entry.outcome === "challenge" ? null : checks(entry), ...notes, content(entry), actions(entry), claims(entry), raw(entry)]
     .filter(Boolean);
 }
 
 function makeRow(kept) {
   const { entry } = kept;
-  const [label, kind] = BADGES[entry.outcome] || [];
-  const badge = label ? el("span", { class: `badge ${kind}` }, label)
-    : entry.refusal ? el("span", { class: "mono code" }, entry.refusal.code) : el("span", {});
+  const label = BADGES[entry.outcome];
   const body = el("div", { class: "inside" });
   const details = el("details", {}, el("summary", {}, el("span", { class: "event" }, entry.eventNumber ? String(entry.eventNumber) : ""),
-    el("span", { class: "what" }, headline(entry)), badge,
+    el("span", { class: "what" }, headline(entry)), label ? el("span", { class: "badge", "data-state": entry.outcome }, label) : el("span"),
     el("time", { datetime: new Date(entry.receivedAt).toISOString() }, clock(entry.receivedAt))), body);
   details.addEventListener("toggle", () => { if (details.open && !body.children.length) body.append(...inside(kept)); });
-  kept.refill = () => { if (body.children.length) body.replaceChildren(...inside(kept)); };
   return el("li", { class: "row", id: `n${entry.number}`, "data-outcome": entry.outcome }, details);
 }
 
-// ---- the refused ones: one line, with their reasons ----
+// ---- the refused ones: one line, and inside a section for each reason ----
 
-const refusedGroup = { summary: el("summary", {}), body: el("div", {}), reasons: new Map() };
+const refusedGroup = { summary: el("summary"), body: el("div"), reasons: new Map(), more: el("p", { class: "note more" }) };
 refusedGroup.node = el("details", { class: "group refused", id: "refused" }, refusedGroup.summary, refusedGroup.body);
 
 function showRefused(entries) {
   const shown = entries.filter(visible);
-  const whole = !state.task && !state.search;
   const reasons = Map.groupBy(shown, (entry) => entry.refusal.code);
-  const total = (code) => (whole ? state.refused[code] || 0 : 0);
+  const total = (code) => (isNarrowed() ? 0 : state.refused[code] || 0);
   const counts = [...reasons].map(([code, found]) => [code, Math.max(total(code), found.length)]).sort((a, b) => b[1] - a[1]);
   const all = counts.reduce((sum, [, count]) => sum + count, 0);
   refusedGroup.node.hidden = !shown.length;
-  refusedGroup.summary.replaceChildren(el("b", {}, `${many(all, "refused request")}`), ` ${counts.map(([code, count]) => `${code} ${number(count)}`).join(" · ")}`);
-  arrange(refusedGroup.body, counts.map(([code, count]) => showReason(code, count, reasons.get(code))));
+  refusedGroup.summary.replaceChildren(el("b", {}, many(all, "refused request")), ...counts.map(([code, count]) => el("span", { class: "badge" }, `${code} ${number(count)}`)));
+  arrange(refusedGroup.body, [...counts.map(([code, count]) => showReason(code, count, reasons.get(code))), ...(state.receiver.documentsUrl ? [] : [refusedGroup.more])]);
   return refusedGroup.node;
 }
 
+// A reason: how often, the remedy, the values of the newest request, and the requests.
 function showReason(code, count, entries) {
-  const known = refusedGroup.reasons.get(code) || { heading: el("h4", {}), list: el("ol", {}) };
-  known.node ??= el("section", {}, known.heading, known.list);
+  const known = refusedGroup.reasons.get(code) || { heading: el("h4"), facts: el("dl"), list: el("ol") };
+  known.node ??= el("section", { class: "reason" }, known.heading, known.facts, known.list);
   refusedGroup.reasons.set(code, known);
-  setText(known.heading, `${code}: ${number(count)}${count > entries.length ? `, the newest ${entries.length} are kept` : ""}`);
-  arrange(known.list, [...entries].sort((a, b) => b.number - a.number).map((entry) => state.entries.get(entry.number).row));
+  const newest = [...entries].sort((a, b) => b.number - a.number);
+  const kept = count > entries.length ? `, the newest ${entries.length} are kept` : "";
+  known.heading.replaceChildren(code, el("span", {}, `${number(count)}${kept}`));
+  if (known.newest !== newest[0].number) {
+    known.newest = newest[0].number;
+    const remedies = [...new Set(newest.map((entry) => entry.refusal.remedy))].join(" ");
+    known.facts.replaceChildren(el("dt", {}, "Remedy"), el("dd", { class: "remedy" }, `${remedies} `, state.receiver.documentsUrl && documented("More about it")), ...difference(newest[0]));
+  }
+  arrange(known.list, newest.map((entry) => state.entries.get(entry.number).row));
   return known.node;
 }
 
@@ -445,16 +495,15 @@ function matches(entry) {
   return kept.text.includes(state.search) || `${line.agent || ""} ${line.prompt || ""}`.toLowerCase().includes(state.search);
 }
 
-function visible(entry) {
-  return FILTERS[state.filter][1](entry) && matches(entry);
-}
+const visible = (entry) => FILTERS[state.filter][1].includes(entry.outcome) && matches(entry);
+const isNarrowed = () => state.task !== null || state.search !== "";
 
 function keep(entry) {
   const known = state.entries.get(entry.number);
   if (known) {
     const isNews = !known.entry.answer && entry.answer;
     known.entry.answer = entry.answer;
-    if (isNews) known.refill();
+    if (isNews) known.facts?.replaceChildren(...facts(known.entry));
     return;
   }
   const kept = { entry };
@@ -485,28 +534,50 @@ function choose(change) {
   show();
 }
 
-function taskButton(line) {
-  const node = el("button", { type: "button", "aria-pressed": String(state.task === line.taskId), title: line.taskId },
-    el("span", { class: "id" }, ...title(line.taskId)),
-    el("span", { class: "now" }, el("span", {}, line.state || "in progress"), el("span", {}, `event ${line.eventNumber}`)));
-  node.addEventListener("click", () => choose({ task: state.task === line.taskId ? null : line.taskId }));
-  return el("li", {}, node);
+// Buttons are made once: a button that has the focus keeps it when webhooks come.
+const buttons = new Map();
+
+function keptButton(key, attributes, act) {
+  if (!buttons.has(key)) buttons.set(key, button("", act, attributes));
+  return buttons.get(key);
 }
 
-function filterButton([name, [label, test]]) {
-  const count = [...state.entries.values()].filter(({ entry }) => test(entry) && matches(entry)).length;
-  const node = el("button", { type: "button", "data-filter": name, "aria-pressed": String(state.filter === name) }, label,
-    el("span", { class: "count" }, number(count)));
-  node.addEventListener("click", () => choose({ filter: name }));
+function chooseTask(task) {
+  history.replaceState(null, "", task === null ? location.pathname : `#task=${encodeURIComponent(task)}`);
+  choose({ task });
+}
+
+function taskButton(line) {
+  const node = keptButton(`task ${line.taskId}`, {}, () => chooseTask(state.task === line.taskId ? null : line.taskId));
+  node.setAttribute("aria-pressed", String(state.task === line.taskId));
+  node.replaceChildren(el("span", { class: "id" }, ...title(line.taskId)),
+    el("span", { class: "now" }, badge(line.state || "in progress"), el("span", {}, `event ${line.eventNumber}`)));
+  return node.parentNode || el("li", {}, node);
+}
+
+// All requests since the receiver's start count, kept or not; of a task or a search only those that are kept.
+function count(outcomes) {
+  const kept = [...state.entries.values()].filter(({ entry }) => outcomes.includes(entry.outcome) && matches(entry)).length;
+  return isNarrowed() ? kept : Math.max(kept, outcomes.reduce((sum, outcome) => sum + (state.outcomes[outcome] || 0), 0));
+}
+
+function filterButton(filter) {
+  const node = keptButton(filter, { "data-filter": filter }, () => {
+    choose({ filter });
+    refusedGroup.node.open = filter === "refused";
+  });
+  const [label, outcomes] = FILTERS[filter];
+  node.setAttribute("aria-pressed", String(state.filter === filter));
+  node.replaceChildren(label, el("span", { class: "count" }, number(count(outcomes))));
   return node;
 }
 
 function tokenItem(token) {
-  const bound = token.taskId && state.tasks.has(token.taskId) ? title(token.taskId) : token.taskId ? [`task ${token.taskId}`] : [];
+  const bound = token.taskId && state.tasks.has(token.taskId) ? title(token.taskId) : token.taskId ? [`task ${plain(token.taskId)}`] : [];
   const use = token.standing ? ["Valid for every task"] : bound.length ? ["Used by ", ...bound] : ["Not used yet"];
   const until = token.standing ? "Does not expire" : `Until ${new Date(token.expires).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" })}`;
-  return el("li", {}, el("strong", {}, token.standing ? "WEBHOOK_TOKEN" : token.agent || token.agentUrl || "Token without an agent's address"),
-    el("span", {}, ...use), el("span", { class: "quiet" }, until));
+  return el("li", {}, el("strong", {}, token.standing ? "WEBHOOK_TOKEN" : plain(token.agent || token.agentUrl) || "Token without an agent's address"),
+    el("span", {}, ...use), el("span", { class: "dim" }, until));
 }
 
 function showTokens() {
@@ -529,33 +600,59 @@ function showFeed() {
 
 function show() {
   const some = state.entries.size > 0;
-  $("main").className = state.tasks.size || state.tokens.length ? "" : "empty";
+  $("frame").classList.toggle("alone", !state.tasks.size && !state.tokens.length);
   $("list").hidden = !some;
   $("start").hidden = some;
   $("aside").hidden = !state.tasks.size && !state.tokens.length;
   $("tasks-section").hidden = !state.tasks.size;
-  $("tasks").replaceChildren(...[...state.tasks.values()].reverse().map(taskButton));
-  $("filter").replaceChildren(...Object.entries(FILTERS).map(filterButton));
+  arrange($("tasks"), [...state.tasks.values()].reverse().map(taskButton));
+  arrange($("filter"), Object.keys(FILTERS).map(filterButton));
   showTokens();
   const found = showFeed();
-  $("none").hidden = found;
-  setText($("none"), `No ${state.filter === "all" ? "" : `${state.filter} `}notifications${state.task ? " of this task" : ""}${state.search ? ` with “${state.search}”` : ""}.`);
-  document.title = some ? `(${state.entries.size}) A2A webhook inbox` : "A2A webhook inbox";
+  $("all").hidden = state.task === null;
+  const which = state.filter === "all" ? "" : `${FILTERS[state.filter][0].toLowerCase()}: `;
+  setText($("none"), `${sentence(`${which}no notification`)}${state.task ? " of this task" : ""}${state.search ? ` with “${state.search}”` : ""}.`);
+  const all = count(FILTERS.all[1]);
+  $("forgotten").hidden = isNarrowed() || all <= state.entries.size;
+  setText($("forgotten"), `Of ${number(all)} requests the newest are kept: ${number(state.entries.size)}.`);
+  document.title = some ? `(${number(all)}) Webhook inbox` : "Webhook inbox";
+  $("none").hidden = sayGone() || found;
 }
 
-// ---- the link to one notification: #n and its number ----
+// ---- links: #n and the number of a notification, or #task= and the id of a task ----
+
+const linked = () => Number(/^#n(\d{1,16})$/.exec(location.hash)?.[1] ?? 0);
+
+// Says what a link leads to in vain; gives whether it is a task.
+function sayGone() {
+  const noTask = state.task !== null && ![...state.entries.values()].some(({ entry }) => taskOf(entry) === state.task);
+  const noEntry = linked() > 0 && !state.entries.has(linked());
+  $("gone").hidden = !noTask && !noEntry;
+  if (noEntry) setText($("gone"), "The notification of this link is no longer kept here.");
+  if (noTask) setText($("gone"), `No notification of task ${plain(state.task)} is here: none has come since the receiver’s start, or it is no longer kept. The sender knows more: a2a-serverless deliveries AGENT TASK`);
+  return noTask;
+}
 
 function goTo() {
-  const [, wanted] = /^#n(\d{1,16})$/.exec(location.hash) || [];
   document.querySelector(".row.chosen")?.classList.remove("chosen");
-  const kept = state.entries.get(Number(wanted));
-  $("gone").hidden = !wanted || Boolean(kept);
-  setText($("gone"), "The notification of this link is no longer kept here.");
-  if (!wanted || !kept) return;
-  if (!visible(kept.entry)) { $("search").value = ""; choose({ filter: "all", task: null, search: "" }); }
+  const task = /^#task=(.+)$/.exec(location.hash)?.[1];
+  const kept = state.entries.get(linked());
+  if (task) choose({ filter: "all", search: "", task: decoded(task) });
+  else if (kept && !visible(kept.entry)) choose({ filter: "all", search: "", task: null });
+  else show();
+  $("search").value = state.search;
+  if (!kept) return;
   for (let node = kept.row.firstElementChild; node; node = node.parentElement.closest("details")) node.open = true;
   kept.row.classList.add("chosen");
   kept.row.scrollIntoView({ block: "center" });
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 // ---- the receiver ----
@@ -565,7 +662,13 @@ function showReceiver(receiver) {
   $("audience").textContent = receiver.audience;
   $("issuer").textContent = receiver.issuer;
   $("jwks").textContent = receiver.jwksUrl;
-  $("command").textContent = `a2a-serverless send AGENT "Hello" --url ${receiver.issuer} --inbox ${location.origin}`;
+  $("command").textContent = `a2a-serverless send AGENT "Hello" \\\n  --url ${receiver.issuer} \\\n  --inbox ${location.origin}`;
+  $("nothing").replaceChildren("The answer to the message was a message and no task, or the sender could not reach this address: ", documented("what to look at"), ".");
+  refusedGroup.more.replaceChildren("More about refused webhooks: ", documented(""));
+  $("console").href = `${receiver.issuer.replace(/\/$/, "")}/`;
+  $("documents").href = receiver.documentsUrl;
+  $("console").hidden = false;
+  $("documents").hidden = !receiver.documentsUrl;
   $("sample").textContent = JSON.stringify({ taskPushNotificationConfig: { url: receiver.audience, token: "<the token that you get>" } }, null, 2);
 }
 
@@ -577,10 +680,10 @@ function tell(name, text) {
 async function load(after = 0) {
   const [inbox, { expectations }] = await Promise.all([ask(`api/notifications?after=${after}`), ask("expectations")]);
   const first = state.receiver === null;
-  Object.assign(state, { checks: inbox.checks, refused: inbox.refused, tokens: expectations });
+  Object.assign(state, { checks: inbox.checks, outcomes: inbox.outcomes, refused: inbox.refused, tokens: expectations });
+  showReceiver(inbox.receiver);
   inbox.tasks.reverse().forEach(noteTask);
   inbox.entries.forEach(keep);
-  showReceiver(inbox.receiver);
   show();
   if (first) goTo();
 }
@@ -608,12 +711,17 @@ function refreshSoon() {
   }, 500);
 }
 
+const add = (counts, name) => { counts[name] = (counts[name] || 0) + 1; };
+
 function follow() {
   const feed = new EventSource(`events?after=${state.last}`);
   feed.addEventListener("open", () => tell("live", "Live"));
   feed.addEventListener("message", (event) => {
     const entry = JSON.parse(event.data);
-    if (entry.refusal && !state.entries.has(entry.number)) state.refused[entry.refusal.code] = (state.refused[entry.refusal.code] || 0) + 1;
+    if (!state.entries.has(entry.number)) {
+      add(state.outcomes, entry.outcome);
+      if (entry.refusal) add(state.refused, entry.refusal.code);
+    }
     keep(entry);
     show();
     refreshSoon();
@@ -687,8 +795,9 @@ function showExpected(made, agentUrl) {
 
 for (const id of ["expect", "expect-first"]) $(id).addEventListener("click", openDialog);
 for (const id of ["cancel", "done"]) $(id).addEventListener("click", () => $("dialog").close());
-for (const node of document.querySelectorAll("[data-copy]")) node.addEventListener("click", () => copyText(node, $(node.dataset.copy).textContent));
+for (const node of document.querySelectorAll("[data-copy]")) node.addEventListener("click", () => copy($(node.dataset.copy).textContent, node));
 $("form").addEventListener("submit", expect);
+$("all").addEventListener("click", () => { chooseTask(null); $("main").focus(); });
 $("search").addEventListener("input", () => choose({ search: $("search").value.trim().toLowerCase() }));
 addEventListener("hashchange", goTo);
 start();

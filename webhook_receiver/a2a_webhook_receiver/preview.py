@@ -75,11 +75,13 @@ def view_challenge(challenge: VerifiedChallenge) -> dict[str, Json]:
 
 def view_refusal(refusal: Refused, headers: Headers) -> dict[str, Json]:
     """Why a request was refused, and its claims, which are not verified; and its event, if the request is authentic."""
+    about = {"code": refusal.code, "step": refusal.step, "reason": str(refusal), "remedy": refusal.remedy}
+    values = {name: _cut(text, CLAIM) for name in ("expected", "received") if (text := getattr(refusal, name))}
     subject = refusal.subject
     ids: dict[str, Json] = {"taskId": subject.task_id, "eventNumber": subject.event_number} if subject else {}
     return {
         **ids,
-        "refusal": {"code": refusal.code, "step": refusal.step, "reason": str(refusal)},
+        "refusal": {**about, **values},
         "claimed": _peek(headers),
     }
 
@@ -130,7 +132,8 @@ def _part(part: Part) -> dict[str, Json]:
     if part.kind == "file":
         return _file(part)
     text = _as_text(part.value)
-    return {"kind": part.kind, "text": _cut(text, TEXT), "length": len(text)}
+    about = {"type": _cut(part.media_type, CLAIM), "name": _cut(part.filename, CLAIM)}
+    return {"kind": part.kind, **about, "text": _cut(text, TEXT), "length": len(text), "cut": len(text) > TEXT}
 
 
 def _file(part: Part) -> dict[str, Json]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from a2a_webhook_receiver.outbound import is_loopback, require_safe_url
 
 DAY = 86_400
+_OPTIONAL_URLS = ("JWKS_URL", "DOCUMENTS_URL")
 
 
 class BadSettings(ValueError):
@@ -31,6 +32,7 @@ class Settings:
     BODY_SECONDS         longest time for a body to arrive; 10
     AGENT_AUTHORIZATION  ``Authorization`` for fetching tasks from the issuer's agents
     RELAY_TOPIC_ARN      SNS topic to which every notification is published
+    DOCUMENTS_URL        the folder of this project's documents as a site, to which the inbox links
     ==================== ==================================================================================
 
     ``live`` is False on Lambda, where an answer cannot stream.
@@ -49,6 +51,7 @@ class Settings:
     body_seconds: int
     agent_authorization: str | None = field(repr=False)
     relay_topic_arn: str | None
+    documents_url: str | None
     live: bool
 
     @property
@@ -77,19 +80,20 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         body_seconds=int(environment.get("BODY_SECONDS") or 10),
         agent_authorization=environment.get("AGENT_AUTHORIZATION") or None,
         relay_topic_arn=environment.get("RELAY_TOPIC_ARN") or None,
+        documents_url=environment.get("DOCUMENTS_URL") or None,
         live="AWS_LAMBDA_FUNCTION_NAME" not in environment,
     )
 
 
 def _check_urls(environment: Mapping[str, str]) -> str:
-    problems = [_url_problem(environment, name) for name in ("ISSUER", "AUDIENCE", "JWKS_URL")]
+    problems = [_url_problem(environment, name) for name in ("ISSUER", "AUDIENCE", *_OPTIONAL_URLS)]
     return "; ".join(problem for problem in problems if problem)
 
 
 def _url_problem(environment: Mapping[str, str], name: str) -> str:
     url = environment.get(name, "")
     if not url:
-        return "" if name == "JWKS_URL" else f"{name} is missing"
+        return "" if name in _OPTIONAL_URLS else f"{name} is missing"
     try:
         require_safe_url(url)
     except ValueError as error:

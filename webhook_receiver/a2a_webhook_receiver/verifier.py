@@ -199,12 +199,13 @@ def authenticate(envelope: Envelope, body: bytes, keys: KeySet, now: int, *, iss
     """Verifies that ``issuer`` signed this body for ``audience`` and that the token is valid at ``now``."""
     claims = _read_claims(_check_signature(envelope, keys), challenge=is_challenge(envelope))
     if claims.issuer != issuer:
-        raise WrongIssuer(f"the issuer is not {issuer}")
+        raise WrongIssuer(f"the issuer is not {issuer}", issuer, claims.issuer)
     if claims.audience != audience:
-        raise WrongAudience(f"the audience is not {audience}")
+        raise WrongAudience(f"the audience is not {audience}", audience, claims.audience)
     _check_times(claims, now)
-    if not hmac.compare_digest(sha256(body).hexdigest(), claims.body_sha256):
-        raise WrongBody("the body is not the one that was signed")
+    received = sha256(body).hexdigest()
+    if not hmac.compare_digest(received, claims.body_sha256):
+        raise WrongBody("the body is not the one that was signed", claims.body_sha256, received)
     return Authentic(envelope, claims, body, seal=_SEAL)
 
 
@@ -213,7 +214,7 @@ def accept(authentic: Authentic, expectations: Iterable[Expectation], now: int) 
     expectation = match(authentic.presented, expectations, now)
     content = read_content(authentic.body, authentic.envelope.version)
     if content.task_id != authentic.subject.task_id:
-        raise WrongTask("the body speaks of another task than the token")
+        raise WrongTask("the body speaks of another task than the token", authentic.subject.task_id, content.task_id)
     return VerifiedNotification(
         authentic.envelope.kid, authentic.claims, authentic.subject, content, expectation, seal=_SEAL
     )
@@ -249,7 +250,8 @@ def _check_media(single: dict[str, str]) -> None:
     media_type, _, parameters = single.get("content-type", "").partition(";")
     charset = parameters.strip().lower().replace('"', "")
     if media_type.strip().lower() not in MEDIA_TYPES or charset not in ("", "charset=utf-8"):
-        raise UnsupportedMedia(f"the content type is none of {', '.join(sorted(MEDIA_TYPES))}")
+        known = " or ".join(sorted(MEDIA_TYPES))
+        raise UnsupportedMedia("the content type is another one", known, single.get("content-type", "none"))
     if single.get("content-encoding", "identity").lower() != "identity":
         raise UnsupportedMedia("the body is compressed")
 
@@ -304,11 +306,11 @@ def _canonical(segment: str) -> bytes:
 
 def _check_type(jose: dict[str, Json]) -> str:
     if jose.get("alg") != "ES256":
-        raise WrongAlgorithm("the algorithm is not ES256")
+        raise WrongAlgorithm("the algorithm is not ES256", "ES256", str(jose.get("alg")))
     for known in (NOTIFICATION_TYPE, CHALLENGE_TYPE):
         if jose.get("typ") == known:
             return known
-    raise WrongType(f"the type is neither {NOTIFICATION_TYPE} nor {CHALLENGE_TYPE}")
+    raise WrongType(WrongType.reason, f"{NOTIFICATION_TYPE} or {CHALLENGE_TYPE}", str(jose.get("typ")))
 
 
 def _check_kid(jose: dict[str, Json]) -> str:
@@ -322,7 +324,7 @@ def _check_signature(envelope: Envelope, keys: KeySet) -> bytes:
     """The claims as bytes, once their signature is verified with the key that the token names."""
     key = keys.get(envelope.kid)
     if key is None:
-        raise UnknownKey("the issuer publishes no such key")
+        raise UnknownKey("the issuer publishes no such key", " or ".join(keys) or "a key", envelope.kid)
     try:
         signed = _ES256.decode_complete(envelope.token, key, algorithms=["ES256"])
     except InvalidTokenError as error:
@@ -367,12 +369,15 @@ def _read_subject(claims: dict[str, Json]) -> Subject:
 
 
 def _check_times(claims: Claims, now: int) -> None:
-    if not 0 < claims.expires_at - claims.issued_at <= MAX_LIFETIME:
-        raise LivesTooLong(f"not between 1 and {MAX_LIFETIME // 1000} seconds from iat to exp")
+    lifetime = claims.expires_at - claims.issued_at
+    if not 0 < lifetime <= MAX_LIFETIME:
+        limit = f"1 to {MAX_LIFETIME // 1000} s from iat to exp"
+        raise LivesTooLong(f"not {limit}", limit, f"{lifetime // 1000} s")
+    early, old = (claims.issued_at - now) // 1000, (now - claims.expires_at) // 1000
     if claims.issued_at > now + CLOCK_SKEW:
-        raise NotYetValid(f"issued {(claims.issued_at - now) // 1000} s ahead of our clock")
+        raise NotYetValid(f"issued {early} s ahead of our clock", f"at most {CLOCK_SKEW // 1000} s ahead", f"{early} s")
     if claims.expires_at + CLOCK_SKEW <= now:
-        raise Expired(f"expired {(now - claims.expires_at) // 1000} s ago")
+        raise Expired(f"expired {old} s ago", f"less than {CLOCK_SKEW // 1000} s ago by our clock", f"{old} s ago")
 
 
 def _string(claims: dict[str, Json], name: str, limit: int) -> str:

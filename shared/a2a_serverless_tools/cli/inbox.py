@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
 from a2a_serverless.client.client import objects_in, read_events
@@ -62,10 +63,14 @@ class InboxClient:
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def expect(self) -> TaskPushNotificationConfig:
-        """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError."""
+    def expect(self, agent: str = "") -> TaskPushNotificationConfig:
+        """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError.
+
+        ``agent`` is the agent's name in the inbox.
+        """
         headers = {"Content-Type": "application/json", **self.headers}
-        with self.transport(ClientRequest(f"{self.url.rstrip('/')}/expectations", headers, b"{}")) as answer:
+        url = f"{self.url.rstrip('/')}/expectations{f'?agent={quote(agent[:100])}' if agent else ''}"
+        with self.transport(ClientRequest(url, headers, b"{}")) as answer:
             body = answer.body.read(LARGEST)
             if answer.status != CREATED:
                 raise HttpError(answer.status, f"the receiver at {self.url} did not register a token")

@@ -117,7 +117,7 @@ def send(  # noqa: PLR0913 - the options of a command
     if binary:
         part = file_part(found.client, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
-    push = _push(cli, webhook, inbox)
+    push = _push(cli, webhook, inbox, agent)
     request = make_request(message, push=push, wait=wait)
     place = _Place(agent, url, push is not None)
     with _explain_end(cli, found, place, task_id), _explain_webhook(webhook):
@@ -240,9 +240,9 @@ def _printed(one: Version) -> Json:
     return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}
 
 
-def _push(cli: CliContext, webhook: str | None, inbox: str | None) -> TaskPushNotificationConfig | None:
+def _push(cli: CliContext, webhook: str | None, inbox: str | None, agent: str) -> TaskPushNotificationConfig | None:
     if inbox:
-        return _expect(cli, inbox)
+        return _expect(cli, inbox, agent.rstrip("/").rpartition("/")[2])
     return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
@@ -265,14 +265,14 @@ def check_addresses(webhook: str | None, inbox: str | None) -> None:
             check_url(option, given)
 
 
-def _expect(cli: CliContext, inbox: str) -> TaskPushNotificationConfig:
+def _expect(cli: CliContext, inbox: str, agent: str) -> TaskPushNotificationConfig:
     """Registers a token at a receiver. Raises NoReceiver."""
     parts = urlsplit(inbox)
     remedy = f"`{cli.program} dev` or `up` starts a receiver, and prints the URL of its inbox"
     if parts.path.strip("/"):
         remedy = f"--inbox {parts.scheme}://{parts.netloc}"
     try:
-        return InboxClient(inbox, cli.transport).expect()
+        return InboxClient(inbox, cli.transport).expect(agent)
     except Unreachable as error:
         raise NoReceiver(f"There is no answer from the receiver at {inbox}: {error.why}.", remedy) from error
     except HttpError as error:

@@ -205,7 +205,7 @@ async def every(seconds: float, work: Callable[[], object]) -> None:
 def make_receiver(issuer: str, url: str) -> ASGIApp:
     """The webhook receiver with its inbox, in memory, as the local stack has it."""
     settings = {"ISSUER": issuer, "AUDIENCE": f"{url}/webhook", "OPEN_REGISTRATION": "true", "REPLAY_DB": ":memory:"}
-    return build_app(read_settings(settings))
+    return build_app(read_settings(settings | {"DOCUMENTS_URL": os.environ.get("DOCUMENTS_URL", "")}))
 
 
 def _url(listener: Listener) -> str:

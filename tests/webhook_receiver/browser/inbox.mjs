@@ -44,7 +44,9 @@ const commands = {
   async select(argument) { const [selector, value] = argument.split(" :: "); await page.selectOption(selector, value); },
   async fill(argument) { const [selector, value] = argument.split(" :: "); await page.fill(selector, value); },
   async evaluate(expression) { return page.evaluate(expression); },
-  async size(name) { await page.setViewportSize(SIZES[name]); },
+  async size(name) { // one of the names, or a width such as 360
+    await page.setViewportSize(SIZES[name] ?? { width: Number(name), height: 860 });
+  },
   async scheme(colorScheme) { await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); },
   async overflow() { return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"); },
   async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: await page.evaluate("document.documentElement.scrollHeight") < LONGEST }); },

@@ -6,7 +6,7 @@ export function el(tag, attributes, ...children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) { // one by one: a call takes only so many arguments
+  for (const child of children.flat(Infinity)) { // one by one: a call takes only so many arguments
     if (child !== null && child !== undefined && child !== "") node.append(child);
   }
   return node;

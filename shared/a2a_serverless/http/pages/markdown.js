@@ -72,7 +72,6 @@ function quote(state) {
 
 function list(state) {
   const stack = [];
-  let root = null;
   while (state.at < state.lines.length) {
     const found = ITEM.exec(state.lines[state.at]);
     if (!found) {
@@ -83,11 +82,12 @@ function list(state) {
     }
     const deep = found[1].replaceAll("\t", "    ").length;
     while (stack.length > 1 && deep < stack.at(-1).deep) stack.pop();
+    const number = Number.parseInt(found[2], 10);
+    const tag = Number.isNaN(number) ? "ul" : "ol";
+    if (stack.length === 1 && deep <= stack[0].deep + 1 && tag !== stack[0].node.localName) break; // another list
     if (!stack.length || (deep > stack.at(-1).deep + 1 && stack.length < DEEP && stack.at(-1).node.lastChild)) {
-      const number = Number.parseInt(found[2], 10);
-      const node = el(Number.isNaN(number) ? "ul" : "ol", number > 1 ? { start: number } : {});
+      const node = el(tag, number > 1 ? { start: number } : {});
       if (stack.length) stack.at(-1).node.lastChild.append(node);
-      root ??= node;
       stack.push({ deep, node });
     }
     const shown = found[3].replace(/^\[ \] /, "☐ ").replace(/^\[[xX]\] /, "☑ ");
@@ -96,7 +96,7 @@ function list(state) {
     state.blocks += 1;
     if (state.blocks > BLOCKS) break;
   }
-  return root;
+  return stack[0].node;
 }
 
 function cells(line) {
