@@ -51,6 +51,9 @@ QUERIES = {
         "签名": "zh/tutorial-receiver",
         "重复": "zh/tutorial-receiver",
         "令牌": "zh/tutorial-receiver",
+        "质询": "zh/webhooks",
+        "取消": "zh/agents",
+        "拒绝": "zh/webhooks",
     },
 }
 FIRST = 3
@@ -247,7 +250,7 @@ def test_a_copy_button_copies_commands_only(browser: Browser, url: str) -> None:
 @in_a_browser
 def test_a_page_leads_to_itself_in_the_other_language(browser: Browser, url: str) -> None:
     browser.do("size desktop")
-    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("webhooks", "zh/index")):
+    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("deploy", "zh/index")):
         browser.do(f"open {url}/{page}.html")
         assert f"{url}/{other}.html" in browser.do(
             "evaluate [...document.querySelectorAll('.md-select__link')].map((one) => one.href)"
