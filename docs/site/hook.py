@@ -61,6 +61,7 @@ _CONSOLE = re.compile(r'<div class="language-console highlight">(.*?)</div>', re
 _CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _CODE = re.compile(r"(?<=<code>)[^<]+")
 _BREAK = re.compile(r"([/_.:,=-]+)(?=[\w/])|(?<=[a-z])(?=[A-Z])")
+_CHINESE_LINE = re.compile(r"(?<=[，。；：、！？）])\n *(?=[^\W\d_]|[\[`“（])")
 _COMMENT = re.compile(r"""^((?:'[^']*'|"[^"]*"|[^'"])*?) +# .*$""")
 
 
@@ -156,7 +157,8 @@ def _pages(entries: object) -> list[str]:
 
 
 def _prose(text: str, here: str, files: Files) -> str:
-    return _LINK.sub(lambda found: _link(found, here, files), _spaced_lists(text))
+    text = _CHINESE_LINE.sub("", _spaced_lists(text))  # no space where a Chinese line ends
+    return _LINK.sub(lambda found: _link(found, here, files), text)
 
 
 def _link(found: re.Match[str], here: str, files: Files) -> str:

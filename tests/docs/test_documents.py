@@ -11,7 +11,7 @@ import typer
 
 from a2a_serverless.store import keys
 from a2a_serverless_tools.cli.app import app
-from tests.docs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks
+from tests.docs.documents import DOCUMENTS, ROOT, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 STORAGE = (ROOT / "docs" / "storage.md").read_text()
 README = ROOT / "README.md"
+TRANSLATIONS = {path: ROOT / "docs" / path.name for path in sorted((ROOT / "docs/zh").glob("*.md"))}
+TRANSLATIONS[ROOT / "README.zh.md"] = README
 
 
 def name(path: Path) -> str:
@@ -43,11 +45,10 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=name)
-def test_a_translation_of_a_tutorial_has_its_code(path: Path) -> None:
-    translated = path.parent / "zh" / path.name
+@pytest.mark.parametrize("path", TRANSLATIONS, ids=name)
+def test_a_translation_has_the_code_of_its_original(path: Path) -> None:
     fences = re.compile(r"^```\w+\n.*?^```$", re.MULTILINE | re.DOTALL)
-    assert not translated.exists() or fences.findall(translated.read_text()) == fences.findall(path.read_text())
+    assert fences.findall(path.read_text()) == fences.findall(TRANSLATIONS[path].read_text())
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)

@@ -39,7 +39,22 @@ QUERIES = {
         "push notification to a phone": "mobile",
         "taskPushNotificationConfig": "api",
     },
-    "zh/": {"术语": "zh/quickstart", "开始": "zh/quickstart", "收件箱": "zh/quickstart", "工作原理": "zh/index"},
+    "zh/": {
+        "术语": "zh/quickstart",
+        "开始": "zh/quickstart",
+        "收件箱": "zh/quickstart",
+        "工作原理": "zh/index",
+        "教程": "zh/tutorial-agent",
+        "提问": "zh/tutorial-agent",
+        "重试": "zh/tutorial-agents",
+        "租约": "zh/tutorial-agents",
+        "签名": "zh/tutorial-receiver",
+        "重复": "zh/tutorial-receiver",
+        "令牌": "zh/tutorial-receiver",
+        "质询": "zh/webhooks",
+        "取消": "zh/agents",
+        "拒绝": "zh/webhooks",
+    },
 }
 FIRST = 3
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -123,6 +138,11 @@ def test_the_search_of_a_language_finds_its_pages_and_no_decisions_and_no_intern
         assert page in found
         assert [one for one in found if one.startswith(("zh/", "adr/", "internals", "requirements", "evidence"))] == []
         assert [one for one in found if not (SITE / part / one).exists()] == []
+
+
+def test_lines_of_chinese_join_without_a_space() -> None:
+    spaced = re.compile(r".{9}[，。；：、！？）]\n *[^\W\d_].{9}")
+    assert [found for page in pages() for found in spaced.findall(page.read_text())] == []
 
 
 def test_every_diagram_is_drawn() -> None:
@@ -230,7 +250,7 @@ def test_a_copy_button_copies_commands_only(browser: Browser, url: str) -> None:
 @in_a_browser
 def test_a_page_leads_to_itself_in_the_other_language(browser: Browser, url: str) -> None:
     browser.do("size desktop")
-    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("webhooks", "zh/index")):
+    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("deploy", "zh/index")):
         browser.do(f"open {url}/{page}.html")
         assert f"{url}/{other}.html" in browser.do(
             "evaluate [...document.querySelectorAll('.md-select__link')].map((one) => one.href)"
