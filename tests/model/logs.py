@@ -14,7 +14,6 @@ The bodies are small, so no event is stored outside the table, and there is no s
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -72,15 +71,11 @@ def _run(ports: Ports) -> None:
         _accept(ports, by)
         snapshot = HeadSnapshot(taken.after, taken.event.n)
         session = RunSession(ports.log, ports.ids, ports.clock.now, snapshot)
-        asyncio.run(_emit(session))
+        session.emit(artifact("a"), 1, append=False, last=True)
+        session.flush()
         _accept(ports, f"{ports.name}-2")
         session.report_status(TaskState.COMPLETED)
         _accept(ports, f"{ports.name}-3")
-
-
-async def _emit(session: RunSession) -> None:
-    session.emit(artifact("a"), 1, append=False, last=True)
-    session.flush()
 
 
 def _read_head(ports: Ports) -> None:

@@ -8,6 +8,7 @@ otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wai
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial, reduce
@@ -358,7 +359,8 @@ class RunSession:
     def _write_soon(self) -> None:
         """Sets a timer for ``write_late``, unless it is set. It is none of the agent's timers (``endings.RunLoop``)."""
         if not self._timer:
-            self._timer = asyncio.get_running_loop().call_later(DELAY_S, self._end_timer, context=Context())
+            with suppress(RuntimeError):  # outside of a loop, the caller flushes
+                self._timer = asyncio.get_running_loop().call_later(DELAY_S, self._end_timer, context=Context())
 
     def _end_timer(self) -> None:
         self._timer = None
