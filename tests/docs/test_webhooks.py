@@ -35,6 +35,7 @@ def text(page: str) -> str:
 
 
 TEXT = text("webhooks.md")
+CHINESE = text("zh/webhooks.md")
 CONFIG = PushConfig("c", "https://hooks.example.com", "1.0", "i", 1)
 CLAIMS = notification_claims(
     TaskKey("t", "o", "k"), CONFIG, 1, b"{}", issuer="https://api.example.com", now=1000, jti="j"
@@ -50,16 +51,19 @@ SAID = {
 @pytest.mark.parametrize("name", [*CLAIMS, *CursorState, *Verification])
 def test_every_claim_and_state_is_explained(name: str) -> None:
     assert f"`{name}`" in TEXT
+    assert f"`{name}`" in CHINESE
 
 
 @pytest.mark.parametrize("name", [JWT_HEADER, TOKEN_HEADER, NOTIFICATION_TYP, CHALLENGE_TYP])
 def test_every_header_and_type_is_named(name: str) -> None:
     assert name in TEXT
+    assert name in CHINESE
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS["In your account"] if name.startswith(("push", "keys"))])
 def test_every_command_is_listed(name: str) -> None:
     assert f"a2a-serverless {name}" in TEXT
+    assert f"a2a-serverless {name}" in CHINESE
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
@@ -75,6 +79,10 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert f"({len(DELAYS_S)} attempts, two days)" in text(page)
     assert TOKEN_LIFE_S == 300
     assert f"under {len(KINDS)} kinds of fault" in TEXT
+    assert f"{'、'.join(map(str, hours[:-1]))} 和 {hours[-1]} 小时" in CHINESE
+    assert f"{len(DELAYS_S)} 次尝试" in CHINESE
+    assert f"{sum(DELAYS_S) / 3600:.1f} 小时" in CHINESE
+    assert f"{GIVE_UP_MS // 3_600_000} 小时没有一次成功" in CHINESE
 
 
 def test_the_receiver_s_readme_says_of_each_status_what_the_sender_does() -> None:

@@ -75,10 +75,13 @@ def test_the_guide_names_every_member_of_the_authors_task() -> None:
 
 
 def test_the_messages_of_common_mistakes_are_those_of_the_code() -> None:
-    section = (ROOT / "docs/agents.md").read_text().partition("\n## Common mistakes\n")[2]
-    messages = re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)
+    messages, translated = (
+        re.findall(r"^\| `([^`]+)`", (ROOT / page).read_text().partition(f"\n## {heading}\n")[2], re.MULTILINE)
+        for page, heading in (("docs/agents.md", "Common mistakes"), ("docs/zh/agents.md", "常见错误"))
+    )
     code = "\n".join(text for path in (ROOT / "shared/a2a_serverless").rglob("*.py") for text in _texts(path))
     assert len(messages) > 10
+    assert translated == messages
     assert [message for message in messages if not re.search(_pattern(message), code)] == []
 
 
