@@ -100,11 +100,21 @@ async def napper(task: TaskContext) -> str:
     return "never"
 
 
+def break_on(text: str) -> None:
+    raise TaskFailed(f"The needle broke on {text!r}.")
+
+
+async def courier(task: TaskContext) -> str:
+    door = await task.callback("door opened")
+    event = await door.received(timeout_s=3600)
+    return f"Delivered: {event.json()}"
+
+
 async def breaker(task: TaskContext) -> str:
     await task.emit("seam.md", await task.step("thread", draw), last=True)
     if task.text() not in BROKEN:
         BROKEN.add(task.text())
-        raise TaskFailed(f"The needle broke on {task.text()!r}.")
+        await task.step("sew", break_on, task.text())
     return "The seam holds."
 
 
@@ -146,6 +156,7 @@ AGENTS = (
     agent(hasty, "Hasty", "Waits for an answer for a second.", "A coat."),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
     agent(napper, "Napper", "Waits without compute.", "Nap."),
+    agent(courier, "Courier", "Waits until somebody opens the door.", "Deliver a parcel."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),

@@ -16,6 +16,7 @@ import pytest
 
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.http.api import Console
 from tests.browser import NEEDED, Browser, png, started
 from tests.conformance.live import serving
 from tests.console.talkers import AGENTS, EVIL
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = NEEDED
+CONSOLE = Console("my-agents", "http://127.0.0.1:8010/", internals=True)
 STATE = "#task .badge"
 WEBHOOKS = (
     "fetch(`tailor/tasks/${new URLSearchParams(location.search).get('task')}/deliveries`)"
@@ -40,7 +42,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with serving(AGENTS, console=True) as url:
+    with serving(AGENTS, console=CONSOLE) as url:
         yield url
 
 
@@ -472,7 +474,7 @@ def test_the_request_can_be_copied_and_run(page: Browser, language: str) -> None
 
 
 def test_a_deployment_with_sign_in_asks_for_a_key_and_shows_nothing_without(browser: Browser) -> None:
-    with serving(AGENTS, console=True, callers={"a2a_key": Principal("t", "alice")}) as url:
+    with serving(AGENTS, console=CONSOLE, callers={"a2a_key": Principal("t", "alice")}) as url:
         for page in opened(browser, url):
             page.do("wait #dialog[open]")
             look(page, "sign-in")
@@ -495,7 +497,7 @@ def test_an_agents_base_url_leads_a_browser_to_its_page(page: Browser, url: str)
 
 @pytest.mark.parametrize("address", ["", "/", "?agent=tailor"])
 def test_in_a_deployment_its_address_needs_no_slash_at_the_end(browser: Browser, address: str) -> None:
-    with serving(AGENTS, console=True, stage="/live") as url:
+    with serving(AGENTS, console=CONSOLE, stage="/live") as url:
         browser.do(f"open {url}{address}")
         browser.do("wait #card h2")
         assert browser.do("evaluate location.href").startswith(f"{url}/")
@@ -504,7 +506,7 @@ def test_in_a_deployment_its_address_needs_no_slash_at_the_end(browser: Browser,
 
 
 def test_without_agents_the_page_says_where_to_name_them(browser: Browser) -> None:
-    with serving([], console=True) as url:
+    with serving([], console=CONSOLE) as url:
         browser.do(f"open {url}/")
         browser.do("wait #none:not([hidden])")
         look(browser, "no-agents")

@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 from PIL import Image
 
 from a2a_serverless.client import over_urllib
+from a2a_serverless.http.api import Console
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.dev.server import make_receiver
 from a2a_serverless_tools.local.server import listen
@@ -53,7 +54,8 @@ TEXT: Final = "The history of sails, with a picture of a sailing boat."
 def take(browser: Browser, taken: Path) -> None:
     """Sends a task in the console, with the receiver as its webhook, and takes a picture of both."""
     with ExitStack() as opened:
-        url = opened.enter_context(serving(AGENTS, console=True))
+        console = Console("my-agents", "http://127.0.0.1:8010/", internals=True)
+        url = opened.enter_context(serving(AGENTS, console=console))
         listener = opened.enter_context(listen(0))
         receiver = f"http://127.0.0.1:{listener.getsockname()[1]}"
         opened.enter_context(serving_receiver(make_receiver(url, receiver), listener))

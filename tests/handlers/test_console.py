@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless.http.api import AllowAnonymous, Console
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
@@ -25,7 +25,7 @@ def asked(path: str, verb: str = "GET", accept: str = "*/*", *, console: bool = 
         AllowAnonymous(),
         MemoryCallbackVerifier(),
         60,
-        console=console,
+        console=Console("my-agents") if console else None,
     )
     return edge.answer(HttpRequest(verb, path, {"accept": accept}))
 

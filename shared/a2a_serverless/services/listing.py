@@ -6,6 +6,9 @@ bounded number of index entries, so a filter that few tasks match may give short
 logged; GetTask answers it with an internal error. ``totalSize`` is counted on the first page, up to ``COUNTED``. The
 page token is sealed: it is valid only for the same caller and filters.
 
+The console lists the tasks of all agents, each with its first words: a query of the index, one read for each task, and
+two more for one that has failed.
+
 The timeline of a task, for its owner: the beginning of its log, its steps' times and its webhooks.
 """
 
@@ -14,25 +17,25 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams, safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
-from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
+from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse, TaskState
 from a2a_serverless.services.content_links import INLINE
 from a2a_serverless.services.task_changes import read_existing_head
 from a2a_serverless.services.webhooks import list_statuses
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry, TaskPart
     from a2a_serverless.ports.system import Sealer
-    from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.protocol.v1 import Message, Task
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog
@@ -122,6 +125,52 @@ def _open_token(lister: TaskLister, token: str | None, context: str) -> tuple[st
         raise InvalidParams(violations=(bad,)) from None
     return after, total
 
+
+class TaskBrief(NamedTuple):
+    """A task in the list of all agents. ``at`` is the time (ms) of its status, ``reason`` why it has no result."""
+
+    agent: str
+    task: str
+    state: str
+    at: int
+    words: str
+    reason: str
+
+
+BRIEFS: Final = 25
+WORDS: Final = 140
+
+
+def list_briefs(
+    lister: TaskLister, principal: Principal, agents: Container[str], after: str | None
+) -> tuple[list[TaskBrief], str | None]:
+    """The caller's newest tasks of these agents after a position, and the next position: at most ``BRIEFS`` of them."""
+    entries, after = lister.index.list_page(principal, None, after, 0, BRIEFS)
+    found = (_brief(lister.log, principal.key(entry.task), entry) for entry in entries if entry.agent in agents)
+    return [brief for brief in found if brief], after
+
+
+def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> TaskBrief | None:
+    """None for a task that has expired since, or cannot be read."""
+    try:
+        first: Any = log.read_outline(key, 1)
+        snapshot = log.read_head(key) if first and entry.state in _UNDONE else None
+        last: Any = log.read_outline(key, snapshot.head.n) if snapshot else None
+    except UNREADABLE as error:
+        logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
+        return None
+    if first is None:
+        return None
+    words, reason = _words(first.incoming and first.incoming.message), _words(last and last.message)
+    at = int(entry.position.partition("#")[0])
+    return TaskBrief(entry.agent, entry.task, entry.state.value, at, words, reason)
+
+
+def _words(message: Message | None) -> str:
+    return " ".join(message.text()[: 4 * WORDS].split())[:WORDS] if message else ""
+
+
+_UNDONE: Final = frozenset({TaskState.FAILED, TaskState.REJECTED})
 
 PAGE: Final = 100
 EVENTS: Final = 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import metadata
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
@@ -14,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 CALLS: Final = 200  # a blocking send holds its thread while it waits
 
 logger = logging.getLogger(__name__)
+
+
+def find_documents(environment: Mapping[str, str], package: str = "a2a-serverless") -> str:
+    """The URL of the documents: ``DOCUMENTS_URL``, or as the package's metadata has it; "" if neither does."""
+    urls = dict(one.split(", ", 1) for one in metadata(package).get_all("Project-URL", []))
+    return environment.get("DOCUMENTS_URL") or urls.get("Documentation", "")
 
 
 def in_threads(count: int = CALLS) -> Run:
