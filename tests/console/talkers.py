@@ -118,6 +118,21 @@ async def breaker(task: TaskContext) -> str:
     return "The seam holds."
 
 
+async def slow(task: TaskContext) -> str:
+    await task.step("cut", draw)
+    await task.step("sew", asyncio.sleep, 600)
+    return "never"
+
+
+async def mender(_: TaskContext) -> str:
+    return "The seam holds."
+
+
+async def master(task: TaskContext) -> str:
+    await task.call("have it sewn", "mender", f"a seam for {task.text()}")
+    return "It is sewn."
+
+
 async def oracle(task: TaskContext) -> str:
     return f"You said: {task.text()}"
 
@@ -158,6 +173,9 @@ AGENTS = (
     agent(napper, "Napper", "Waits without compute.", "Nap."),
     agent(courier, "Courier", "Waits until somebody opens the door.", "Deliver a parcel."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
+    agent(slow, "Slow", "Cuts, then takes its time.", "Sew slowly."),
+    agent(mender, "Mender", "Mends seams.", "Mend a seam."),
+    agent(master, "Master", "Has the mender sew.", "A coat, please."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),
 )

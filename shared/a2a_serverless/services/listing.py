@@ -167,7 +167,8 @@ def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> TaskBrief | None:
 
 
 def _words(message: Message | None) -> str:
-    return " ".join(message.text()[: 4 * WORDS].split())[:WORDS] if message else ""
+    """The first line of a message, without the marks of a heading."""
+    return message.text().strip().partition("\n")[0].lstrip("# ")[:WORDS] if message else ""
 
 
 _UNDONE: Final = frozenset({TaskState.FAILED, TaskState.REJECTED})

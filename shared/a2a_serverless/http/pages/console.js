@@ -106,8 +106,13 @@ function drawAbout(isWhole) {
 }
 
 function skill(one) {
-  const examples = (one.examples ?? []).slice(0, 3).map((text) => el("button", { type: "button", class: "example", onclick: () => fill(text) }, el("bdi", {}, plain(text, 90))));
+  const examples = (one.examples ?? []).slice(0, 6).map((text) => el("button", { type: "button", class: "example", title: plain(text, 500), onclick: () => fill(text) }, el("bdi", {}, plain(firstLine(text), 90))));
   return el("li", {}, el("strong", {}, name(one.name)), " ", el("span", { class: "dim", dir: "auto" }, plain(one.description, 400)), examples.length ? el("div", { class: "examples" }, examples) : null);
+}
+
+function firstLine(text) {
+  const [first, ...rest] = text.trim().split("\n");
+  return `${first.replace(/^#+\s*/, "")}${rest.length ? " …" : ""}`;
 }
 
 function fill(text) {
@@ -334,7 +339,7 @@ function draw() {
   drawTask();
   drawRequest();
   drawAbout(false);
-  if (!current()) $("timeline").replaceChildren(el("p", { class: "empty" }, "Send a message, or open a task: its time is shown here."));
+  if (!state.timeline) $("timeline").replaceChildren(el("p", { class: "empty" }, current() ? "The timeline comes in a moment." : "Send a message, or open a task: its time is shown here."));
 }
 
 function empty() {
