@@ -20,38 +20,12 @@ Language: TypeAlias = Literal["en", "zh"]
 Words: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 EXAMPLES: Final = (
-    """\
-# Bees in the city
-
-## Where a hive stands
-
-Bees live well in cities: parks flower from March to October, and nobody sprays them. \
-A hive on a roof needs morning sun, shelter from the wind, and water nearby.
-
-## How to begin
-
-Begin with two hives. One colony may die in its first winter. The other one then shows how a healthy colony looks.
-
-## The year
-
-In June the bees need a look every week. In August the honey is taken, 20 to 40 kg of a hive, \
-and the bees are fed for the winter.
-""",
-    """\
-# 城市里的蜜蜂
-
-## 蜂箱放在哪里
-
-蜜蜂在城市里生活得很好：公园从三月到十月都开花，没有人喷洒农药。屋顶上的蜂箱需要早晨的阳光、避风的地方和附近的水源。
-
-## 如何开始
-
-从两个蜂箱开始。一个蜂群可能在第一个冬天死去，另一个能显示健康的蜂群是什么样子。
-
-## 一年之中
-
-六月每周都要照看蜜蜂。八月取蜜，每个蜂箱二十到四十公斤，然后喂养蜜蜂过冬。
-""",
+    "# Bees in the city\n\n## Where a hive stands\n\nBees live well in cities: parks flower until October. \
+A hive needs morning sun, shelter from the wind, and water nearby.\n\n## How to begin\n\nBegin with two hives. If one \
+colony dies in its first winter, the other one shows how a healthy colony looks. In August the honey is taken.\n",
+    "# 城市里的蜜蜂\n\n## 蜂箱放在哪里\n\n蜜蜂在城市里生活得很好：公园一直开花到十月。\
+蜂箱需要早晨的阳光、避风的地方和附近的水源。\n\n## 如何开始\n\n\
+从两个蜂箱开始。一个蜂群可能在第一个冬天死去，另一个能显示健康的蜂群是什么样子。八月取蜜。\n",
 )
 """A text in English and one in Chinese, from which each writing agent makes something without a model, too."""
 

@@ -26,7 +26,7 @@ GOOD: Final = {
     "orchestrator": DOCUMENT,
     "document": DOCUMENT,
     "outline": "outline.json.*(Bees in the city|城市里的蜜蜂)",
-    "summary": "Bees live well in cities: .* the honey is taken|蜜蜂在城市里生活得很好：.*八月取蜜",
+    "summary": "Bees live well in cities: .* healthy colony looks|蜜蜂在城市里生活得很好：.*健康的蜂群",
     "image": "_image.png.*(A sailboat on the sea|A lighthouse by the sea at night|海面上有一艘帆船)",
     "travel": "Flight to Helsinki, date open|May I book this. Flight to Oslo|飞往赫尔辛基的航班",
     "tailor": "Which colour",

@@ -2,6 +2,7 @@
 import { getOwn, sendEvent } from "./api.js";
 import { clock, copyButton, duration, el, name, plain, size } from "./dom.js";
 
+const SHOWN = 20_000; // as http/console.py
 const isShown = document.body.dataset.internals === "true";
 const HIDDEN = "This deployment does not show what is inside of its tasks: an agent need not tell its clients. (Console=internals shows it.)";
 const note = (...children) => el("p", { class: "note" }, children);
@@ -11,7 +12,7 @@ const fact = (title, ...value) => [el("dt", {}, title), el("dd", {}, value)];
 export async function lookInto(agent, task, row, box) {
   const { span, told } = row;
   const began = Date.parse(span.beganAt);
-  const times = [...fact("Is", told), ...fact("Began", clock(began)), ...(span.endedAt ? fact("Took", duration(Date.parse(span.endedAt) - began)) : [])];
+  const times = [...fact("Kind", told), ...fact("Began", clock(began)), ...(span.endedAt ? fact("Took", duration(Date.parse(span.endedAt) - began)) : [])];
   const facts = el("dl", {}, times);
   box.replaceChildren(facts, isShown ? note("Loading …") : note(HIDDEN));
   if (!isShown) return;
@@ -34,12 +35,23 @@ function input(row, found) {
 }
 
 function result(row, found) {
-  if (found.output !== undefined) return [output("Output", found.output, found.size)];
+  if (found.output !== undefined) return [output("Output", row.look === "call" ? wordsOf(found.output) : found.output, found.size)];
   return found.errors?.length ? [] : [note(row.span.endedAt ? "The log has no output of it." : "It has no output yet.")];
 }
 
+// The words of a called agent's answer; the answer as it is stored, if it has none.
+function wordsOf(answer) {
+  try {
+    const { task, message } = JSON.parse(answer);
+    const parts = [...(task?.artifacts ?? []).flatMap((one) => one.parts), ...((message ?? task?.status?.message)?.parts ?? [])];
+    return parts.map((part) => part.text).filter(Boolean).join("\n\n") || answer;
+  } catch {
+    return answer;
+  }
+}
+
 function output(title, text, whole) {
-  return el("div", { class: "output" }, el("div", { class: "row" }, el("h3", {}, title), el("span", { class: "dim" }, whole > text.length ? `the first ${size(text.length)} of ${size(whole)}` : size(whole)),
+  return el("div", { class: "output" }, el("div", { class: "row" }, el("h3", {}, title), el("span", { class: "dim" }, text.length < SHOWN ? size(text.length) : `the first ${size(text.length)} of ${size(whole)}`),
     el("span", { class: "space" }), copyButton(text)), el("pre", { tabindex: "0", dir: "auto" }, pretty(text) || "(empty)"));
 }
 

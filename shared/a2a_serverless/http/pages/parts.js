@@ -88,7 +88,8 @@ const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 function data(value, opens) {
   const count = value && typeof value === "object" ? Object.keys(value).length : 0;
   const told = Array.isArray(value) ? counted(count, "item") : value && typeof value === "object" ? counted(count, "member") : "a value";
-  const whole = () => JSON.stringify(value, null, 2) ?? "null";
+  let text;
+  const whole = () => (text ??= JSON.stringify(value, null, 2) ?? "null");
   const details = el("details", { class: "data" }, el("summary", {}, `Data: ${told}`));
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
