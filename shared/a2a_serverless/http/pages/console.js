@@ -138,13 +138,18 @@ async function listTasks(after = null) {
   const items = tasks.map((task) => el("li", {}, taskLink(task)));
   if (after) $("tasks").append(...items);
   else $("tasks").replaceChildren(...(items.length ? items : [el("li", { class: "note" }, "No tasks yet. A message to an agent makes one.")]));
+  markTask();
   return items;
+}
+
+function markTask() {
+  for (const link of $("tasks").querySelectorAll("a")) link.toggleAttribute("aria-current", link.dataset.task === current()?.id);
 }
 
 function taskLink(task) {
   const agent = agents().find((one) => one.dataset.agent === task.agent)?.querySelector(".name").textContent ?? task.agent;
   const href = `?agent=${encodeURIComponent(task.agent)}&task=${encodeURIComponent(task.task)}`;
-  return el("a", { href, "data-task": task.task, "data-of": task.agent, "aria-current": task.task === current()?.id },
+  return el("a", { href, "data-task": task.task, "data-of": task.agent },
     el("span", { class: "line" }, el("bdi", { class: "words" }, plain(task.words, 140) || "(no text)"), el("time", { datetime: new Date(task.at).toISOString() }, shortTime(task.at))),
     el("span", { class: "line" }, badge(stateName(task.state)), el("bdi", { class: "of" }, plain(agent, 60))),
     task.reason ? el("bdi", { class: "reason" }, plain(task.reason, 140)) : null);
@@ -379,6 +384,7 @@ function drawTask() {
   const ongoing = Boolean(task && !ENDED.has(task.state));
   $("task").hidden = !task;
   drawWhy(task);
+  markTask();
   $("fresh").hidden = !task;
   $("send").textContent = task && WAITS.has(task.state) ? "Answer" : "Send";
   $("reply").hidden = !(task && WAITS.has(task.state));
