@@ -70,7 +70,7 @@ def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> A
 class RefuseForeignPages:
     """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it).
 
-    What another program opens in the browser is read only.
+    What another program opens in the browser is read only, and so is a link of a page on this machine.
     """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
@@ -87,6 +87,8 @@ class RefuseForeignPages:
     def _foreign(self, method: str, headers: Headers) -> bool:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin is None:
-            opened = site == "none" and method in {"GET", "HEAD"}  # an address that was typed, or a link elsewhere
+            opens = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+            # an address that was typed, a link elsewhere, or one of the inbox
+            opened = method in {"GET", "HEAD"} and (site == "none" or (site == "same-site" and opens))
             return site is not None and site != "same-origin" and not opened
         return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)

@@ -118,6 +118,8 @@ function firstLine(text) {
 function fill(text) {
   $("text").value = text;
   $("text").focus();
+  $("text").setSelectionRange(0, 0);
+  $("text").scrollTop = 0;
   drawRequest();
 }
 
