@@ -12,7 +12,6 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -411,12 +410,12 @@ def test_the_list_has_the_tasks_of_all_agents_with_their_first_words_and_opens_e
     assert page.do("problems") == []
 
 
-def test_older_tasks_follow_when_they_are_asked_for(page: Browser, url: str) -> None:
+def test_older_tasks_follow_when_they_are_asked_for(page: Browser) -> None:
     for number in range(BRIEFS + 1):
         message = {"messageId": f"older-{number}", "role": "ROLE_USER", "parts": [{"text": f"boat {number}"}]}
-        body = json.dumps({"message": message, "configuration": {"returnImmediately": True}}).encode()
-        sent = Request(f"{url}/sailor/message:send", body, {"A2A-Version": "1.0", "Content-Type": "application/json"})
-        urlopen(sent).close()
+        body = json.dumps({"message": message, "configuration": {"returnImmediately": True}})
+        sent = {"method": "POST", "body": body, "headers": {"A2A-Version": "1.0", "Content-Type": "application/json"}}
+        page.do(f"evaluate fetch('sailor/message:send', {json.dumps(sent)}).then((answer) => answer.json())")
     page.do("click #reload")
     page.do("wait #more:not([hidden])")
     page.do("click #more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,8 @@ from tests.edge import Edge, HttpResponse
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless import TaskContext
 
 BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
@@ -124,7 +127,11 @@ OWNER = Caller(ME)
 
 
 def as_caller(
-    world: World, path: str, caller: Caller = OWNER, console: Console | None = INSIDE, **query: str
+    world: World,
+    path: str,
+    caller: Caller = OWNER,
+    query: Mapping[str, str] = MappingProxyType({}),
+    console: Console | None = INSIDE,
 ) -> HttpResponse:
     verifier, agents = MemoryCallbackVerifier(), world.engine.agents
     edge = Edge(world.service, world.table, agents, As(caller), verifier, 60, console=console)
@@ -132,7 +139,7 @@ def as_caller(
 
 
 def listed(world: World, caller: Caller = OWNER, **query: str) -> Any:
-    answer = as_caller(world, "/-/tasks", caller, **query)
+    answer = as_caller(world, "/-/tasks", caller, query)
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
     return json.loads(answer.body)
 
@@ -207,7 +214,7 @@ def inside(**query: str) -> Any:
     world = World([agent_of(look_inside), agent_of(greet, "greeter")])
     task = world.send("hello").id
     world.settle()
-    answer = as_caller(world, "/-/step", agent="echo", task=task, **query)
+    answer = as_caller(world, "/-/step", query={"agent": "echo", "task": task, **query})
     return json.loads(answer.body) if answer.status == 200 else answer.status
 
 
@@ -237,11 +244,11 @@ def test_internals_are_the_owners_and_only_where_the_deployment_shows_them() -> 
     task = world.send("hello").id
     world.settle()
     query = {"agent": "echo", "task": task, "kind": "step", "name": "draw"}
-    assert as_caller(world, "/-/step", **query).status == 200
-    assert as_caller(world, "/-/step", console=Console(), **query).status == 404
-    assert as_caller(world, "/-/step", console=None, **query).status == 404
-    assert as_caller(world, "/-/step", Caller(ME, frozenset({"a2a:read"})), **query).status == 403
-    assert as_caller(world, "/-/step", **query | {"agent": "greeter"}).status == 404
+    assert as_caller(world, "/-/step", query=query).status == 200
+    assert as_caller(world, "/-/step", query=query, console=Console()).status == 404
+    assert as_caller(world, "/-/step", query=query, console=None).status == 404
+    assert as_caller(world, "/-/step", Caller(ME, frozenset({"a2a:read"})), query).status == 403
+    assert as_caller(world, "/-/step", query=query | {"agent": "greeter"}).status == 404
     stranger = Caller(Principal(ME.tenant, "eve"))
-    theirs, none = (as_caller(world, "/-/step", stranger, **query | {"task": one}) for one in (task, "never"))
+    theirs, none = (as_caller(world, "/-/step", stranger, query | {"task": one}) for one in (task, "never"))
     assert (theirs.status, theirs.body) == (none.status, none.body) == (404, none.body)
