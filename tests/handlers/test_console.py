@@ -178,6 +178,11 @@ def test_the_list_comes_in_pages() -> None:
     assert [one["task"] for one in first["tasks"] + second["tasks"]] == sent[::-1]
 
 
+@pytest.mark.parametrize("after", ["!", "none", f"{0:015d}", f"{0:015d}#{'x' * 901}", f"{0:015d}#ü"])
+def test_a_text_that_is_no_end_of_a_page_is_refused(after: str) -> None:
+    assert as_caller(World([agent_of(greet)]), "/-/tasks", query={"after": after}).status == 400
+
+
 def test_a_caller_sees_its_own_tasks_and_those_of_agents_that_it_may_read() -> None:
     world = World([agent_of(greet, "greeter"), agent_of(fail, "failing")])
     for agent in ("greeter", "failing"):
@@ -236,6 +241,7 @@ def test_an_event_shows_its_address() -> None:
     ("kind", "name"), [("step", "@call/greet"), ("step", "@event/callback:paid"), ("wait", "paid")]
 )
 def test_other_records_of_the_log_are_not_shown(kind: str, name: str) -> None:
+    assert inside(kind="step", name="x" * 257) == 404
     assert inside(kind=kind, name=name) == 404
 
 

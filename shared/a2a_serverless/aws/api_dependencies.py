@@ -146,8 +146,8 @@ class _Parts:
 def _console(settings: Settings) -> Console | None:
     """The console, with the name of the stack. Its agents' author may link documents by ``DOCUMENTS_URL``."""
     name, documents = settings.get("POWERTOOLS_SERVICE_NAME"), settings.get("DOCUMENTS_URL")
-    is_on, internals = settings.console != "off", settings.console == "internals"
-    return Console(name, documents=documents, internals=internals) if is_on else None
+    console = Console(name, documents=documents, internals=settings.console == "internals")
+    return None if settings.console == "off" else console
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:

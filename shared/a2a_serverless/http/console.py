@@ -13,13 +13,12 @@ import secrets
 from functools import partial
 from html import escape
 from importlib import resources
-from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from a2a_serverless.domain.records import EVENT, SEPARATOR, call_name, raised_name
+from a2a_serverless.domain.records import EVENT, LIMIT, SEPARATOR, call_name, raised_name
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.protocol.strict_json import dumps
@@ -50,35 +49,31 @@ HEADERS: Final = {
 }
 UNSEEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 WEB: Final = re.compile("https?://")
+LINK: Final = '<a href="{}" target="_blank" rel="noreferrer">{}</a>'
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _FOLDER: Final = resources.files("a2a_serverless.http").joinpath("pages")
-
-
 SHOWN: Final = 20_000
 TRIES: Final = 20
 
 
 def answer(api: Api, console: Console, request: HttpRequest) -> Response:
     """The page, one of its files, or JSON that it asks for. Raises MethodNotFound, TaskNotFound and other A2AErrors."""
-    match request.params.get("file"):
-        case None:
-            return _show_page(api, console)
-        case "tasks":
-            return _list_tasks(api, request)
-        case "step" if console.internals:
-            return _show_step(api, request)
-        case name:
-            return _serve_file(name)
+    name = request.params.get("file")
+    if name == "tasks":
+        return _list_tasks(api, request)
+    if name == "step" and console.internals:
+        return _show_step(api, request)
+    return _serve_file(name) if name else _show_page(api, console)
 
 
 def _show_page(api: Api, console: Console) -> Response:
     nonce = secrets.token_urlsafe(16)
-    links = {"Documents": console.documents, "Inbox": console.inbox}
+    links = [("Documents", console.documents), ("Inbox", console.inbox)]
     values = {
         "nonce": nonce,
         "name": escape(UNSEEN.sub("", console.name)) or "Agents",
         "internals": str(console.internals).lower(),
-        "links": "".join(map(_link, links.items())),
+        "links": "".join(LINK.format(escape(url), name) for name, url in links if WEB.match(url)),
         "agents": "\n".join(map(_entry, api.agents.values())),
     }
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html").decode())
@@ -89,14 +84,14 @@ def _show_page(api: Api, console: Console) -> Response:
 def _list_tasks(api: Api, request: HttpRequest) -> Response:
     caller = api.sign_in(request)
     agents = {agent for agent in api.agents if caller.allows(agent, "read")}
-    briefs, after = list_briefs(api.service.lister(), caller.principal, agents, dict(request.query).get("after"))
-    return json_answer(dumps({"tasks": [brief._asdict() for brief in briefs], "after": after}))
+    after = dict(request.query).get("after")
+    return json_answer(dumps(list_briefs(api.service.lister(), caller.principal, agents, after)))
 
 
 def _show_step(api: Api, request: HttpRequest) -> Response:
     query = dict.fromkeys(("agent", "task", "kind", "name"), "") | dict(request.query)
     caller, log = api.sign_in(request), api.service.log
-    if query["agent"] not in api.agents or query["kind"] not in _KINDS:
+    if query["agent"] not in api.agents or query["kind"] not in _KINDS or max(map(len, query.values())) > LIMIT:
         raise no_such_path()
     caller.check(query["agent"], "operate")
     key = caller.principal.key(query["task"])
@@ -108,13 +103,11 @@ def _step(read: Read, name: str) -> JsonObject:
     """The result of a step, and the errors of its tries. Other records begin with @, and are not shown."""
     if name.startswith("@"):
         raise no_such_path()
-    tries = takewhile(bool, (read(raised_name(name, number)) for number in islice(count(1), TRIES)))
-    errors: list[Json] = [_error(cast("Any", one).value) for one in tries]
+    errors: list[Json] = []
+    while len(errors) < TRIES and (raised := read(raised_name(name, len(errors) + 1))):
+        _, kind, arguments, *_ = cast("Any", raised.value)
+        errors.append(f"{kind}: {', '.join(map(str, arguments or ()))}"[:SHOWN])
     return _output(read(name)) | {"errors": errors}
-
-
-def _error(value: Any) -> str:  # noqa: ANN401 - a StoredError as JSON
-    return f"{value[1]}: {', '.join(map(str, value[2] or ()))}"[:SHOWN]
 
 
 def _call(read: Read, name: str) -> JsonObject:
@@ -145,11 +138,6 @@ def _serve_file(name: str) -> Response:
     if media_type is None or name not in {file.name for file in _FOLDER.iterdir()}:
         raise no_such_path()
     return Response(_read(name), headers=HEADERS, media_type=media_type)
-
-
-def _link(link: tuple[str, str]) -> str:
-    name, url = link
-    return f'<a href="{escape(url)}" target="_blank" rel="noreferrer">{name}</a>' if WEB.match(url) else ""
 
 
 def _entry(agent: Agent) -> str:

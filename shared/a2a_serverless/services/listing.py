@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams, safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
     from a2a_serverless.domain.records import TaskEntry, TaskPart
     from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Message, Task
@@ -126,44 +127,36 @@ def _open_token(lister: TaskLister, token: str | None, context: str) -> tuple[st
     return after, total
 
 
-class TaskBrief(NamedTuple):
-    """A task in the list of all agents. ``at`` is the time (ms) of its status, ``reason`` why it has no result."""
-
-    agent: str
-    task: str
-    state: str
-    at: int
-    words: str
-    reason: str
-
-
 BRIEFS: Final = 25
+_POSITION: Final = re.compile("[0-9]{15}#[!-~]{1,900}")
 WORDS: Final = 140
 
 
-def list_briefs(
-    lister: TaskLister, principal: Principal, agents: Container[str], after: str | None
-) -> tuple[list[TaskBrief], str | None]:
-    """The caller's newest tasks of these agents after a position, and the next position: at most ``BRIEFS`` of them."""
+def list_briefs(lister: TaskLister, principal: Principal, agents: Container[str], after: str | None) -> JsonObject:
+    """The caller's newest ``tasks`` of these agents after a position, at most ``BRIEFS``, and the next position.
+
+    Raises InvalidParams for a text that is no position.
+    """
+    if after and not _POSITION.fullmatch(after):
+        raise InvalidParams(violations=(FieldViolation("after", "is not the end of an earlier page of this list"),))
     entries, after = lister.index.list_page(principal, None, after, 0, BRIEFS)
-    found = (_brief(lister.log, principal.key(entry.task), entry) for entry in entries if entry.agent in agents)
-    return [brief for brief in found if brief], after
+    found = [_brief(lister.log, principal.key(entry.task), entry) for entry in entries if entry.agent in agents]
+    return {"tasks": [brief for brief in found if brief], "after": after}
 
 
-def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> TaskBrief | None:
-    """None for a task that has expired since, or cannot be read."""
+def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> JsonObject:
+    """``at`` is the time of the status (ms), ``reason`` why there is no result. Empty if the task cannot be read."""
     try:
         first: Any = log.read_outline(key, 1)
         snapshot = log.read_head(key) if first and entry.state in _UNDONE else None
         last: Any = log.read_outline(key, snapshot.head.n) if snapshot else None
     except UNREADABLE as error:
         logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
-        return None
-    if first is None:
-        return None
-    words, reason = _words(first.incoming and first.incoming.message), _words(last and last.message)
-    at = int(entry.position.partition("#")[0])
-    return TaskBrief(entry.agent, entry.task, entry.state.value, at, words, reason)
+        return {}
+    words, reason = _words(first and first.incoming and first.incoming.message), _words(last and last.message)
+    at, state = int(entry.position.partition("#")[0]), entry.state.value
+    brief: JsonObject = {"agent": entry.agent, "task": entry.task, "state": state, "at": at}
+    return brief | {"words": words, "reason": reason} if first else {}
 
 
 def _words(message: Message | None) -> str:
