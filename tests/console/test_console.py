@@ -289,9 +289,7 @@ def test_an_event_that_a_task_waits_for_is_sent_from_its_head(page: Browser) -> 
     say(page, "courier", "Deliver a parcel.", "working")
     page.do("wait #why .wait")
     told = page.do("texts #why .wait")[0]
-    assert re.search(
-        r"the event “door opened” from outside since .* It gives up at .* \(in (1 h|59 min) [0-9]+", told
-    ), told
+    assert re.search(r"the event “door opened” from outside since .* It gives up at .* \(in (1 h|59 min)", told), told
     page.do("click #why summary")
     page.do("wait #why textarea")
     assert "/events/" in page.do("texts #why .event code")[0]
@@ -401,12 +399,13 @@ def test_the_list_has_the_tasks_of_all_agents_with_their_first_words_and_opens_e
     assert page.do("texts #tasks li:nth-child(2) .words") == ["a lost button"]
     assert page.do("texts #tasks li:nth-child(2) .of") == ["Breaker"]
     assert page.do("texts #tasks li:nth-child(2) .reason") == ["The needle broke on 'a lost button'."]
-    page.do("click #tasks li:nth-child(2) a")
+    page.do("evaluate document.querySelector('#tasks li:nth-child(2) a').focus()")
+    page.do("press Enter")
     page.do("wait [data-agent=breaker][aria-current]")
     become(page, "failed")
     assert page.do("texts #why .failure")[0].startswith("Failed: The needle broke on 'a lost button'.\n")
     assert "The step “sew” raised TaskFailed." in page.do("texts #why .failure")[0]
-    page.do("wait #tasks li:nth-child(2) [aria-current]")
+    page.do("wait #tasks li:nth-child(2) [aria-current]:focus")
     assert page.do("problems") == []
 
 

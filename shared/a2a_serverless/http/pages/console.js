@@ -60,6 +60,7 @@ async function openAgent(id, task = "") {
   $("no-agent").hidden = true;
   clear();
   for (const link of agents()) link.toggleAttribute("aria-current", link.dataset.agent === id);
+  agents().find((link) => link.dataset.agent === id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   $("talk").hidden = $("side").hidden = $("card").hidden = !id;
   if (!id) {
     document.title = title;
@@ -138,9 +139,11 @@ async function listTasks(after = null) {
   state.after = next;
   $("more").hidden = !next;
   const items = tasks.map((task) => el("li", {}, taskLink(task)));
+  const focused = document.activeElement?.closest("#tasks a")?.dataset.task;
   if (after) $("tasks").append(...items);
   else $("tasks").replaceChildren(...(items.length ? items : [el("li", { class: "note" }, "No tasks yet. A message to an agent makes one.")]));
   markTask();
+  if (focused && !after) [...$("tasks").querySelectorAll("a")].find((one) => one.dataset.task === focused)?.focus();
   return items;
 }
 

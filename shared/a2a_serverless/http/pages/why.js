@@ -12,7 +12,7 @@ export function counted(time, isPast) {
   return [`${isPast ? "since" : "at"} ${clock(at)} (`, told, ")"];
 }
 
-const seconds = (count) => (count < 60 ? `${Math.max(0, count)} s` : duration(count * 1000));
+const seconds = (count) => (count < 60 ? `${Math.max(0, count)} s` : duration(count * 1000).replace(/ 0 (s|min)$/, ""));
 
 function count(node) {
   const left = Number(node.dataset.at) - Date.now();
