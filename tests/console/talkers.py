@@ -137,7 +137,12 @@ async def oracle(task: TaskContext) -> str:
     return f"You said: {task.text()}"
 
 
+def show_evil() -> dict[str, str]:
+    return {EVIL: OVERRIDE}
+
+
 async def hostile(task: TaskContext) -> str:
+    await task.step(EVIL, show_evil)
     await task.emit(EVIL, HOSTILE, media_type="text/markdown")
     await task.emit(OVERRIDE, b"\x00" * 300_000, media_type="image/png")
     await task.emit(

@@ -233,6 +233,9 @@ def test_a_webhook_that_its_host_holds_says_until_when_and_why(page: Browser) ->
     page.do("wait .delivery summary")
     told = page.do("texts .delivery summary")[0]
     assert re.search(r"host paused until [0-9:]{8} after [0-9]+ unanswered, nothing delivered", told), told
+    page.do("wait #why .wait")
+    held = page.do("texts #why .wait")[0]
+    assert re.search(r"No webhook is sent to 127.0.0.1:2: it has not answered [0-9]+ times in a row", held), held
     look(page, "held")
     assert page.do("problems") == []
 
@@ -561,6 +564,13 @@ def test_content_never_becomes_markup_and_asks_no_other_host(page: Browser) -> N
     assert "<202e>gpj.exe<200b>" in shown
     assert "not a picture" in shown
     look(page, "hostile")
+    page.do("wait .waterfall summary")
+    page.do("click .waterfall summary")
+    page.do("wait .inside .output")
+    inside = page.do("texts .inside")[0]
+    assert EVIL in inside
+    assert "<202e>gpj.exe<200b>" in inside
+    assert page.do("count #timeline script, #timeline img, #tasks img, #why img") == 0
     page.do("click details.data summary")
     page.do("click #tab-request")
     assert page.do("problems") == []
