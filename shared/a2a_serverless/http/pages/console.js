@@ -6,7 +6,7 @@ import { artifact, parts } from "./parts.js";
 import { LANGUAGES } from "./requests.js";
 import { follow, fromJson, isOver, reload } from "./task.js";
 import { waterfall } from "./waterfall.js";
-import { countAll, reasons } from "./why.js";
+import { countAll, LATE, reasons } from "./why.js";
 
 const FILE_LIMIT = 3 * 1024 * 1024;
 const SECOND = 1000;
@@ -412,7 +412,8 @@ let toldWhy = "";
 // Why the task has failed or waits. It is drawn again only if it has changed, so that nothing is lost in its forms.
 function drawWhy(task) {
   const timeline = state.timeline?.taskId === task?.id ? state.timeline : null;
-  const basis = JSON.stringify([task?.id, task?.state, task?.messages.length, timeline?.waits, timeline?.moreWaits, timeline?.spans.at(-1), timeline?.deliveries.map((one) => [one.hostPaused, one.failuresInARow, one.nextAttemptAt])]);
+  const isLate = task?.state === "submitted" && Date.now() - Date.parse(timeline?.createdAt) > LATE;
+  const basis = JSON.stringify([task?.id, task?.state, isLate, task?.messages.length, timeline?.waits, timeline?.moreWaits, timeline?.spans.at(-1), timeline?.deliveries.map((one) => [one.hostPaused, one.failuresInARow, one.nextAttemptAt])]);
   if (basis === toldWhy) return;
   toldWhy = basis;
   const actions = { event: (wait) => eventForm(state.agent, task.id, wait, () => { refreshOften(); refreshSoon(); }) };

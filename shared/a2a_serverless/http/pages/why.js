@@ -53,9 +53,11 @@ function waits(timeline, state, actions) {
   });
 }
 
+export const LATE = 2000; // how long a new task is in the queue before that is told
+
 function queued(timeline) {
   const last = timeline.spans.filter((one) => one.kind === "queued" && !one.endedAt).at(-1);
-  return last && Date.now() - Date.parse(last.beganAt) > 2000 ? [el("div", { class: "wait" }, el("p", {}, el("strong", {}, "Waits for a free worker"), " ", counted(last.beganAt, true), "."))] : [];
+  return last && Date.now() - Date.parse(last.beganAt) > LATE ? [el("div", { class: "wait" }, el("p", {}, el("strong", {}, "Waits for a free worker"), " ", counted(last.beganAt, true), "."))] : [];
 }
 
 // Webhooks that are not sent now: their host does not answer, or has refused the last one.
