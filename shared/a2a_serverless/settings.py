@@ -109,6 +109,7 @@ def _parse_address(text: str) -> str:
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
+ConsoleSwitch: TypeAlias = Literal["off", "on", "internals"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
 _Items: TypeAlias = Annotated[tuple[str, ...], _read(_split)]
 _ORIGIN: Final = _list(r"\*|https?://[^/?#\s,@]+", "origins such as https://app.example.com, or *")
@@ -144,7 +145,7 @@ class Settings(BaseModel):
     tasks_at_once: Annotated[int, _whole(1, 1000)] = 50
     drain_seconds: Annotated[int, _whole(0, 86_400)] = 0
     health_address: Annotated[str, _read(_parse_address)] = ""
-    console: _Switch = False
+    console: Annotated[ConsoleSwitch, _choice(*get_args(ConsoleSwitch))] = "off"
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
     local_agents: _Switch = False
     anonymous_access: _Switch = False

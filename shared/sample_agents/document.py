@@ -14,7 +14,7 @@ from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
 from sample_agents.outline import plan
 from sample_agents.prompts import section_prompt
-from sample_agents.writing import Outline, Section, outline_from_json, without_html
+from sample_agents.writing import EXAMPLES, Outline, Section, outline_from_json, without_html
 
 if TYPE_CHECKING:
     from sample_agents.models import GetModels
@@ -33,7 +33,7 @@ _HEADING: Final = re.compile(r"\A\s*#{1,6} [^\n]*\n")
             name="Write a document",
             description="Turns a text, a topic or an outline into a structured Markdown document.",
             tags=("writing", "markdown", "long-running"),
-            examples=("Write a document about keeping bees", "写一篇关于城市养蜂的文档"),
+            examples=EXAMPLES,
         )
     ],
     input_modes=("text/plain", "text/markdown", "application/json"),

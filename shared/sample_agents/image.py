@@ -53,7 +53,7 @@ _NO_PICTURE: Final[dict[Language, str]] = {
             name="Generate an image",
             description="Draws what a text describes, as a PNG, or changes a picture of the same conversation.",
             tags=("image", "generation", "refinement"),
-            examples=("Generate an image of a sailboat on the ocean.", "Make the sky red.", "画一艘海上的帆船"),
+            examples=("Draw a sailboat on the ocean.", "Draw a lighthouse at night.", "画一艘海上的帆船"),
             output_modes=(PNG,),
         )
     ],

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from a2a_serverless import AgentCallFailed, Artifact, Message, Part, Skill, TaskContext, TaskFailed, TaskState, agent
 from a2a_serverless.protocol.protojson import read_model
-from sample_agents.writing import language_of
+from sample_agents.writing import EXAMPLES, language_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ _SAYS: Final = {
             description="Outline, document, summary. A data part may say more: "
             '{"picture": "what to draw", "deadlineSeconds": 3600}.',
             tags=("orchestration", "writing", "long-running"),
-            examples=("The history of lighthouses", "城市养蜂"),
+            examples=EXAMPLES,
         )
     ],
     input_modes=("text/plain", MARKDOWN, JSON),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models, object_from
 from sample_agents.prompts import outline_prompt
-from sample_agents.writing import outline_from_json, outline_to_json
+from sample_agents.writing import EXAMPLES, outline_from_json, outline_to_json
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
@@ -29,7 +29,7 @@ ARTIFACT: Final = "outline.json"
             name="Generate an outline",
             description="Turns a text or a topic into an outline that the document writer takes as it is.",
             tags=("writing", "planning"),
-            examples=("Outline a guide to keeping bees", "为“城市养蜂”列一个提纲"),
+            examples=EXAMPLES,
         )
     ],
     runs="inline",

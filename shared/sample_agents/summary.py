@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless import Skill, TaskContext, TaskRejected, agent
 from sample_agents.models import configured_models
 from sample_agents.prompts import summary_prompt
+from sample_agents.writing import EXAMPLES
 
 if TYPE_CHECKING:
     from sample_agents.models import GetModels
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
             name="Summarise a text",
             description="Answers with the sentences that carry the text.",
             tags=("writing", "summary"),
-            examples=(
-                "Bees live well in cities. Parks flower from March to October, and nobody sprays. A hive needs sun.",
-                "蜜蜂在城市里生活得很好。公园从三月到十月都开花，没有人喷洒农药。蜂箱需要阳光。",
-            ),
+            examples=EXAMPLES,
         )
     ],
     runs="inline",

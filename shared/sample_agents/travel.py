@@ -77,14 +77,9 @@ _OFFER: Final[dict[Language, str]] = {
         Skill(
             id="book-trip",
             name="Book the parts of a trip",
-            description="Each booking is a task; later ones stand on earlier ones of the same conversation.",
+            description="Each booking is a task. After that of a flight, say: Book a hotel for it.",
             tags=("travel", "booking", "demonstration"),
-            examples=(
-                "Book a flight to Helsinki.",
-                "Based on the flight, book a hotel.",
-                "Book a flight to Oslo. Ask me for approval first.",
-                "预订飞往赫尔辛基的航班",
-            ),
+            examples=("Book a flight to Helsinki.", "Book a flight to Oslo, if I approve.", "预订飞往赫尔辛基的航班"),
         )
     ],
     runs="inline",

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 Language: TypeAlias = Literal["en", "zh"]
 Words: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
+EXAMPLES: Final = (
+    "# Bees in the city\n\n## Where a hive stands\n\nBees live well in cities: parks flower until October. \
+A hive needs morning sun, shelter from the wind, and water nearby.\n\n## How to begin\n\nBegin with two hives. If one \
+colony dies in its first winter, the other one shows how a healthy colony looks. In August the honey is taken.\n",
+    "# 城市里的蜜蜂\n\n## 蜂箱放在哪里\n\n蜜蜂在城市里生活得很好：公园一直开花到十月。\
+蜂箱需要早晨的阳光、避风的地方和附近的水源。\n\n## 如何开始\n\n\
+从两个蜂箱开始。一个蜂群可能在第一个冬天死去，另一个能显示健康的蜂群是什么样子。八月取蜜。\n",
+)
+"""A text in English and one in Chinese, from which each writing agent makes something without a model, too."""
+
 _HAN: Final = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 _WORD: Final = re.compile(r"[^\W\d_\u3400-\u9fff]+")
 _TAG: Final = re.compile(r"<(?=[a-zA-Z/!?])")

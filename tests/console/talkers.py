@@ -100,19 +100,49 @@ async def napper(task: TaskContext) -> str:
     return "never"
 
 
+def break_on(text: str) -> None:
+    raise TaskFailed(f"The needle broke on {text!r}.")
+
+
+async def courier(task: TaskContext) -> str:
+    door = await task.callback("door opened")
+    event = await door.received(timeout_s=3600)
+    return f"Delivered: {event.json()}"
+
+
 async def breaker(task: TaskContext) -> str:
     await task.emit("seam.md", await task.step("thread", draw), last=True)
     if task.text() not in BROKEN:
         BROKEN.add(task.text())
-        raise TaskFailed(f"The needle broke on {task.text()!r}.")
+        await task.step("sew", break_on, task.text())
     return "The seam holds."
+
+
+async def slow(task: TaskContext) -> str:
+    await task.step("cut", draw)
+    await task.step("sew", asyncio.sleep, 600)
+    return "never"
+
+
+async def mender(_: TaskContext) -> str:
+    return "The seam holds."
+
+
+async def master(task: TaskContext) -> str:
+    await task.call("have it sewn", "mender", f"a seam for {task.text()}")
+    return "It is sewn."
 
 
 async def oracle(task: TaskContext) -> str:
     return f"You said: {task.text()}"
 
 
+def show_evil() -> dict[str, str]:
+    return {EVIL: OVERRIDE}
+
+
 async def hostile(task: TaskContext) -> str:
+    await task.step(EVIL, show_evil)
     await task.emit(EVIL, HOSTILE, media_type="text/markdown")
     await task.emit(OVERRIDE, b"\x00" * 300_000, media_type="image/png")
     await task.emit(
@@ -146,7 +176,11 @@ AGENTS = (
     agent(hasty, "Hasty", "Waits for an answer for a second.", "A coat."),
     agent(sleeper, "Sleeper", "Takes its time.", "Sleep."),
     agent(napper, "Napper", "Waits without compute.", "Nap."),
+    agent(courier, "Courier", "Waits until somebody opens the door.", "Deliver a parcel."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
+    agent(slow, "Slow", "Cuts, then takes its time.", "Sew slowly."),
+    agent(mender, "Mender", "Mends seams.", "Mend a seam."),
+    agent(master, "Master", "Has the mender sew.", "A coat, please."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),
     agent(hostile, f"Hostile {EVIL}", f"{OVERRIDE} {EVIL}", EVIL),
 )

@@ -1,8 +1,9 @@
-"""The console in a real browser: a desk and a phone, by day and by night. PICTURES=<folder> keeps what was seen."""
+"""The console in a real browser, in three widths, by day and by night. PICTURES=<folder> keeps what was seen."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ import pytest
 
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.http.api import Console
+from a2a_serverless.services.listing import BRIEFS
 from tests.browser import NEEDED, Browser, png, started
 from tests.conformance.live import serving
 from tests.console.talkers import AGENTS, EVIL
@@ -25,7 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = NEEDED
+CONSOLE = Console("my-agents", "http://127.0.0.1:8010/", internals=True)
 STATE = "#task .badge"
+TASKS_OF_BREAKER = (
+    "fetch('breaker/tasks', { headers: { 'A2A-Version': '1.0' } })"
+    ".then((answer) => answer.json()).then(({ tasks }) => tasks.length)"
+)
 WEBHOOKS = (
     "fetch(`tailor/tasks/${new URLSearchParams(location.search).get('task')}/deliveries`)"
     ".then((answer) => answer.json()).then(({ deliveries }) => deliveries.length)"
@@ -40,7 +48,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with serving(AGENTS, console=True) as url:
+    with serving(AGENTS, console=CONSOLE) as url:
         yield url
 
 
@@ -97,8 +105,8 @@ def become(page: Browser, state: str) -> None:
 
 
 def look(page: Browser, name: str) -> None:
-    """Nothing sticks out, and axe finds nothing serious, in both sizes and both colours."""
-    for size in ("desktop", "phone"):
+    """Nothing sticks out, and axe finds nothing serious, in three widths and both colours."""
+    for size in ("desktop", "768", "360"):
         for scheme in ("light", "dark"):
             page.do(f"size {size}")
             page.do(f"scheme {scheme}")
@@ -130,7 +138,6 @@ def test_a_message_is_streamed_and_artifacts_are_shown_as_what_they_are(page: Br
     assert "2026. A year begins no list." in page.do(f"texts {document} p")
     assert page.do("evaluate document.querySelector('.markdown img').naturalWidth") == 480
     assert page.do("evaluate document.querySelector('figure img').naturalWidth") == 480
-    page.do("click details.data summary")
     page.do("wait details.data pre")
     assert '"crew": 3' in page.do("texts details.data pre")[0]
     assert page.do("texts details.data summary") == ["Data: 2 members"]
@@ -157,6 +164,64 @@ def test_the_timeline_has_states_steps_chunks_and_webhooks_with_their_attempts(p
     assert page.do("problems") == []
 
 
+def test_a_step_opens_with_its_output_or_error_and_stays_open(page: Browser) -> None:
+    say(page, "breaker", "a hood", "failed")
+    page.do("wait .waterfall details")
+    page.do("click .waterfall summary:has-text('thread')")
+    page.do("wait .inside .output pre")
+    assert page.do("texts .inside .output pre") == ["drawn"]
+    assert "a digest of it only" in page.do("texts .inside")[0]
+    page.do("click .waterfall summary:has-text('sew: TaskFailed')")
+    page.do("wait .inside:has-text('The needle broke') pre")
+    assert page.do("texts .inside .output h3") == ["Output", "Error of try 1"]
+    look(page, "inside")
+    assert page.do("problems") == []
+
+
+def test_what_was_opened_stays_open_and_keeps_the_focus_while_the_task_goes_on(page: Browser) -> None:
+    say(page, "slow", "Sew slowly.", "working")
+    page.do("wait .waterfall details")
+    page.do("click .waterfall summary:has-text('cut')")
+    page.do("wait .inside .output pre")
+    page.do("evaluate document.querySelector('.waterfall').dataset.old = '1'")
+    page.do("wait .waterfall:not([data-old]) details[open] .output pre")
+    assert "cut" in page.do("evaluate document.activeElement.innerText")
+    page.do("click #cancel")
+    become(page, "canceled")
+    assert page.do("problems") == []
+
+
+def test_a_call_opens_with_the_called_agents_task(page: Browser) -> None:
+    say(page, "master", "A coat, please.", "completed")
+    page.do("wait .waterfall details")
+    page.do("click .waterfall summary:has-text('have it sewn')")
+    page.do("wait .inside a")
+    assert "The seam holds." in page.do("texts .inside .output pre")[0]
+    look(page, "call")
+    page.do("click .inside a")
+    page.do("wait [data-agent=mender][aria-current]")
+    become(page, "completed")
+    assert page.do("texts .mine .text") == ["a seam for A coat, please."]
+    assert page.do("problems") == []
+
+
+def test_a_deployment_that_shows_no_internals_says_so(browser: Browser) -> None:
+    with serving(AGENTS, console=Console()) as url:
+        for page in opened(browser, url):
+            assert page.do("texts #deployment") == ["Agents"]
+            say(page, "sailor", "hello", "completed")
+            page.do("wait .waterfall details")
+            page.do("click .waterfall summary")
+            page.do("wait .inside .note")
+            assert "does not show what is inside" in page.do("texts .inside")[0]
+            say(page, "courier", "Deliver a parcel.", "working")
+            page.do("wait #why summary")
+            page.do("click #why summary")
+            page.do("wait #why .inside .note")
+            assert "does not show it" in page.do("texts #why .inside")[0]
+            assert page.do("problems") == []
+
+
 def test_a_webhook_that_its_host_holds_says_until_when_and_why(page: Browser) -> None:
     for number in range(FAILURE_THRESHOLD + 1):
         choose(page, "sailor")
@@ -168,6 +233,9 @@ def test_a_webhook_that_its_host_holds_says_until_when_and_why(page: Browser) ->
     page.do("wait .delivery summary")
     told = page.do("texts .delivery summary")[0]
     assert re.search(r"host paused until [0-9:]{8} after [0-9]+ unanswered, nothing delivered", told), told
+    page.do("wait #why .wait")
+    held = page.do("texts #why .wait")[0]
+    assert re.search(r"No webhook is sent to 127.0.0.1:2: it has not answered [0-9]+ times in a row", held), held
     look(page, "held")
     assert page.do("problems") == []
 
@@ -204,25 +272,45 @@ def test_a_webhook_is_sent_with_one_message_and_not_with_the_answer_to_a_questio
 def test_a_question_whose_time_is_over_is_left_without_a_click(page: Browser) -> None:
     say(page, "hasty", "A coat.", "completed")
     page.do('until document.querySelector("#flow").innerText.includes("Too late.")')
-    page.do("wait #timeline:not(:has(.wait))")
+    page.do("until document.getElementById('why').hidden")
     assert page.do("problems") == []
 
 
-def test_a_task_that_waits_says_why_below_its_timeline(page: Browser) -> None:
+def test_a_task_that_waits_says_why_and_since_when_at_its_head(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
-    page.do("wait #timeline .wait")
-    assert page.do("texts #timeline .wait")[0].startswith("Waits: question ")
+    page.do("wait #why .wait")
+    assert re.fullmatch(r"Waits for your answer since [0-9:]{8} \(for [0-9]+ s\)\. *", page.do("texts #why .wait")[0])
     assert page.do("texts #timeline .budget") == ["Budget: usd 0 of 2, tokens 0, steps 0"]
     page.do("fill #text :: red")
     page.do("click #send")
     become(page, "completed")
-    page.do("wait #timeline:not(:has(.wait))")
+    page.do("until document.getElementById('why').hidden")
+    assert page.do("problems") == []
+
+
+def test_an_event_that_a_task_waits_for_is_sent_from_its_head(page: Browser) -> None:
+    say(page, "courier", "Deliver a parcel.", "working")
+    page.do("wait #why .wait")
+    told = page.do("texts #why .wait")[0]
+    assert re.search(r"the event “door opened” from outside since .* It gives up at .* \(in (1 h|59 min)", told), told
+    page.do("click #why summary")
+    page.do("wait #why textarea")
+    assert "/events/" in page.do("texts #why .event code")[0]
+    look(page, "event")
+    page.do('fill #why textarea :: {"door": 3}')
+    page.do("click #why .primary")
+    become(page, "completed")
+    assert "Delivered: {'door': 3}" in page.do("texts .theirs")[-1]
+    page.do("until document.getElementById('why').hidden")
     assert page.do("problems") == []
 
 
 def test_the_bar_of_a_run_ends_where_its_task_is_suspended(page: Browser) -> None:
     say(page, "napper", "Nap.", "working")
-    page.do("wait #timeline .wait")
+    page.do("wait #why .wait")
+    told = page.do("texts #why .wait")[0]
+    assert re.search(r"Sleeps in “nap” since .* It goes on at .* \(in (9|10) min", told), told
+    page.do("wait .waterfall [class~=input-required]")
     assert page.do("texts .waterfall .label") == ["queued", "run 1", "suspended"]
     assert page.do("problems") == []
 
@@ -298,6 +386,46 @@ def test_an_answer_without_a_task_is_shown_as_a_message(page: Browser) -> None:
     assert page.do("problems") == []
 
 
+def test_the_page_says_which_deployment_it_is_and_links_to_the_inbox(page: Browser) -> None:
+    assert page.do("texts #deployment") == ["my-agents"]
+    assert page.do("evaluate document.title") == "Sailor · my-agents"
+    assert page.do("texts nav a") == ["Inbox", "OpenAPI"]
+    assert page.do("evaluate document.querySelector('nav a').href") == CONSOLE.inbox
+
+
+def test_the_list_has_the_tasks_of_all_agents_with_their_first_words_and_opens_each(page: Browser) -> None:
+    say(page, "breaker", "a lost button", "failed")
+    say(page, "tailor", "# A blue coat", "input-required")
+    first = "#tasks li:nth-child(1)"
+    page.do(f"wait {first} .badge[data-state=input-required]")
+    assert page.do(f"texts {first} .words") == ["A blue coat"]
+    assert page.do("texts #tasks li:nth-child(2) .words") == ["a lost button"]
+    assert page.do("texts #tasks li:nth-child(2) .of") == ["Breaker"]
+    assert page.do("texts #tasks li:nth-child(2) .reason") == ["The needle broke on 'a lost button'."]
+    page.do("evaluate document.querySelector('#tasks li:nth-child(2) a').focus()")
+    page.do("press Enter")
+    page.do("wait [data-agent=breaker][aria-current]")
+    become(page, "failed")
+    assert page.do("texts #why .failure")[0].startswith("Failed: The needle broke on 'a lost button'.\n")
+    assert "The step “sew” raised TaskFailed." in page.do("texts #why .failure")[0]
+    page.do("wait #tasks li:nth-child(2) [aria-current]:focus")
+    assert page.do("problems") == []
+
+
+def test_older_tasks_follow_when_they_are_asked_for(page: Browser) -> None:
+    for number in range(BRIEFS + 1):
+        message = {"messageId": f"older-{number}", "role": "ROLE_USER", "parts": [{"text": f"boat {number}"}]}
+        body = json.dumps({"message": message, "configuration": {"returnImmediately": True}})
+        sent = {"method": "POST", "body": body, "headers": {"A2A-Version": "1.0", "Content-Type": "application/json"}}
+        page.do(f"evaluate fetch('sailor/message:send', {json.dumps(sent)}).then((answer) => answer.json())")
+    page.do("click #reload")
+    page.do("wait #more:not([hidden])")
+    page.do("click #more")
+    page.do(f"wait #tasks li:nth-child({BRIEFS + 1})")
+    assert page.do("evaluate document.activeElement.closest('#tasks') !== null"), "the focus is on the first older one"
+    assert page.do("problems") == []
+
+
 def test_the_list_shows_the_time_of_each_task_and_the_whole_description_of_each_agent(page: Browser) -> None:
     say(page, "tailor", "a coat", "input-required")
     page.do("wait #tasks .badge[data-state=input-required]")
@@ -337,6 +465,7 @@ def test_a_task_that_goes_on_is_followed_when_it_is_opened(page: Browser) -> Non
 def test_a_failed_task_is_retried_by_its_button_as_a_new_task(page: Browser) -> None:
     say(page, "breaker", "a hem", "failed")
     failed = page.do("evaluate new URLSearchParams(location.search).get('task')")
+    before = page.do(f"evaluate {TASKS_OF_BREAKER}")
     assert page.do("texts #retry") == ["Retry"]
     look(page, "retry")
     page.do("evaluate document.getElementById('retry').click() ?? document.getElementById('retry').click()")
@@ -348,9 +477,7 @@ def test_a_failed_task_is_retried_by_its_button_as_a_new_task(page: Browser) -> 
     assert "The seam holds." in page.do("texts .theirs")[-1]
     page.do("wait .waterfall")
     look(page, "retried")
-    listed = "fetch('breaker/tasks', { headers: { 'A2A-Version': '1.0' } }).then((answer) => answer.json())"
-    count = f"{listed}.then(({{ tasks }}) => tasks.length)"
-    assert page.do(f"evaluate {count}") == 2, "two presses, one new task"
+    assert page.do(f"evaluate {TASKS_OF_BREAKER}") == before + 1, "two presses, one new task"
     page.do(f"open {page.do('evaluate location.href')}")
     become(page, "completed")
     assert page.do("problems") == []
@@ -383,11 +510,28 @@ def test_a_message_that_is_refused_is_a_draft_again(page: Browser) -> None:
     assert [one for one in page.do("problems") if "400" not in one] == []
 
 
-def test_a_task_that_is_not_there_is_an_error_and_not_an_empty_page(page: Browser, url: str) -> None:
+def test_a_task_that_is_not_there_is_said_in_the_place_of_the_conversation(page: Browser, url: str) -> None:
     page.do(f"open {url}/?agent=sailor&task=none")
-    page.do("wait #problem:not([hidden])")
+    page.do("wait #flow .absent")
+    assert "This agent has no task none of yours." in page.do("texts #flow")[0]
+    assert page.do("count #problem:not([hidden])") == 0
     look(page, "unknown-task")
+    page.do("click #flow .absent a")
+    page.do("wait #flow .empty")
+    assert page.do("evaluate location.search") == "?agent=sailor"
     assert all("404" in one for one in page.do("problems"))
+
+
+def test_an_agent_that_is_not_there_is_said_with_the_way_out(page: Browser, url: str) -> None:
+    page.do(f"open {url}/?agent=nobody%3Cb%3E&task=none")
+    page.do("wait #no-agent:not([hidden])")
+    assert "This deployment has no agent “nobody<b>”." in page.do("texts #no-agent")[0]
+    assert page.do("count #talk:not([hidden])") == 0
+    look(page, "unknown-agent")
+    page.do("click #no-agent a")
+    page.do("wait [data-agent=sailor][aria-current]")
+    assert page.do("count #no-agent:not([hidden])") == 0
+    assert page.do("problems") == []
 
 
 def test_files_and_data_are_sent(page: Browser, tmp_path: Path) -> None:
@@ -420,6 +564,13 @@ def test_content_never_becomes_markup_and_asks_no_other_host(page: Browser) -> N
     assert "<202e>gpj.exe<200b>" in shown
     assert "not a picture" in shown
     look(page, "hostile")
+    page.do("wait .waterfall summary")
+    page.do("click .waterfall summary")
+    page.do("wait .inside .output")
+    inside = page.do("texts .inside")[0]
+    assert EVIL in inside
+    assert "<202e>gpj.exe<200b>" in inside
+    assert page.do("count #timeline script, #timeline img, #tasks img, #why img") == 0
     page.do("click details.data summary")
     page.do("click #tab-request")
     assert page.do("problems") == []
@@ -472,7 +623,7 @@ def test_the_request_can_be_copied_and_run(page: Browser, language: str) -> None
 
 
 def test_a_deployment_with_sign_in_asks_for_a_key_and_shows_nothing_without(browser: Browser) -> None:
-    with serving(AGENTS, console=True, callers={"a2a_key": Principal("t", "alice")}) as url:
+    with serving(AGENTS, console=CONSOLE, callers={"a2a_key": Principal("t", "alice")}) as url:
         for page in opened(browser, url):
             page.do("wait #dialog[open]")
             look(page, "sign-in")
@@ -495,7 +646,7 @@ def test_an_agents_base_url_leads_a_browser_to_its_page(page: Browser, url: str)
 
 @pytest.mark.parametrize("address", ["", "/", "?agent=tailor"])
 def test_in_a_deployment_its_address_needs_no_slash_at_the_end(browser: Browser, address: str) -> None:
-    with serving(AGENTS, console=True, stage="/live") as url:
+    with serving(AGENTS, console=CONSOLE, stage="/live") as url:
         browser.do(f"open {url}{address}")
         browser.do("wait #card h2")
         assert browser.do("evaluate location.href").startswith(f"{url}/")
@@ -504,7 +655,7 @@ def test_in_a_deployment_its_address_needs_no_slash_at_the_end(browser: Browser,
 
 
 def test_without_agents_the_page_says_where_to_name_them(browser: Browser) -> None:
-    with serving([], console=True) as url:
+    with serving([], console=CONSOLE) as url:
         browser.do(f"open {url}/")
         browser.do("wait #none:not([hidden])")
         look(browser, "no-agents")

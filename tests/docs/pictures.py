@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 from PIL import Image
 
 from a2a_serverless.client import over_urllib
+from a2a_serverless.http.api import Console
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.dev.server import make_receiver
 from a2a_serverless_tools.local.server import listen
@@ -26,6 +27,7 @@ from sample_agents.image import image
 from sample_agents.orchestrator import orchestrator
 from sample_agents.outline import outline
 from sample_agents.summary import summary
+from sample_agents.travel import travel
 from tests.browser import Browser, started
 from tests.conformance.live import serving
 from tests.docs.documents import DOCUMENTS, ROOT, diagram_name
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 PICTURES: Final = ROOT / "docs/pictures"
 MERMAID: Final = ROOT / "tests/docs/diagrams/node_modules/mermaid/dist"
-AGENTS: Final = (orchestrator, document, summary, outline, image)
+AGENTS: Final = (orchestrator, document, summary, outline, image, travel)
 SIZE: Final = (1280, 860)
 WIDEST: Final = 1600
 LARGEST: Final = 150_000
@@ -47,26 +49,41 @@ STYLE: Final = {
     "flowchart": {"htmlLabels": False},
     "sequence": {"wrap": True, "width": 130, "actorMargin": 40},  # else wider than a page
 }
-TEXT: Final = "The history of sails, with a picture of a sailing boat."
+TEXT: Final = """# How a sail works
+
+## Before the wind
+
+The wind pushes the sail, and the boat goes where the wind goes. It is never faster than the wind.
+
+## Across the wind
+
+The sail is a wing. The air is faster on its outer side, and draws the boat forward. The keel holds it against drifting.
+"""
 
 
 def take(browser: Browser, taken: Path) -> None:
     """Sends a task in the console, with the receiver as its webhook, and takes a picture of both."""
     with ExitStack() as opened:
-        url = opened.enter_context(serving(AGENTS, console=True))
+        console = Console("my-agents", "http://127.0.0.1:8010/", internals=True)
+        url = opened.enter_context(serving(AGENTS, console=console))
         listener = opened.enter_context(listen(0))
         receiver = f"http://127.0.0.1:{listener.getsockname()[1]}"
         opened.enter_context(serving_receiver(make_receiver(url, receiver), listener))
         webhook = InboxClient(receiver, over_urllib).expect("orchestrator")
         for command in (
-            f"open {url}/?agent=orchestrator",
+            f"open {url}/?agent=travel",
+            "wait #card .example",
+            "fill #text :: Book a flight to Oslo, if I approve.",
+            "click #send",
+            'wait #task .badge[data-state="input-required"]',
+            "click [data-agent=orchestrator]",
             "wait [data-agent=orchestrator][aria-current]",
             "click #show-hook",
             f"fill #hook-url :: {webhook.url}",
             f"fill #hook-token :: {webhook.token}",
             "click #show-data",
             'fill #data :: {"picture": "a sailing boat at dusk"}',
-            f"fill #text :: {TEXT}",
+            f"evaluate document.getElementById('text').value = {json.dumps(TEXT)}",
             "click #send",
             'wait #task .badge[data-state="completed"]',
             f"open {receiver}/",
@@ -81,6 +98,8 @@ def take(browser: Browser, taken: Path) -> None:
             'wait #task .badge[data-state="completed"]',
             "wait .waterfall .webhook",
             "wait figure img",
+            "click .waterfall summary:has-text('document')",
+            "wait .inside .output",
             "evaluate document.querySelector('figure img').scrollIntoView({ block: 'center' })",
             "picture console",
             "open about:blank",

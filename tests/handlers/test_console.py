@@ -1,17 +1,32 @@
-"""The console's page and files over HTTP; ``tests/console`` shows it in a browser."""
+"""The console's page, its files and what it asks, over HTTP; ``tests/console`` shows it in a browser."""
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from importlib import resources
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.http.api import AllowAnonymous
+from a2a_serverless import TaskFailed
+from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.http.api import AllowAnonymous, Console
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.services.listing import BRIEFS, WORDS
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
-from tests.echo import Writer
+from a2a_serverless_tools.local.edge import find_documents
+from tests.contract.tasks import SPOILED, spoil
+from tests.echo import Writer, agent_of
 from tests.edge import Edge, HttpResponse
-from tests.world import World
+from tests.world import ME, World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless import TaskContext
 
 BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
 
@@ -25,7 +40,7 @@ def asked(path: str, verb: str = "GET", accept: str = "*/*", *, console: bool = 
         AllowAnonymous(),
         MemoryCallbackVerifier(),
         60,
-        console=console,
+        console=Console("my-agents") if console else None,
     )
     return edge.answer(HttpRequest(verb, path, {"accept": accept}))
 
@@ -78,3 +93,168 @@ def test_an_agents_base_url_leads_a_browser_to_its_page_and_refuses_other_client
     assert asked("/echo", accept="application/json").status == 405
     assert asked("/echo", console=False, accept=BROWSER).status == 405
     assert asked("/none", accept=BROWSER).status == 404
+
+
+@pytest.mark.parametrize(
+    ("documents", "links"), [("https://docs.example.com/", 2), ("javascript:alert(1)", 1), ("", 1)]
+)
+def test_the_page_has_the_deployments_name_and_links_to_its_inbox_and_documents(documents: str, links: int) -> None:
+    console = Console("<my> agents\u202e", "http://127.0.0.1:8010/", documents)
+    page = as_caller(World([Writer().agent]), "/", console=console).body.decode()
+    assert '<h1 id="deployment"><bdi>&lt;my&gt; agents</bdi></h1>' in page
+    assert page.count('target="_blank"') == links
+    assert "javascript:" not in page
+
+
+def test_the_documents_are_those_of_a_variable_or_of_the_packages_metadata() -> None:
+    assert find_documents({"DOCUMENTS_URL": "https://docs.example.com/"}) == "https://docs.example.com/"
+    assert find_documents({}, "pydantic").startswith("https://")
+
+
+class As(AllowAnonymous):
+    """Everybody is this caller."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def authenticate(self, headers: object) -> Caller:
+        del headers
+        return self._caller
+
+
+INSIDE = Console(internals=True)
+OWNER = Caller(ME)
+
+
+def as_caller(
+    world: World,
+    path: str,
+    caller: Caller = OWNER,
+    query: Mapping[str, str] = MappingProxyType({}),
+    console: Console | None = INSIDE,
+) -> HttpResponse:
+    verifier, agents = MemoryCallbackVerifier(), world.engine.agents
+    edge = Edge(world.service, world.table, agents, As(caller), verifier, 60, console=console)
+    return edge.answer(HttpRequest("GET", path, query=tuple(query.items())))
+
+
+def listed(world: World, caller: Caller = OWNER, **query: str) -> Any:
+    answer = as_caller(world, "/-/tasks", caller, query)
+    assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
+    return json.loads(answer.body)
+
+
+async def fail(task: TaskContext) -> None:
+    raise TaskFailed(f"no {task.text()}")
+
+
+async def greet(task: TaskContext) -> str:
+    return f"Hello {task.text()}"
+
+
+def test_the_tasks_of_all_agents_are_listed_newest_first_with_their_first_words_and_why_they_failed() -> None:
+    world = World([agent_of(greet, "greeter"), agent_of(fail, "failing")])
+    world.send("# Bees\n\nLong.", agent="greeter")
+    world.wait(10)
+    failed = world.send("w" * 999, agent="failing")
+    world.settle()
+    found = listed(world)
+    assert [(one["agent"], one["state"]) for one in found["tasks"]] == [("failing", "failed"), ("greeter", "completed")]
+    assert (found["tasks"][0]["task"], found["after"]) == (failed.id, None)
+    assert [one["words"] for one in found["tasks"]] == ["w" * WORDS, "Bees"]
+    assert [one["reason"] for one in found["tasks"]] == [f"no {'w' * 999}"[:WORDS], ""]
+    assert found["tasks"][0]["at"] > found["tasks"][1]["at"]
+
+
+def test_the_list_comes_in_pages() -> None:
+    world = World([agent_of(greet)])
+    sent = []
+    for number in range(BRIEFS + 1):
+        sent.append(world.send(f"task {number}").id)
+        world.wait(1)
+    first = listed(world)
+    second = listed(world, after=first["after"])
+    assert (len(first["tasks"]), second["after"]) == (BRIEFS, None)
+    assert [one["task"] for one in first["tasks"] + second["tasks"]] == sent[::-1]
+
+
+@pytest.mark.parametrize("after", ["!", "none", f"{0:015d}", f"{0:015d}#{'x' * 901}", f"{0:015d}#ü"])
+def test_a_text_that_is_no_end_of_a_page_is_refused(after: str) -> None:
+    assert as_caller(World([agent_of(greet)]), "/-/tasks", query={"after": after}).status == 400
+
+
+def test_a_caller_sees_its_own_tasks_and_those_of_agents_that_it_may_read() -> None:
+    world = World([agent_of(greet, "greeter"), agent_of(fail, "failing")])
+    for agent in ("greeter", "failing"):
+        world.send("hello", agent=agent)
+    for stranger in (Principal(ME.tenant, "eve"), Principal("elsewhere", ME.owner)):
+        assert listed(world, Caller(stranger)) == {"tasks": [], "after": None}
+    found = listed(world, Caller(ME, frozenset({"a2a:greeter:read"})))
+    assert [one["agent"] for one in found["tasks"]] == ["greeter"]
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_task_that_cannot_be_read_keeps_no_other_from_the_list(how: str) -> None:
+    world = World([agent_of(greet)])
+    spoiled, whole = (world.send(push=False).id for _ in range(2))
+    spoil(world.table, ME.key(spoiled), how)
+    assert whole in [one["task"] for one in listed(world)["tasks"]]
+
+
+async def look_inside(task: TaskContext) -> str:
+    await task.step("draw", dict, text="a boat")
+    for _ in range(2):
+        with suppress(ValueError):
+            await task.step("sew", stumble)
+    await task.call("greet", "greeter", "Eve")
+    await task.callback("paid")
+    return "done"
+
+
+def stumble() -> None:
+    raise ValueError("no thread")
+
+
+def inside(**query: str) -> Any:
+    world = World([agent_of(look_inside), agent_of(greet, "greeter")])
+    task = world.send("hello").id
+    world.settle()
+    answer = as_caller(world, "/-/step", query={"agent": "echo", "task": task, **query})
+    return json.loads(answer.body) if answer.status == 200 else answer.status
+
+
+def test_a_step_shows_its_output_or_its_errors_and_a_call_the_task_and_the_answer() -> None:
+    assert inside(kind="step", name="draw") == {"output": '{"text":"a boat"}', "size": 17, "errors": []}
+    assert inside(kind="step", name="sew") == {"errors": ["ValueError: no thread"] * 2}
+    call = inside(kind="call", name="greet")
+    assert (call["agent"], "Hello Eve" in call["output"]) == ("greeter", True)
+    assert inside(kind="step", name="none") == {"errors": []}
+
+
+def test_an_event_shows_its_address() -> None:
+    found = inside(kind="event", name="paid")
+    assert ("/events/" in found["address"], found["scheme"]) == (True, "")
+    assert inside(kind="event", name="none") == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("step", "@call/greet"), ("step", "@event/callback:paid"), ("wait", "paid")]
+)
+def test_other_records_of_the_log_are_not_shown(kind: str, name: str) -> None:
+    assert inside(kind="step", name="x" * 257) == 404
+    assert inside(kind=kind, name=name) == 404
+
+
+def test_internals_are_the_owners_and_only_where_the_deployment_shows_them() -> None:
+    world = World([agent_of(look_inside), agent_of(greet, "greeter")])
+    task = world.send("hello").id
+    world.settle()
+    query = {"agent": "echo", "task": task, "kind": "step", "name": "draw"}
+    assert as_caller(world, "/-/step", query=query).status == 200
+    assert as_caller(world, "/-/step", query=query, console=Console()).status == 404
+    assert as_caller(world, "/-/step", query=query, console=None).status == 404
+    assert as_caller(world, "/-/step", Caller(ME, frozenset({"a2a:read"})), query).status == 403
+    assert as_caller(world, "/-/step", query=query | {"agent": "greeter"}).status == 404
+    stranger = Caller(Principal(ME.tenant, "eve"))
+    theirs, none = (as_caller(world, "/-/step", stranger, query | {"task": one}) for one in (task, "never"))
+    assert (theirs.status, theirs.body) == (none.status, none.body) == (404, none.body)

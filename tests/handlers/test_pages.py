@@ -54,3 +54,11 @@ def test_what_another_program_opens_in_the_browser_changes_nothing(method: str) 
     assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="none").status == 403
     assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="same-origin").status == 405
     assert asked((PAGE,), method, host="127.0.0.1:8000").status == 405
+
+
+def test_a_link_of_a_page_on_this_machine_is_followed_and_changes_nothing() -> None:
+    link = {"sec_fetch_site": "same-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    assert asked((), host="127.0.0.1:8000", **link).status == SERVED
+    assert asked((), "POST", host="127.0.0.1:8000", **link).status == 403
+    for other in ({"sec_fetch_site": "cross-site"}, {"sec_fetch_mode": "no-cors"}, {"sec_fetch_dest": "iframe"}):
+        assert asked((), host="127.0.0.1:8000", **link | other).status == 403

@@ -243,6 +243,12 @@ def test_a_peers_0_3_card_is_read() -> None:
     assert card.supported_interfaces == (PLAIN.supported_interfaces[2], *PLAIN.supported_interfaces[2:])
 
 
+def test_an_example_of_a_peers_skill_may_have_several_lines() -> None:
+    card = as_json(changed(PLAIN))
+    card["skills"] = [{"id": "s", "name": "s", "description": "s", "tags": [], "examples": ["# Bees\n\nA text."]}]
+    assert read_card(card).skills[0].examples == ("# Bees\n\nA text.",)
+
+
 def test_interfaces_of_versions_that_we_do_not_speak_are_left_out() -> None:
     interfaces: list[Any] = [
         {"url": "u", "protocolBinding": "GRPC", "protocolVersion": version}

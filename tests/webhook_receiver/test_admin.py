@@ -74,6 +74,28 @@ def test_the_page_itself_is_welcome(site: str) -> None:
     assert decide(LOCAL, HERE | {"sec-fetch-site": site}, "127.0.0.1") is Access.GRANTED
 
 
+LINK = {"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+def test_a_link_of_the_console_on_this_machine_opens_the_inbox() -> None:
+    assert decide(LOCAL, HERE | LINK, "127.0.0.1") is Access.GRANTED
+    assert decide(GUARDED, LINK, "192.0.2.1") is Access.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-mode": "no-cors"},
+        {"sec-fetch-dest": "iframe"},
+        {"origin": "http://127.0.0.1:3000"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_link_of_the_same_site_is_refused(other: dict[str, str]) -> None:
+    assert decide(LOCAL, HERE | LINK | other, "127.0.0.1") is Access.FORBIDDEN
+
+
 @pytest.mark.parametrize("host", ["receiver:8010", "172.17.0.2:8010", "[fd00::2]:8010", "host.docker.internal:8010"])
 def test_open_registration_lets_a_container_in(host: str) -> None:
     assert decide(OPEN, {"host": host}, "172.17.0.3") is Access.GRANTED

@@ -41,9 +41,14 @@ def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> 
 
 
 def _is_foreign(headers: Mapping[str, str]) -> bool:
-    """Whether the browser says that the request comes from a page of another origin."""
+    """Whether the browser says that a page of another origin makes the request.
+
+    A link of a page of the same site, such as the console's on this machine, opens the inbox; that page reads nothing.
+    """
     if "sec-fetch-site" in headers:
-        return headers["sec-fetch-site"] not in ("none", "same-origin")
+        opens = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        is_link = opens and headers["sec-fetch-site"] == "same-site" and "origin" not in headers
+        return not is_link and headers["sec-fetch-site"] not in ("none", "same-origin")
     return "origin" in headers and headers["origin"].partition("://")[2] != headers.get("host", "")
 
 

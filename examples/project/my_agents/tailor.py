@@ -2,7 +2,7 @@
 
 from a2a_serverless import Skill, TaskContext, agent
 
-SEW = Skill("sew", "Sew", "Sews a coat.", ("demo",))
+SEW = Skill("sew", "Sew", "Sews a coat.", ("demo",), ("A coat, please.",))
 
 
 # schedules=[Schedule("nightly", cron="30 1 * * ? *", zone="Europe/Berlin", text="...")] starts it each night.

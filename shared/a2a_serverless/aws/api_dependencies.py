@@ -12,7 +12,7 @@ from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.aws import resources
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.http.api import Api
+from a2a_serverless.http.api import Api, Console
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.settings import Settings, read
@@ -45,7 +45,7 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
         stream_ms=settings.stream_seconds * 1000,
         limiter=RateLimiter(OwnerStore(parts.table), parts.clock, parts.ids, settings.quota),
         origins=settings.cors_origins,
-        console=settings.console,
+        console=_console(settings),
     )
 
 
@@ -141,6 +141,13 @@ class _Parts:
         if not self._own_urls:
             self._own_urls = tuple(filter(None, [resources.published_base_url(self.settings, self.aws)]))
         return self._own_urls
+
+
+def _console(settings: Settings) -> Console | None:
+    """The console, with the name of the stack. Its agents' author may link documents by ``DOCUMENTS_URL``."""
+    name, documents = settings.get("POWERTOOLS_SERVICE_NAME"), settings.get("DOCUMENTS_URL")
+    console = Console(name, documents=documents, internals=settings.console == "internals")
+    return None if settings.console == "off" else console
 
 
 def _authenticator(settings: Settings, aws: Aws, now: Callable[[], int]) -> Authenticator:

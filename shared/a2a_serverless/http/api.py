@@ -123,6 +123,19 @@ ANYBODY: Final = Principal("local", "anybody")
 STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disconnected: its stream runs until then
 
 
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The console of a deployment: its name, and links to an inbox and to documents ("": none).
+
+    With ``internals``, owners of tasks also see what steps returned and the addresses of events.
+    """
+
+    name: str = ""
+    inbox: str = ""
+    documents: str = ""
+    internals: bool = False
+
+
 # Makes a response in a thread. Lambda serves one request at a time, so the api function makes it without a thread.
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
 
@@ -144,7 +157,7 @@ class Api:
     limiter: RateLimiter | None = None
     origins: tuple[str, ...] = ()
     run: Run | None = None
-    console: bool = False
+    console: Console | None = None
 
     def agent(self, request: HttpRequest) -> Agent:
         """The agent in the path."""

@@ -172,14 +172,14 @@ def answer_event(api: Api, request: HttpRequest) -> Response:
 
 
 def show_console(api: Api, request: HttpRequest) -> Response:
-    """The console: its page, or a file of the page. Raises MethodNotFound if the console is off or has no such file."""
+    """The console: its page, a file of the page, or what the page asks. Raises MethodNotFound if the console is off."""
     if not api.console:
         raise no_such_path()
     if request.verb not in {"GET", "HEAD"}:
         raise HttpMethodNotAllowed(("GET", "HEAD"))
-    from a2a_serverless.http.console import serve_file, show_page
+    from a2a_serverless.http.console import answer
 
-    return serve_file(request.params["file"]) if "file" in request.params else show_page(api.agents)
+    return answer(api, api.console, request)
 
 
 def make_asgi_app(api: Api) -> ASGIApp:

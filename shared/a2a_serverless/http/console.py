@@ -1,26 +1,40 @@
 """The console: a page at ``/`` that shows the agents and lets its user talk to them, and the files of the page.
 
-The page itself holds only the public answer of ``/agents``. It fetches everything else like any client, with the
-credentials that its user enters. Its policy allows no script but its own, and no request to another host.
+The page itself holds only the public answer of ``/agents`` and the deployment's name. It fetches everything else like
+any client, with the credentials that its user enters. Its policy allows no script but its own, and no request to
+another host. ``/-/tasks`` lists the caller's tasks of all agents. ``/-/step`` shows what the log has of a step, of a
+call or of an event's address, and only with ``Console.internals``: an agent need not tell its clients what is in there.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+from functools import partial
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from a2a_serverless.domain.records import EVENT, LIMIT, SEPARATOR, call_name, raised_name
 from a2a_serverless.http.api import no_such_path
+from a2a_serverless.http.messages import json_answer
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.services.listing import list_briefs
+from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.http.api import Api, Console
+    from a2a_serverless.http.messages import HttpRequest
+
+    Read = Callable[[str], StepResult | None]
 
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; "
@@ -34,21 +48,92 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
 }
 UNSEEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+WEB: Final = re.compile("https?://")
+LINK: Final = '<a href="{}" target="_blank" rel="noreferrer">{}</a>'
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _FOLDER: Final = resources.files("a2a_serverless.http").joinpath("pages")
+SHOWN: Final = 20_000
+TRIES: Final = 20
 
 
-def show_page(agents: Mapping[str, Agent]) -> Response:
-    """The page with the agents of the deployment."""
+def answer(api: Api, console: Console, request: HttpRequest) -> Response:
+    """The page, one of its files, or JSON that it asks for. Raises MethodNotFound, TaskNotFound and other A2AErrors."""
+    name = request.params.get("file")
+    if name == "tasks":
+        return _list_tasks(api, request)
+    if name == "step" and console.internals:
+        return _show_step(api, request)
+    return _serve_file(name) if name else _show_page(api, console)
+
+
+def _show_page(api: Api, console: Console) -> Response:
     nonce = secrets.token_urlsafe(16)
-    page = _read("page.html").decode().replace("{{nonce}}", nonce)
-    page = page.replace("{{agents}}", "\n".join(map(_entry, agents.values())))
+    links = [("Documents", console.documents), ("Inbox", console.inbox)]
+    values = {
+        "nonce": nonce,
+        "name": escape(UNSEEN.sub("", console.name)) or "Agents",
+        "internals": str(console.internals).lower(),
+        "links": "".join(LINK.format(escape(url), name) for name, url in links if WEB.match(url)),
+        "agents": "\n".join(map(_entry, api.agents.values())),
+    }
+    page = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html").decode())
     headers = HEADERS | {"content-security-policy": POLICY.format(nonce=nonce)}
     return Response(page, headers=headers, media_type="text/html; charset=utf-8")
 
 
-def serve_file(name: str) -> Response:
-    """A stylesheet or a module of the page. Raises MethodNotFound."""
+def _list_tasks(api: Api, request: HttpRequest) -> Response:
+    caller = api.sign_in(request)
+    agents = {agent for agent in api.agents if caller.allows(agent, "read")}
+    after = dict(request.query).get("after")
+    return json_answer(dumps(list_briefs(api.service.lister(), caller.principal, agents, after)))
+
+
+def _show_step(api: Api, request: HttpRequest) -> Response:
+    query = dict.fromkeys(("agent", "task", "kind", "name"), "") | dict(request.query)
+    caller, log = api.sign_in(request), api.service.log
+    if query["agent"] not in api.agents or query["kind"] not in _KINDS or max(map(len, query.values())) > LIMIT:
+        raise no_such_path()
+    caller.check(query["agent"], "operate")
+    key = caller.principal.key(query["task"])
+    read_existing_head(log, key, query["agent"])
+    return json_answer(dumps(_KINDS[query["kind"]](partial(log.read_step, key), query["name"])))
+
+
+def _step(read: Read, name: str) -> JsonObject:
+    """The result of a step, and the errors of its tries. Other records begin with @, and are not shown."""
+    if name.startswith("@"):
+        raise no_such_path()
+    errors: list[Json] = []
+    while len(errors) < TRIES and (raised := read(raised_name(name, len(errors) + 1))):
+        _, kind, arguments, *_ = cast("Any", raised.value)
+        errors.append(f"{kind}: {', '.join(map(str, arguments or ()))}"[:SHOWN])
+    return _output(read(name)) | {"errors": errors}
+
+
+def _call(read: Read, name: str) -> JsonObject:
+    call = call_name(name)
+    sent: Any = read(call.sent) or read(call.told)
+    return _output(read(call.done) or read(call.failed) or read(call.canceled)) | (sent.value if sent else {})
+
+
+def _event(read: Read, name: str) -> JsonObject:
+    """The address of an event, and the scheme in which requests to it must be signed, if any."""
+    scopes, separator, last = name.rpartition(SEPARATOR)
+    opened = read(f"{EVENT}{scopes}{separator}callback:{last}")
+    return {"address": opened.value, "scheme": opened.arguments.partition(":")[0]} if opened else {}
+
+
+def _output(result: StepResult | None) -> JsonObject:
+    if result is None:
+        return {}
+    text = result.value if isinstance(result.value, str) else dumps(result.value).decode()
+    return {"output": text[:SHOWN], "size": len(text)}
+
+
+_KINDS: Final = {"step": _step, "call": _call, "event": _event}
+
+
+def _serve_file(name: str) -> Response:
     media_type = TYPES.get(name[name.rfind(".") :])
     if media_type is None or name not in {file.name for file in _FOLDER.iterdir()}:
         raise no_such_path()

@@ -78,7 +78,7 @@ class PeerSkill(ProtoModel):
     name: ShortText = None
     description: LongText = None
     tags: Names = ()
-    examples: Names = ()
+    examples: Annotated[tuple[RequiredText, ...], items("items")] = ()
     input_modes: Names = ()
     output_modes: Names = ()
 

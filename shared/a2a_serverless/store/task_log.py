@@ -189,6 +189,11 @@ class TaskLog:
             found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
         return contiguous(after, self._events(found))
 
+    def read_outline(self, key: TaskKey, n: int) -> Event | None:
+        """Event ``n``; of one with big content the outline. None if there is no such event."""
+        item = self._table.get(keys.task(key), keys.event(n))
+        return self._event(item, outline="outline" in item) if item else None
+
     def append(self, change: Change, record: IdempotencyRecord | None = None, *steps: NamedResult) -> bool:
         """Appends a status event and updates the head. False on a conflict: read the head again and decide again.
 

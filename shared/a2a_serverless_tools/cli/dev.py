@@ -240,8 +240,8 @@ def next_ticks(agents: Iterable[Agent]) -> Iterator[tuple[str, str, str]]:
 
 
 def example_message(agent: Agent) -> tuple[str, str]:
-    """Returns the agent's id, and an example of its skills in quotes for a shell."""
-    said = next((example for skill in agent.skills for example in skill.examples), "Hello")
+    """Returns the agent's id, and the first line of an example of its skills in quotes for a shell."""
+    said = next((example.splitlines()[0] for skill in agent.skills for example in skill.examples), "Hello")
     return agent.id, list2cmdline([said]) if sys.platform == "win32" else shlex.quote(said)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.loopback import LOOPBACK
-from a2a_serverless.http.api import ANYBODY
+from a2a_serverless.http.api import ANYBODY, Console
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
@@ -29,6 +29,7 @@ from a2a_serverless_tools.dev.loading import (
 from a2a_serverless_tools.dev.receivers import ReceiverWatch
 from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.edge import find_documents
 from a2a_serverless_tools.local.server import Server, listen
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_webhook_receiver.app import build_app
@@ -122,6 +123,8 @@ class Dev:
             others=others,
             tracer=make_tracer(otel_variables(project) | {OTEL_HEADERS_SECRET: ""} | local_otel(project)),
         )
+        documents = find_documents(project.environment | os.environ)
+        self.deployment.console = Console(project.name, f"{self.receiver_url}/", documents, internals=True)
         self._receivers = ReceiverWatch(self.deployment)
         self._ticker = Ticker(self.deployment.clock.now())
         self.deployment.deploy(*agents, prices=project.prices)

@@ -11,7 +11,7 @@ from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.logs import start_logging
 from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
-from a2a_serverless_tools.local.edge import flush_after, in_threads, refuse_foreign_pages
+from a2a_serverless_tools.local.edge import find_documents, flush_after, in_threads, refuse_foreign_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,5 +24,8 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
     api = replace(make_dependencies(environment, Aws()), run=in_threads())
+    if api.console:
+        name, inbox = environment.get("PROJECT", ""), environment.get("INBOX", "")
+        api = replace(api, console=replace(api.console, name=name, inbox=inbox, documents=find_documents(environment)))
     app = flush_after(make_asgi_app(api), api.service.tracer)
     return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)

@@ -34,7 +34,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.task_files import TaskFiles
-from a2a_serverless.http.api import AllowAnonymous, Api
+from a2a_serverless.http.api import AllowAnonymous, Api, Console
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
@@ -89,6 +89,7 @@ class LocalDeployment(InProcessDeployment):
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
+        self.console = Console(internals=True)
         self.on_event: Callable[[TaskKey, Event], None] | None = None
         self.on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
         self._news, self._over, self._key_ring = threading.Event(), threading.Event(), MemoryKeyRingStore()
@@ -146,7 +147,7 @@ class LocalDeployment(InProcessDeployment):
             verifier,
             JWKS_MAX_AGE_S,
             run=self._run,
-            console=True,
+            console=self.console,
         )
 
     @property

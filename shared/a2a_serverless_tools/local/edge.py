@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import metadata
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
@@ -14,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 CALLS: Final = 200  # a blocking send holds its thread while it waits
 
 logger = logging.getLogger(__name__)
+
+
+def find_documents(environment: Mapping[str, str], package: str = "a2a-serverless") -> str:
+    """The URL of the documents: ``DOCUMENTS_URL``, or as the package's metadata has it; "" if neither does."""
+    urls = dict(one.split(", ", 1) for one in metadata(package).get_all("Project-URL", []))
+    return environment.get("DOCUMENTS_URL") or urls.get("Documentation", "")
 
 
 def in_threads(count: int = CALLS) -> Run:
@@ -63,7 +70,7 @@ def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> A
 class RefuseForeignPages:
     """Middleware: answers 403 to requests of pages of other origins (``Origin``, and Fetch Metadata without it).
 
-    What another program opens in the browser is read only.
+    What another program opens in the browser is read only, and so is a link of a page on this machine.
     """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
@@ -80,6 +87,8 @@ class RefuseForeignPages:
     def _foreign(self, method: str, headers: Headers) -> bool:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin is None:
-            opened = site == "none" and method in {"GET", "HEAD"}  # an address that was typed, or a link elsewhere
+            opens = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+            # an address that was typed, a link elsewhere, or one of the inbox
+            opened = method in {"GET", "HEAD"} and (site == "none" or (site == "same-site" and opens))
             return site is not None and site != "same-origin" and not opened
         return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)

@@ -69,7 +69,7 @@ def local_parameters(options: Options) -> dict[str, str]:
 def local_switches(options: Options) -> dict[str, str]:
     """Return the variables that functions of a local run get besides the template's."""
     switches = {"PUBLIC_BASE_URL": options.api_url, "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*"}
-    return {**switches, "ANONYMOUS_ACCESS": "on", "CONSOLE": "on", **options.switches}
+    return {**switches, "ANONYMOUS_ACCESS": "on", "CONSOLE": "internals", **options.switches}
 
 
 def up(paths: Paths, options: Options, console: Console) -> RunningStack:
@@ -145,9 +145,10 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
 def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
     env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
-    env |= {"AGENTS_FILE": str(built.path / MANIFEST)}
-    source = read_project(paths.root).source
-    return _serve(paths, "api", source, "a2a_serverless_tools.local.api:make_app", env, options.api_port)
+    project = read_project(paths.root)
+    env |= {"AGENTS_FILE": str(built.path / MANIFEST), "PROJECT": project.name}
+    env |= {"INBOX": options.webhook_url.removesuffix("webhook")}
+    return _serve(paths, "api", project.source, "a2a_serverless_tools.local.api:make_app", env, options.api_port)
 
 
 def start_receiver(paths: Paths, options: Options) -> Process:

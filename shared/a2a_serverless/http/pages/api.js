@@ -49,6 +49,21 @@ async function ask(url, options = {}) {
   return answer;
 }
 
+export const getOwn = async (path, query) => getJson(new URL(`-/${path}?${new URLSearchParams(query)}`, base()).href);
+
+// Sends an event to its address, which is at this deployment. It needs no credentials.
+export async function sendEvent(address, text) {
+  let type = "application/json";
+  try {
+    JSON.parse(text);
+  } catch {
+    type = "text/plain; charset=utf-8";
+  }
+  const url = new URL(`events/${address.split("/").at(-1)}`, base()).href;
+  const answer = await fetch(url, { method: "POST", body: text, headers: { "Content-Type": type }, credentials: "omit", redirect: "error" });
+  if (!answer.ok) throw await refusal(answer);
+}
+
 export const getJson = async (url) => (await ask(url)).json();
 
 export async function post(url, body, given = {}) {

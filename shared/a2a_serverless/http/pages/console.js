@@ -1,18 +1,21 @@
 // The console: agents, a conversation with one of them, and what its task does.
-import { agentUrl, ApiError, credentials, getJson, post, taskPath } from "./api.js";
+import { agentUrl, ApiError, credentials, getJson, getOwn, post, taskPath } from "./api.js";
 import { $, badge, clock, copyButton, el, ENDED, MESSAGE, name, plain, size, stateName, WAITS } from "./dom.js";
+import { eventForm, lookInto } from "./inside.js";
 import { artifact, parts } from "./parts.js";
 import { LANGUAGES } from "./requests.js";
 import { follow, fromJson, isOver, reload } from "./task.js";
 import { waterfall } from "./waterfall.js";
+import { countAll, LATE, reasons } from "./why.js";
 
 const FILE_LIMIT = 3 * 1024 * 1024;
-const LISTED = 20;
+const SECOND = 1000;
 const SHOWN_REQUEST = 20_000;
 const HOUR = 3_600_000;
 const LOOKS = 30;
 const SLOWEST = 10_000;
-const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null };
+const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null, timeline: null, absent: "", after: null };
+const title = document.title;
 const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
 const NO_HOOK = { url: "", token: "", events: "", open: false };
 const current = () => state.turns.at(-1)?.task ?? null;
@@ -52,40 +55,72 @@ function showSignIn() {
 
 async function openAgent(id, task = "") {
   stop();
-  Object.assign(state, { agent: id, card: null, turns: [], contextId: null, last: null });
+  Object.assign(state, { agent: id, card: null, turns: [], contextId: null, last: null, timeline: null, absent: "" });
+  expand("show-data", "extra-data", Boolean($("data").value.trim()));
+  $("no-agent").hidden = true;
+  clear();
   for (const link of agents()) link.toggleAttribute("aria-current", link.dataset.agent === id);
+  agents().find((link) => link.dataset.agent === id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   $("talk").hidden = $("side").hidden = $("card").hidden = !id;
-  if (!id) return;
+  if (!id) {
+    document.title = title;
+    await attempt(() => listTasks());
+    return;
+  }
   draw();
   await attempt(async () => {
     state.card = await getJson(`${agentUrl(id)}/.well-known/agent-card.json`);
     drawCard();
   });
-  await attempt(listTasks);
+  await attempt(() => listTasks());
   if (task) await attempt(() => openTask(task));
+}
+
+function showNoAgent(id) {
+  const first = agents()[0];
+  $("no-agent").replaceChildren(el("h2", {}, "There is no such agent"), el("p", {}, "This deployment has no agent ", name(`“${id}”`, 80), ". It may have been renamed or removed."),
+    first ? el("p", {}, el("a", { href: first.getAttribute("href"), "data-agent": first.dataset.agent }, "Open ", name(first.querySelector(".name").textContent)), ", or choose another one in the list.") : "");
+  $("no-agent").hidden = false;
 }
 
 function drawCard() {
   const { card } = state;
   const can = Object.entries(card.capabilities ?? {}).filter(([, on]) => on === true).map(([what]) => what);
-  document.title = `${plain(card.name, 60)} · Agents`;
+  document.title = `${plain(card.name, 60)} · ${title}`;
   const facts = [["Address", el("code", {}, agentUrl(state.agent))], ["Version", plain(card.version)], ["Can", can.join(", ") || "answer"],
     ["Takes", plain((card.defaultInputModes ?? []).join(", "), 300)], ["Makes", plain((card.defaultOutputModes ?? []).join(", "), 300)]];
   $("card").replaceChildren(
-    el("h2", {}, name(card.name)), el("p", { dir: "auto" }, plain(card.description, 1000)),
+    el("div", { class: "row" }, el("h2", {}, name(card.name)), el("span", { class: "space" }),
+      el("button", { type: "button", class: "quiet", id: "about", "aria-expanded": "false", onclick: () => drawAbout(!$("card").hasAttribute("data-whole")) }, "Examples and card")),
+    el("p", { class: "about", dir: "auto" }, plain(card.description, 1000)),
     el("ul", { class: "skills", "aria-label": "Skills" }, (card.skills ?? []).slice(0, 50).map(skill)),
     el("details", {}, el("summary", {}, "Card"), el("dl", {}, facts.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, value)])),
       el("a", { href: `${agentUrl(state.agent)}/.well-known/agent-card.json` }, "agent-card.json")));
+  drawAbout(false);
+}
+
+// In a conversation the agent is one line, until somebody wants to see more of it.
+function drawAbout(isWhole) {
+  $("card").toggleAttribute("data-small", state.turns.length > 0);
+  $("card").toggleAttribute("data-whole", isWhole);
+  $("about")?.setAttribute("aria-expanded", String(isWhole));
 }
 
 function skill(one) {
-  const examples = (one.examples ?? []).slice(0, 3).map((text) => el("button", { type: "button", class: "example", onclick: () => fill(text) }, el("bdi", {}, plain(text, 120))));
+  const examples = (one.examples ?? []).slice(0, 6).map((text) => el("button", { type: "button", class: "example", title: plain(text, 500), onclick: () => fill(text) }, el("bdi", {}, plain(firstLine(text), 90))));
   return el("li", {}, el("strong", {}, name(one.name)), " ", el("span", { class: "dim", dir: "auto" }, plain(one.description, 400)), examples.length ? el("div", { class: "examples" }, examples) : null);
+}
+
+function firstLine(text) {
+  const [first, ...rest] = text.trim().split("\n");
+  return `${first.replace(/^#+\s*/, "")}${rest.length ? " …" : ""}`;
 }
 
 function fill(text) {
   $("text").value = text;
   $("text").focus();
+  $("text").setSelectionRange(0, 0);
+  $("text").scrollTop = 0;
   drawRequest();
 }
 
@@ -97,21 +132,48 @@ function shortTime(time) {
   return isToday ? clock(time, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) : new Date(time).toLocaleDateString([], { month: "short", day: "numeric" });
 }
 
-async function listTasks() {
-  const { tasks = [] } = await getJson(`${agentUrl(state.agent)}/tasks?pageSize=${LISTED}&historyLength=0&includeArtifacts=false`);
+// The caller's tasks of all agents, newest first; ``after`` is where an older page begins.
+async function listTasks(after = null) {
+  const { tasks, after: next } = await getOwn("tasks", after ? { after } : {});
   $("recent").hidden = false;
-  const link = (task) => el("a", { href: `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`, "data-task": task.id, "aria-current": task.id === current()?.id },
-    badge(stateName(task.status?.state)), el("span", { class: "mono" }, plain(task.id.slice(0, 8))), el("time", {}, shortTime(task.status?.timestamp)));
-  $("tasks").replaceChildren(...(tasks.length ? tasks.map((task) => el("li", {}, link(task))) : [el("li", { class: "note" }, "No tasks yet.")]));
+  state.after = next;
+  $("more").hidden = !next;
+  const items = tasks.map((task) => el("li", {}, taskLink(task)));
+  const focused = document.activeElement?.closest("#tasks a")?.dataset.task;
+  if (after) $("tasks").append(...items);
+  else $("tasks").replaceChildren(...(items.length ? items : [el("li", { class: "note" }, "No tasks yet. A message to an agent makes one.")]));
+  markTask();
+  if (focused && !after) [...$("tasks").querySelectorAll("a")].find((one) => one.dataset.task === focused)?.focus();
+  return items;
+}
+
+function markTask() {
+  for (const link of $("tasks").querySelectorAll("a")) link.toggleAttribute("aria-current", link.dataset.task === current()?.id);
+}
+
+function taskLink(task) {
+  const agent = agents().find((one) => one.dataset.agent === task.agent)?.querySelector(".name").textContent ?? task.agent;
+  const href = `?agent=${encodeURIComponent(task.agent)}&task=${encodeURIComponent(task.task)}`;
+  return el("a", { href, "data-task": task.task, "data-of": task.agent },
+    el("span", { class: "line" }, el("bdi", { class: "words" }, plain(task.words, 140) || "(no text)"), el("time", { datetime: new Date(task.at).toISOString() }, shortTime(task.at))),
+    el("span", { class: "line" }, badge(stateName(task.state)), el("bdi", { class: "of" }, plain(agent, 60))),
+    task.reason ? el("bdi", { class: "reason" }, plain(task.reason, 140)) : null);
 }
 
 async function openTask(id) {
   stop();
-  const task = fromJson(await getJson(agentUrl(state.agent) + taskPath(id)));
-  Object.assign(state, { turns: [turn(task)], contextId: task.contextId, last: null });
-  draw();
-  refresh();
-  if (!isOver(task)) run(task, null);
+  Object.assign(state, { turns: [], contextId: null, last: null, timeline: null, absent: "" });
+  try {
+    const task = fromJson(await getJson(agentUrl(state.agent) + taskPath(id)));
+    Object.assign(state, { turns: [turn(task)], contextId: task.contextId });
+    draw();
+    refresh();
+    if (!isOver(task)) run(task, null);
+  } catch (error) {
+    if (error.status === 404) state.absent = id;
+    draw();
+    if (error.status !== 404) throw error;
+  }
 }
 
 const turn = (task) => ({ task, node: el("div", { class: "turn" }) });
@@ -286,10 +348,16 @@ function draw() {
   $("flow").replaceChildren(...(state.turns.length ? state.turns.map((one) => (drawTurn(one, "task"), one.node)) : [empty()]));
   drawTask();
   drawRequest();
-  if (!current()) $("timeline").replaceChildren(el("p", { class: "empty" }, "Send a message, or open a task: its time is shown here."));
+  drawAbout(false);
+  if (!state.timeline) $("timeline").replaceChildren(el("p", { class: "empty" }, current() ? "The timeline comes in a moment." : "Send a message, or open a task: its time is shown here."));
 }
 
-const empty = () => el("p", { class: "empty" }, "Nothing was said yet. Write a message below, or take an example above.");
+function empty() {
+  if (!state.absent) return el("p", { class: "empty" }, "Nothing was said yet. Write a message below, or take an example above.");
+  return el("div", { class: "absent", role: "alert" }, el("h2", {}, "There is no such task"),
+    el("p", {}, "This agent has no task ", el("code", {}, plain(state.absent, 80)), " of yours. It may have expired, belong to another agent, or to somebody else."),
+    el("p", {}, el("a", { href: `?agent=${encodeURIComponent(state.agent)}`, "data-agent": state.agent }, "Begin a new conversation"), ", or open one of your tasks in the list."));
+}
 
 function drawTurn({ task, node }, what) {
   const old = task.artifacts.find((one) => one.artifactId === what);
@@ -320,6 +388,8 @@ function drawTask() {
   const task = current();
   const ongoing = Boolean(task && !ENDED.has(task.state));
   $("task").hidden = !task;
+  drawWhy(task);
+  markTask();
   $("fresh").hidden = !task;
   $("send").textContent = task && WAITS.has(task.state) ? "Answer" : "Send";
   $("reply").hidden = !(task && WAITS.has(task.state));
@@ -327,13 +397,29 @@ function drawTask() {
   $("hook-adds").hidden = !(ongoing && task.id);
   if (!task) return;
   $("task").replaceChildren(badge(task.state), state.running ? el("span", { class: "live" }, "live") : "",
-    task.id ? el("code", {}, plain(task.id, 64)) : "", el("span", { class: "space" }),
+    task.id ? el("code", { title: task.id }, plain(task.id, 64)) : el("span", { class: "space" }),
     task.id ? copyButton(task.id, "Copy id") : "",
     task.state === "failed" && task.id ? el("button", { type: "button", id: "retry", title: "A new task goes on from the step that failed", onclick: () => retry(task) }, "Retry") : "",
     ongoing && task.id ? el("button", { type: "button", id: "cancel", onclick: () => cancel(task) }, "Cancel task") : "");
   if (task.id && new URLSearchParams(location.search).get("task") !== task.id) {
     history.replaceState(null, "", `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`);
+    listTasks().catch(() => {});
   }
+}
+
+let toldWhy = "";
+
+// Why the task has failed or waits. It is drawn again only if it has changed, so that nothing is lost in its forms.
+function drawWhy(task) {
+  const timeline = state.timeline?.taskId === task?.id ? state.timeline : null;
+  const isLate = task?.state === "submitted" && Date.now() - Date.parse(timeline?.createdAt) > LATE;
+  const basis = JSON.stringify([task?.id, task?.state, isLate, task?.messages.length, timeline?.waits, timeline?.moreWaits, timeline?.spans.at(-1), timeline?.deliveries.map((one) => [one.hostPaused, one.failuresInARow, one.nextAttemptAt])]);
+  if (basis === toldWhy) return;
+  toldWhy = basis;
+  const actions = { event: (wait) => eventForm(state.agent, task.id, wait, () => { refreshOften(); refreshSoon(); }) };
+  const nodes = task ? reasons(task, timeline, actions) : [];
+  $("why").replaceChildren(...nodes);
+  $("why").hidden = !nodes.length;
 }
 
 function drawFiles() {
@@ -388,15 +474,33 @@ async function refresh() {
     const timeline = await getJson(`${agentUrl(state.agent)}${taskPath(task.id)}/timeline`);
     if (current() !== task) return;
     state.looks += 1;
-    const open = [...$("timeline").querySelectorAll("details")].map((one) => one.open);
-    $("timeline").replaceChildren(...waterfall(timeline));
-    $("timeline").querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
+    state.timeline = timeline;
+    drawTimeline(task, timeline);
+    drawWhy(task);
     const delivers = timeline.deliveries.some((one) => one.state === "active" && one.deliveredUpTo < one.lastEvent);
     if (state.running || (delivers && state.looks < LOOKS)) refreshSoon();
     else if (WAITS.has(task.state)) lookAfter(task, timeline.waits ?? []);
   } catch (error) {
     $("timeline").replaceChildren(el("p", { class: "problem" }, plain(error.message, 500)));
   }
+}
+
+// What was opened stays open, with what it shows, and the focus stays where it was.
+function drawTimeline(task, timeline) {
+  const before = new Map([...$("timeline").querySelectorAll("details[open]")].map((one) => [one.dataset.key, one.querySelector(".inside")]));
+  const focused = $("timeline").contains(document.activeElement) ? document.activeElement : null;
+  const key = focused?.closest("summary")?.parentElement.dataset.key;
+  const agent = state.agent;
+  $("timeline").replaceChildren(...waterfall(timeline, (row, box) => lookInto(agent, task.id, row, box)));
+  for (const one of $("timeline").querySelectorAll("details")) {
+    if (before.has(one.dataset.key)) {
+      const inside = before.get(one.dataset.key);
+      if (inside) one.querySelector(".inside").replaceWith(inside);
+      one.open = true;
+    }
+    if (key === one.dataset.key) one.querySelector("summary").focus();
+  }
+  if (focused?.isConnected) focused.focus();
 }
 
 // Looks again when the first wait of an open question ends: a reminder comes, or the time for the answer is over.
@@ -458,18 +562,18 @@ function start() {
   showSignIn();
   $("sign-in").hidden = !credentials.get();
   $("hook-url").placeholder = ["127.0.0.1", "localhost"].includes(location.hostname) ? "http://127.0.0.1:8010/webhook" : "https://hooks.example.com/webhook";
-  const agent = known.includes(asked.get("agent")) ? asked.get("agent") : known[0] ?? "";
-  if (asked.get("agent") && agent !== asked.get("agent")) show(new ApiError(404, "There is no such agent here."));
-  openAgent(agent, asked.get("task") ?? "");
+  const wanted = asked.get("agent") || known[0] || "";
+  openAgent(known.includes(wanted) ? wanted : "", asked.get("task") ?? "");
+  if (wanted && !known.includes(wanted)) showNoAgent(wanted);
 }
 
 function go(link) {
   history.pushState(null, "", link.href);
-  if (link.dataset.task) attempt(async () => { await openTask(link.dataset.task); await listTasks(); });
-  else openAgent(link.dataset.agent);
+  if (link.dataset.task && link.dataset.of === state.agent) attempt(async () => { clear(); await openTask(link.dataset.task); await listTasks(); });
+  else openAgent(link.dataset.agent ?? link.dataset.of, link.dataset.task);
 }
 
-document.querySelector("aside").addEventListener("click", (event) => {
+document.querySelector(".frame").addEventListener("click", (event) => {
   const link = event.target.closest("a[data-agent], a[data-task]");
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
@@ -487,12 +591,14 @@ $("show-data").addEventListener("click", () => toggle("show-data", "extra-data")
 $("show-hook").addEventListener("click", () => toggle("show-hook", "extra-hook"));
 $("fresh").addEventListener("click", () => {
   stop();
-  Object.assign(state, { turns: [], contextId: null, last: null });
+  Object.assign(state, { turns: [], contextId: null, last: null, timeline: null, absent: "" });
   history.pushState(null, "", `?agent=${encodeURIComponent(state.agent)}`);
   draw();
   $("text").focus();
 });
-$("reload").addEventListener("click", () => attempt(listTasks));
+$("reload").addEventListener("click", () => attempt(() => listTasks()));
+$("more").addEventListener("click", async () => { (await attempt(() => listTasks(state.after)))?.[0]?.querySelector("a").focus(); });
+setInterval(countAll, SECOND);
 for (const tab of document.querySelectorAll("[role=tab]")) {
   tab.addEventListener("click", () => chooseTab(tab));
   tab.addEventListener("keydown", (event) => {

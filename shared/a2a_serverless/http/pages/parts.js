@@ -4,6 +4,7 @@ import { markdown } from "./markdown.js";
 
 const SHOWN = 200_000;
 const DATA_SHOWN = 100_000;
+const DATA_OPEN = 1_500;
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const BASE64 = /^[A-Za-z0-9+/\-_]*={0,2}$/;
 
@@ -12,7 +13,7 @@ const bytesOf = (base64) => Math.floor((base64.replace(/=+$/, "").length * 3) / 
 const isMarkdown = (type, title) => type === "text/markdown" || (!type.startsWith("text/") || type === "text/plain") && /\.(md|markdown)$/i.test(title);
 
 // The nodes of a message's parts, or of an artifact's. ``title`` is the artifact's name; ``all`` are the task's artifacts.
-export function parts(given, { title = "", all = [], prose = false } = {}) {
+export function parts(given, { title = "", all = [], prose = false, opens = false } = {}) {
   const nodes = [];
   let texts = [];
   const flush = () => {
@@ -24,7 +25,7 @@ export function parts(given, { title = "", all = [], prose = false } = {}) {
     else {
       flush();
       if (typeof part.text === "string") texts.push(part);
-      else nodes.push(other(part, title));
+      else nodes.push(other(part, title, opens));
     }
   }
   flush();
@@ -42,10 +43,10 @@ function text(content, { type, title, all, prose }) {
   return box;
 }
 
-function other(part, title) {
+function other(part, title, opens) {
   if (typeof part.raw === "string") return raw(part, part.filename ?? title);
   if (typeof part.url === "string") return address(part, title);
-  return data(part.data);
+  return data(part.data, opens);
 }
 
 function raw(part, title) {
@@ -84,15 +85,17 @@ function address(part, title) {
 
 const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-function data(value) {
+function data(value, opens) {
   const count = value && typeof value === "object" ? Object.keys(value).length : 0;
   const told = Array.isArray(value) ? counted(count, "item") : value && typeof value === "object" ? counted(count, "member") : "a value";
+  let text;
+  const whole = () => (text ??= JSON.stringify(value, null, 2) ?? "null");
   const details = el("details", { class: "data" }, el("summary", {}, `Data: ${told}`));
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
-    const whole = JSON.stringify(value, null, 2) ?? "null";
-    details.append(el("pre", { tabindex: "0" }, whole.length > DATA_SHOWN ? `${whole.slice(0, DATA_SHOWN)}…` : whole), copyButton(whole));
+    details.append(el("pre", { tabindex: "0" }, whole().length > DATA_SHOWN ? `${whole().slice(0, DATA_SHOWN)}…` : whole()), copyButton(whole()));
   });
+  details.open = opens && whole().length <= DATA_OPEN;
   return details;
 }
 
@@ -109,5 +112,5 @@ export function artifact(one, all) {
     el("header", { class: "row" }, el("h3", {}, name(one.name || one.artifactId)), chars ? el("span", { class: "dim" }, size(chars)) : null, el("span", { class: "space" }),
       texts.length ? copyButton(() => texts.join("")) : null),
     one.description ? el("p", { class: "note" }, plain(one.description, 500)) : null,
-    parts(one.parts, { title: one.name ?? "", all }));
+    parts(one.parts, { title: one.name ?? "", all, opens: true }));
 }

@@ -1,5 +1,6 @@
 // The timeline of a task as a waterfall: one row for each span, artifact and webhook.
 import { clock, duration, el, ENDED, name, plain } from "./dom.js";
+import { hostOf } from "./why.js";
 
 const ROWS = 300;
 const IDLE = 0.1;
@@ -7,7 +8,10 @@ const KINDS = { queued: "queued", working: "run", "input-required": "waits for i
   step: "step", interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call" };
 const ms = (time) => (time ? Date.parse(time) : null);
 
-export function waterfall(timeline, now = Date.now()) {
+const LOOKS = { step: "step", interrupted: "step", raised: "step", failed: "step", call: "call" };
+
+// ``look`` fills the box of a step or a call that is opened.
+export function waterfall(timeline, look, now = Date.now()) {
   const over = ENDED.has(timeline.state.replace("TASK_STATE_", "").toLowerCase());
   const rows = [...spans(timeline, over, now), ...artifacts(timeline), ...webhooks(timeline)];
   const began = ms(timeline.createdAt);
@@ -16,19 +20,16 @@ export function waterfall(timeline, now = Date.now()) {
   return [
     el("p", { class: "note took-in-all" }, `${clock(began)}, ${over ? duration(ms(timeline.statusAt) - began) : `${duration(scale.end - began)} so far`}, ${timeline.lastEvent} events`,
       scale.isCut ? ". Stretches in which nothing happened are shortened." : ""),
-    el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale)))),
+    el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale, look)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
     ...timeline.events.filter((one) => one.percent !== undefined).slice(-1).map((one) => el("p", { class: "note" }, `Progress: ${one.percent} %`)),
-    ...(timeline.waits ?? []).map((one) => el("p", { class: "note wait" }, plain(waiting(one), 300))),
-    timeline.moreWaits ? el("p", { class: "note" }, `It waits for ${timeline.moreWaits} more.`) : null,
     ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
     timeline.budget ? el("p", { class: "note budget" }, plain(budget(timeline.budget), 300)) : null,
     ...timeline.deliveries.map(delivery),
   ].filter(Boolean);
 }
 
-const waiting = ({ kind, name: own, since, until }) => `Waits: ${kind} ${own ?? ""}, since ${clock(since)}${until ? ` until ${clock(until)}` : ""}`;
 const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amount]) => `${name} ${amount}`).join(", ")}`;
 
 const budget = ({ spent = {}, bounds = {} }) => `Budget: ${Object.entries(spent).map(([kind, amount]) => `${kind} ${amount}${kind in bounds ? ` of ${bounds[kind]}` : ""}`).join(", ")}`;
@@ -42,7 +43,7 @@ function spans(timeline, over, now) {
     const label = span.kind === "working" ? `run ${span.name}` : span.name ?? KINDS[span.kind] ?? span.kind;
     const idle = span.kind.endsWith("required");
     const told = `${KINDS[span.kind] ?? span.kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`;
-    const row = { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, open: !span.endedAt && !over && !runs,
+    const row = { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, span, look: LOOKS[span.kind], key: `${span.kind} ${span.name} ${from}`, open: !span.endedAt && !over && !runs,
       bars: [{ from, to: runs || to, idle, bad: Boolean(span.error) }] };
     const rest = { label: "suspended", kind: "input-required", told: "suspended", open: true, bars: [{ from: runs, to, idle: true }] };
     return runs ? [row, rest] : [row];
@@ -66,18 +67,10 @@ const outcome = (attempt) => (attempt.status ? `HTTP ${attempt.status}` : attemp
 
 function webhooks(timeline) {
   return timeline.deliveries.map((one) => ({
-    label: host(one.url), kind: "webhook", told: "webhook", note: attempts(one.attempts.length),
+    label: hostOf(one.url), kind: "webhook", told: "webhook", note: attempts(one.attempts.length),
     bars: one.attempts.map((attempt) => ({ from: ms(attempt.at), to: ms(attempt.at) + attempt.milliseconds, bad: !isFine(attempt),
       title: `${attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"}: ${outcome(attempt)}` })),
   }));
-}
-
-function host(url) {
-  try {
-    return new URL(url).host;
-  } catch {
-    return url;
-  }
 }
 
 // Maps times to 0..1. A stretch in which nothing is active gets at most a tenth of the active time.
@@ -121,7 +114,7 @@ function axis(scale) {
   return el("div", { class: "axis", "aria-hidden": "true" }, el("div", {}, ticks));
 }
 
-function drawn(row, scale) {
+function drawn(row, scale, look) {
   const first = row.bars[0];
   const took = row.note ?? (first ? duration(first.to - first.from) : "");
   const track = el("div", { class: "track", "aria-hidden": "true" }, row.bars.slice(0, 500).map((bar) => {
@@ -132,8 +125,16 @@ function drawn(row, scale) {
     return node;
   }));
   const said = `${row.told}${first ? `, after ${duration(first.from - scale.began)}` : ""}`;
-  return el("li", { title: `${plain(row.label)}: ${said}` }, el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `),
-    track, el("span", { class: "took" }, took, row.open ? " …" : ""));
+  const cells = [el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `), track, el("span", { class: "took" }, took, row.open ? " …" : "")];
+  const title = `${plain(row.label)}: ${said}`;
+  if (!row.look) return el("li", { class: "cells", title }, cells);
+  const box = el("div", { class: "inside" });
+  const details = el("details", { "data-key": row.key }, el("summary", { class: "cells", title }, cells), box);
+  details.addEventListener("toggle", () => {
+    if (!details.open && row.open) box.replaceChildren();
+    if (details.open && !box.childElementCount) look(row, box);
+  });
+  return el("li", {}, details);
 }
 
 // How far a webhook is. Its URL may be trusted or verified while its receiver refuses every event.
@@ -155,8 +156,8 @@ function refusal(one) {
 function delivery(one) {
   const rows = one.attempts.map((attempt) => el("tr", { "data-bad": !isFine(attempt) }, el("td", {}, clock(attempt.at)),
     el("td", {}, attempt.eventNumber ? `event ${attempt.eventNumber}` : "challenge"), el("td", {}, plain(outcome(attempt), 80)), el("td", {}, duration(attempt.milliseconds))));
-  return el("details", { class: "delivery" },
-    el("summary", {}, "Webhook ", name(host(one.url), 80), ` ${progress(one)}`),
+  return el("details", { class: "delivery", "data-key": `webhook ${one.id}` },
+    el("summary", {}, "Webhook ", name(hostOf(one.url), 80), ` ${progress(one)}`),
     el("p", { class: "note mono" }, plain(one.url, 300)), refusal(one),
     rows.length ? el("table", {}, el("thead", {}, el("tr", {}, ["Time", "What", "Answer", "Took"].map((title) => el("th", {}, title)))), el("tbody", {}, rows))
       : el("p", { class: "note" }, "No attempt yet."));
