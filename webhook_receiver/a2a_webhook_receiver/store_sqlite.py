@@ -31,7 +31,10 @@ _NOTIFICATION = "task_id = :task_id AND config_id = :config_id AND id = :id"
 
 
 class SqliteStore:
-    """``Expectations`` and ``ReplayStore`` in one file. ``path`` may be ``:memory:``. It is closed when nobody has it any more."""
+    """``Expectations`` and ``ReplayStore`` in one file. ``path`` may be ``:memory:``.
+
+    It is closed when nobody has it any more.
+    """
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
