@@ -54,7 +54,7 @@ def release(console: Console) -> list[str]:
     with step(console, f"Building {commit[:12]} twice"):
         build_twice(commit)
     with step(console, "Checking how an index shows it"):
-        run("twine", [TWINE, "check", "--strict", "--no-color", *archives(FOLDER / "dist")])
+        run("twine", [TWINE, "--no-color", "check", "--strict", *archives(FOLDER / "dist")])
     for title, files in SUITES.items():
         with step(console, title):
             run(Path(files[0]).stem, [sys.executable, "-m", "pytest", "-n0", "-q", "--maxfail=1", *files])
