@@ -76,7 +76,7 @@ audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed
 
 .PHONY: sbom
 sbom: .a2a/venvs/audit/.installed ## .a2a/sbom.cdx.json: the packages of the functions and their hashes (CycloneDX), from the lock file
-	.a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
+	@PYTHONWARNINGS=ignore .a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
 
 .PHONY: conformance-clients
 conformance-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
