@@ -26,6 +26,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store.keys import UPLOADED
 from a2a_serverless.store.stores import agent_pause
 from tests.contract.backends import NOW, client_at, dynamo
+from tests.functions.template import template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,14 @@ RING: Final = KeyRing(
     (RetiredKey("kid-0", PUBLIC_KEY | {"kid": "kid-0"}, NOW + 2),),
     NOW + 3,
 )
+LASTING: Final = {
+    "AWS::DynamoDB::Table",
+    "AWS::KMS::Key",
+    "AWS::S3::Bucket",
+    "AWS::SQS::Queue",
+    "AWS::SecretsManager::Secret",
+    "AWS::Serverless::Api",
+}
 MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessage(KEY, "hook"))
 
 # A second task, of another owner.
@@ -210,6 +219,16 @@ def recorded() -> dict[str, str]:
         "blobs.json": _text(blobs),
         "messages.json": _text([queue_messages.to_json(message) for message in MESSAGES]),
         "key_ring.json": dump_key_ring(RING) + "\n",
+        "template.json": _text(deployed()),
+    }
+
+
+def deployed() -> Json:
+    """What a deployment has of the template: its parameters, and what holds data or has an address of its own."""
+    lasting = {name: one for name, one in template()["Resources"].items() if one["Type"] in LASTING}
+    return {
+        "parameters": sorted(template()["Parameters"]),
+        "resources": {name: [one["Type"], one["Properties"].get("KeySchema")] for name, one in lasting.items()},
     }
 
 

@@ -25,7 +25,7 @@ from a2a_serverless.testing.harness import Counter
 from tests.contract.backends import NOW, client_at, dynamo
 from tests.echo import agent_of
 from tests.handlers.test_queues import Clock
-from tests.releases.story import KEY, MESSAGES, READS, RING, record, recorded, write
+from tests.releases.story import KEY, MESSAGES, READS, RING, deployed, record, recorded, write
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -108,6 +108,14 @@ def test_today_s_code_writes_no_attribute_that_the_last_release_could_not_pass_o
     before = {(item["pk"]["S"], item["sk"]["S"]): item for item in left(RELEASES[-1], "items")}
     for place, item in before.items():
         assert item.items() <= now[place].items() or now[place].get("v") != item.get("v"), place
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_deployment_keeps_its_data_and_addresses_and_takes_its_parameters(release: str) -> None:
+    """CloudFormation replaces a resource with another name or key schema, and refuses a parameter that it lacks."""
+    before, now = left(release, "template"), json.loads(json.dumps(deployed()))
+    assert set(before["parameters"]) <= set(now["parameters"])
+    assert before["resources"].items() <= now["resources"].items()
 
 
 class TestALaterRelease:
