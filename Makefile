@@ -89,9 +89,8 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 # Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and so on.
 SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py
-RELEASE := tests/releases/test_installed.py tests/releases/test_tutorial.py
 FOREIGN := tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
-LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN) $(RELEASE)
+LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN) tests/releases/test_installed.py
 
 .PHONY: test integration
 test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks

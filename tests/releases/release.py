@@ -39,7 +39,7 @@ TWINE: Final = CHECKOUT / ".a2a/venvs/audit/bin/twine"
 SUITES: Final = {
     "Checking metadata and contents": ["tests/releases/test_distributions.py"],
     "Installing each distribution into an empty environment": ["tests/releases/test_installed.py"],
-    "Playing the first tutorial from the wheels": ["tests/releases/test_tutorial.py"],
+    "Playing the first tutorial from the wheels": ["tests/journeys/test_tutorials.py", "-k", "tutorial-agent.md"],
 }
 
 
