@@ -61,12 +61,13 @@ samconfig.toml: | samconfig.example.toml
 	@cp samconfig.example.toml $@
 
 .PHONY: lint
-lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint
+lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint, the workflows by zizmor
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 	PYTHONPATH=webhook_receiver $(RUN)lint-imports
 	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
+	$(RUN)zizmor --quiet --pedantic --strict-collection .github # with GH_TOKEN it also asks GitHub whether the pinned hashes are those of the tags
 
 .PHONY: audit
 audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes; locked packages by pip-audit
@@ -75,7 +76,7 @@ audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed
 
 .PHONY: sbom
 sbom: .a2a/venvs/audit/.installed ## .a2a/sbom.cdx.json: the packages of the functions and their hashes (CycloneDX), from the lock file
-	.a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
+	@PYTHONWARNINGS=ignore .a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
 
 .PHONY: conformance-clients
 conformance-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
@@ -89,7 +90,7 @@ PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 # Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and so on.
 SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py
 FOREIGN := tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
-LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN)
+LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN) tests/releases/test_installed.py
 
 .PHONY: test integration
 test: $(ENVIRONMENTS) ## run the tests but those of integration, journeys, clients and frameworks
@@ -239,9 +240,9 @@ pictures: $(ENVIRONMENTS) ## take the pictures of the documents anew, by Chromiu
 build: $(ENVIRONMENTS) ## build the functions for AWS into .aws-sam/build, ready for `sam deploy`
 	@$(RUN)a2a-serverless build $(ARGS)
 
-.PHONY: wheel
-wheel: $(ENVIRONMENTS) ## build what would be published into dist/: a wheel and an sdist of each distribution
-	@for one in $(DISTRIBUTIONS); do $(UV) build --quiet --out-dir dist $$one; done
+.PHONY: release
+release: $(ENVIRONMENTS) sbom ## build the distributions of the commit into dist/, check, install and try them; publishes nothing
+	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.releases.release $(ARGS)
 
 .PHONY: demo up down logs
 demo: $(ENVIRONMENTS) ## run a chain of agents with signed webhooks on this machine

@@ -24,11 +24,12 @@ ASSETS = (
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
-    """Adds files of the checkout. A wheel that is made of an sdist finds them there."""
+    """Adds files of the checkout. A wheel that is made of an sdist finds them there, and has them in the same order."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Map the files of the checkout to their places. An editable install has none: it uses the checkout's."""
-        checkout = Path(self.root).parents[1]
-        if version == "editable" or (Path(self.root) / "assets").is_dir():
+        if version == "editable":
             return
-        build_data["force_include"] |= {str(checkout / name): f"assets/{name}" for name in ASSETS}
+        here = Path(self.root) / "assets"
+        files = here if here.is_dir() else Path(self.root).parents[1]
+        build_data["force_include"] |= {str(files / name): f"assets/{name}" for name in ASSETS}

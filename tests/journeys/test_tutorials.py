@@ -24,6 +24,8 @@ from a2a_serverless_tools.stack import paths, processes
 from a2a_serverless_tools.stack.environments import find_uv, package_index
 from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import ROOT, TUTORIALS, Block, check_shown, task_of
+from tests.journeys.projects import install_program
+from tests.stack.wheels import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,17 +88,20 @@ class Terminal:
 
 
 class Reader:
-    """Somebody at the checkout who does what a tutorial says. Folders beside the checkout are in ``home``."""
+    """Somebody at the checkout who does what a tutorial says. Folders beside the checkout are in ``home``.
 
-    def __init__(self, home: Path) -> None:
-        self._home, self._folder = home, ROOT
+    Instead of the checkout it may be a folder with nothing but the installed ``programs``.
+    """
+
+    def __init__(self, home: Path, checkout: Path = ROOT, programs: Path = Path(sys.executable).parent) -> None:
+        self._home, self._checkout, self._folder = home, checkout, checkout
         self._terminals: list[Terminal] = []
         self._news = threading.Condition()
         ports = {part: str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER", "APP")}
         here = {"8000": ports["API"], "8010": ports["RECEIVER"], "8066": ports["APP"]}
         self._moved = {f"127.0.0.1:{shown}": f"127.0.0.1:{port}" for shown, port in here.items()}
         self._moved |= {f"--port {shown}": f"--port {port}" for shown, port in here.items()}
-        self._moved |= {".venv/bin/": f"{Path(sys.executable).parent}/", "../": f"{home}/"}
+        self._moved |= {".venv/bin/": f"{programs}/", "../": f"{home}/"}
         unset = ("A2A_", "AWS_", "VIRTUAL_ENV", "PYTHON", "MAKEFLAGS", "PYTEST")
         ours = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
         python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
@@ -122,7 +127,7 @@ class Reader:
         """Ends what still runs."""
         for terminal in self._terminals:
             terminal.end()
-        if self._folder != ROOT:
+        if self._folder != self._checkout:
             self._run("uv run --quiet a2a-serverless down || true", 0)
 
     def _here(self, text: str) -> str:
@@ -181,7 +186,7 @@ class Reader:
 
     def _place(self, line: str) -> Path:
         """The reader's folder: the checkout if the program is there."""
-        return ROOT if ".venv/bin/" in line else self._folder
+        return self._checkout if ".venv/bin/" in line else self._folder
 
     def _environment_of(self, line: str) -> dict[str, str]:
         """With a state of its own in the checkout."""
@@ -197,7 +202,12 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         if "CI" in os.environ:
             raise
         pytest.skip(str(error))
-    made = Reader(tmp_path)
+    if release := os.environ.get(RELEASE):
+        (tmp_path / "empty").mkdir()
+        program = install_program(tmp_path / "empty", Path(release, "dist"))
+        made = Reader(tmp_path, program.path, program.path / "tool/bin")
+    else:
+        made = Reader(tmp_path)
     yield made
     made.leave()
 

@@ -1,15 +1,12 @@
-"""One item of every kind, and what today's code must read from it. ``python -m tests.releases.story 1`` records one.
+"""One item of every kind, and what today's code must read from it. ``make release`` records it for its version.
 
-A release is recorded once, when it is made: then it is what the release has left in the tables of those who run it.
-Until the first one, recording 1 is what today's code stores.
+A release is recorded once, when it is made: then it is what the release leaves in the tables of those who run it.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from moto import mock_aws
@@ -23,17 +20,20 @@ from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushCon
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import DAY_MS, Json, Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, StepResult
+from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store.keys import UPLOADED
+from a2a_serverless.store.stores import agent_pause
 from tests.contract.backends import NOW, client_at, dynamo
+from tests.functions.template import template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.contract.backends import Store
 
-HERE: Final = Path(__file__).parent
 KEY: Final = TaskKey("acme", "auth0|5f7c/ö", "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11")
 WHO: Final = Principal(KEY.tenant, KEY.owner)
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -75,6 +75,10 @@ EVENTS: Final[tuple[Event, ...]] = (
     StatusEvent(5, NOW + 40, "by-5", TaskState.COMPLETED, message=SAID, fence=1),
 )
 STEP: Final = StepResult("digest", {"text": "one", "n": [1, 2]})
+VALUES: Final = {
+    ValueScope(KEY): StoredText("k", "[1]", "by-3", "document"),
+    ValueScope(KEY, "context/1"): StoredText("k", "two " * 1000, "by-4", "document"),
+}
 CONFIG: Final = PushConfig(
     "hook",
     "https://hooks.example.com/a?b=c",
@@ -103,13 +107,23 @@ RING: Final = KeyRing(
     (RetiredKey("kid-0", PUBLIC_KEY | {"kid": "kid-0"}, NOW + 2),),
     NOW + 3,
 )
+LASTING: Final = {
+    "AWS::DynamoDB::Table",
+    "AWS::KMS::Key",
+    "AWS::S3::Bucket",
+    "AWS::SQS::Queue",
+    "AWS::SecretsManager::Secret",
+    "AWS::Serverless::Api",
+}
 MESSAGES: Final = (queue_messages.WorkMessage(KEY), queue_messages.DeliveryMessage(KEY, "hook"))
 
 # A second task, of another owner.
 KEY_2: Final = KEY._replace(owner="other", task="5e0c2d34-8a3d-4a2c-9f57-0c1f9f1a2b22")
 CALLER: Final = Caller(Principal(KEY_2.tenant, KEY_2.owner), frozenset({"a2a:document", "a2a:read"}), key="d" * 64)
-STEP_2: Final = StepResult("digest", "said", attempt=2, sequence=1)
+STEP_2: Final = StepResult("digest", "said", attempt=2, sequence=1, ended_at=NOW)
 CHUNK_2: Final = ArtifactEvent(2, NOW + 20, "by-2", SMALL, emits=(1, 1), fence=0, step="write/2")
+TICK_2: Final = LastTick("hourly", NOW, KEY_2.task)
+PAUSE: Final = agent_pause("image")
 CHALLENGES_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 
 
@@ -135,6 +149,8 @@ def write(store: Store) -> None:
         assert isinstance(chunk, ArtifactEvent)
         assert store.log.append_chunk(taken.after, chunk)
     store.log.store_step(taken.after, "write/1", STEP)
+    for scope, value in VALUES.items():
+        assert store.values.put_value(taken.after, scope, value, None) == value.version
     assert store.log.append(ended)
     assert store.push.move_cursor(KEY, CURSOR, MOVED)
     assert store.push.move_cursor(KEY, Cursor("lost", "first"), GIVEN_UP)
@@ -157,10 +173,11 @@ def head_2() -> tuple[head.Head, StatusEvent]:
 def write_second(store: Store) -> None:
     """Leaves the second task."""
     first, event = head_2()
-    assert store.log.create(NewTask(first, event, None, ())) is None
+    assert store.log.create(NewTask(first, event, None, (), TICK_2)) is None
     taken = first._replace(lease_until=NOW + 30_000)
     assert store.log.append_chunk(taken, CHUNK_2)
-    store.log.store_step(taken, "write/2", STEP_2)
+    store.log.store_step(taken, "write/2", STEP_2, spent=7)
+    store.pauses.add_pause(PAUSE, NOW)
     assert store.push.store_challenge_state(KEY_2, "hooks.example.com", ChallengeState(), CHALLENGES_2, EXPIRES)
     assert store.owners.count(WHO, UPLOADED, 20_000, DAY_MS, 5, 10)
 
@@ -183,26 +200,54 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "second head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
     "second log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
     "second step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
+    "values": (lambda store: {scope: store.values.get_value(scope, "k") for scope in VALUES}, VALUES),
+    "tick": (lambda store: store.log.find_last_tick(KEY_2, "document", "hourly"), TICK_2),
+    "spent": (lambda store: store.log.read_spent(KEY_2, NOW), 7),
+    "pauses": (lambda store: store.pauses.list_pauses(), {PAUSE: NOW}),
     "challenges": (lambda store: store.push.get_challenge_state(KEY_2, "hooks.example.com"), CHALLENGES_2),
 }
 
 
-def record(folder: Path) -> None:
-    """Writes what today's code stores."""
+def recorded() -> dict[str, str]:
+    """What today's code stores, by the name of a file."""
     with mock_aws(), client_at(None) as client, dynamo(client, "recorded", lambda _: None) as store:
         write(store)
         items = sorted(client.scan(TableName="recorded")["Items"], key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
         blobs = {name: content.decode() for name, content in store.blobs.content.items()}
-    folder.mkdir(exist_ok=True)
-    _save(folder / "items.json", items)
-    _save(folder / "blobs.json", blobs)
-    _save(folder / "messages.json", [queue_messages.to_json(message) for message in MESSAGES])
-    (folder / "key_ring.json").write_text(dump_key_ring(RING) + "\n")
+    return {
+        "items.json": _text(items),
+        "blobs.json": _text(blobs),
+        "messages.json": _text([queue_messages.to_json(message) for message in MESSAGES]),
+        "key_ring.json": dump_key_ring(RING) + "\n",
+        "template.json": _text(deployed()),
+    }
 
 
-def _save(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+def deployed() -> Json:
+    """What a deployment has of the template: its parameters, and what holds data or has an address of its own."""
+    lasting = {name: one for name, one in template()["Resources"].items() if one["Type"] in LASTING}
+    return {
+        "parameters": sorted(template()["Parameters"]),
+        "resources": {name: [one["Type"], one["Properties"].get("KeySchema")] for name, one in lasting.items()},
+    }
 
 
-if __name__ == "__main__":
-    record(HERE / sys.argv[1])
+def _text(content: object) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def record(folder: Path) -> bool:
+    """Writes what today's code stores into a new folder; returns whether it has.
+
+    Raises ValueError if the folder has a recording of something else.
+    """
+    files = recorded()
+    if folder.exists():
+        there = {file.name: file.read_text() for file in folder.iterdir()}
+        if changed := sorted(name for name in {*there, *files} if there.get(name) != files.get(name)):
+            raise ValueError(f"{folder.name} is recorded with other content: {', '.join(changed)}")
+        return False
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return True

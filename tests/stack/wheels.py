@@ -1,29 +1,47 @@
-"""The wheels and the source archive, built from this checkout."""
+"""The wheels and the source archives, built from this checkout, or those of the release that is being made."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from a2a_serverless_tools.stack.environments import find_uv
+from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
 
-if TYPE_CHECKING:
-    from pathlib import Path
+RELEASE = "A2A_RELEASE"
+"""The variable with which `make release` names its folder: ``dist``, and the ``source`` that this was built from."""
+
+
+def build(checkout: Path, folder: Path, *options: str) -> None:
+    """Builds all distributions of a checkout into a folder, without ``options`` each wheel from its source archive."""
+    shared = ["--quiet", "--no-build-isolation", "--no-create-gitignore", "--python", sys.executable]
+    for source in SOURCES.values():
+        place = checkout / source.relative_to(CHECKOUT)
+        subprocess.run(  # noqa: S603 - uv, by path
+            [find_uv(), "build", *shared, "--out-dir", str(folder), *options, str(place)], check=True, cwd=checkout
+        )
 
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what is published. Each wheel is built from its source archive."""
+    """A folder with what is published."""
+    if release := os.environ.get(RELEASE):
+        return Path(release, "dist")
     folder = tmp_path_factory.mktemp("dist")
-    for source in SOURCES.values():
-        options = ["--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
-        command = [find_uv(), "build", *options, str(source)]
-        subprocess.run(command, check=True, cwd=folder)  # noqa: S603 - uv, by path
+    build(CHECKOUT, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The files that it is built from."""
+    release = os.environ.get(RELEASE)
+    return Path(release, "source") if release else CHECKOUT
 
 
 def wheels_in(dist: Path) -> dict[str, Path]:

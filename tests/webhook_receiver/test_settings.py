@@ -1,5 +1,6 @@
 import re
 from dataclasses import fields
+from inspect import getdoc
 
 import pytest
 
@@ -81,5 +82,5 @@ def test_on_lambda_nothing_streams() -> None:
 
 
 def test_every_variable_is_documented() -> None:
-    documented = set(re.findall(r"^ {4}([A-Z][A-Z0-9_]+) ", Settings.__doc__ or "", re.MULTILINE))
+    documented = set(re.findall(r"^([A-Z][A-Z0-9_]+) ", getdoc(Settings) or "", re.MULTILINE))
     assert documented == {field.name.upper() for field in fields(Settings)} - {"LIVE"}

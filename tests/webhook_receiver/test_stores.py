@@ -1,5 +1,6 @@
 """One contract for both stores: expectations and replay memory."""
 
+import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -237,3 +238,10 @@ def test_what_is_too_old_is_swept_out_of_the_file(tmp_path: Path) -> None:
     handle(store, attempt(1))
     assert isinstance(handle(store, attempt(1, fingerprint="body-2"), NOW + REMEMBER), Admitted)
     store.close()
+
+
+def test_a_file_whose_store_nobody_has_any_more_is_closed(tmp_path: Path) -> None:
+    file = tmp_path / "receiver.db"
+    SqliteStore(str(file)).add(BOUND)
+    gc.collect()
+    assert not (tmp_path / "receiver.db-wal").exists()  # SQLite removes it with the last connection that is closed

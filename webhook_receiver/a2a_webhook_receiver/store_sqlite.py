@@ -5,6 +5,7 @@ Every method is one transaction under one lock, so a crash leaves all of its cha
 
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,15 +31,16 @@ _NOTIFICATION = "task_id = :task_id AND config_id = :config_id AND id = :id"
 
 
 class SqliteStore:
-    """``Expectations`` and ``ReplayStore`` in one file. ``path`` may be ``:memory:``. The caller closes it."""
+    """``Expectations`` and ``ReplayStore`` in one file. ``path`` may be ``:memory:``.
+
+    It is closed when nobody has it any more.
+    """
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self.close = weakref.finalize(self, self._connection.close)
         self._connection.executescript("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000;" + _SCHEMA)
-
-    def close(self) -> None:
-        self._connection.close()
 
     def add(self, expectation: Expectation) -> None:
         values = (

@@ -36,7 +36,7 @@ from a2a_serverless_tools.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
 KEY_RING = "Custom::KeyRing"  # CloudFormation calls the rotator when its properties change
 READ_AGENTS = RUN_AGENTS | {ROTATOR}
-_IGNORED = shutil.ignore_patterns("__pycache__", "pyproject.toml", "hatch_build.py")
+_IGNORED = shutil.ignore_patterns("__pycache__", "LICENSE", "pyproject.toml", "hatch_build.py")
 
 
 def build(paths: Paths, target: Target) -> Build:

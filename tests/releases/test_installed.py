@@ -1,0 +1,71 @@
+"""Each distribution and some extras in an empty environment: `make release` runs this, and `make integration` does not.
+
+This project's distributions are the built ones. Everything else comes from the package index, which may have this
+project's names of somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless_tools.stack.environments import find_uv, package_index
+from a2a_serverless_tools.stack.wheels import SOURCES
+from tests.stack.indexes import TAKEN, Index, serving
+from tests.stack.wheels import dist, wheels_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["dist"]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
+
+IMPORTED = {
+    "a2a-serverless": "a2a_serverless.agent",
+    "a2a-serverless-frameworks": "a2a_serverless_frameworks",
+    "a2a-serverless-tools": "a2a_serverless_tools.cli",
+    "a2a-serverless[cli]": "a2a_serverless.testing",
+    "a2a-serverless[langgraph]": "a2a_serverless_frameworks.langgraph",
+    "a2a-webhook-receiver": "a2a_webhook_receiver.verifier",
+    "a2a-webhook-receiver[server]": "a2a_webhook_receiver.app",
+}
+PROGRAM = ("a2a-serverless-tools", "a2a-serverless[cli]")
+
+
+@pytest.fixture(scope="module")
+def taken() -> Iterator[Index]:
+    """An index that is asked before the usual one, on which somebody else has the names."""
+    with serving(TAKEN) as index:
+        yield index
+    assert index.asked == []
+
+
+@pytest.mark.parametrize("requirement", IMPORTED)
+def test_it_is_installed_alone_and_can_be_imported(requirement: str, dist: Path, taken: Index, tmp_path: Path) -> None:
+    ours = tmp_path / "ours.txt"
+    ours.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in wheels_in(dist).items()))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    environment |= {"UV_INDEX": taken.url, **package_index()}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(  # noqa: S603 - uv, and what it has installed
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    bin_, uv = tmp_path / "venv/bin", find_uv()
+    run(uv, "venv", "--quiet", "--python", sys.executable, "venv")
+    run(uv, "pip", "install", "--quiet", "--python", "venv", "--constraint", ours, requirement)
+    run(uv, "pip", "check", "--python", "venv")
+    name, _, attribute = IMPORTED[requirement].rpartition(".")
+    run(bin_ / "python", "-W", "error", "-c", f"from {name} import {attribute}" if name else f"import {attribute}")
+    installed = run(uv, "pip", "list", "--python", "venv", "--format", "freeze").split()
+    assert requirement.partition("[")[0] in {line.partition("==")[0] for line in installed} & SOURCES.keys()
+    if requirement in PROGRAM:
+        assert "init" in run(bin_ / "a2a-serverless", "--help")
