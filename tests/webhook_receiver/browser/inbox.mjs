@@ -49,7 +49,7 @@ const commands = {
   },
   async scheme(colorScheme) { await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); },
   async overflow() { return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"); },
-  async picture(name) { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: await page.evaluate("document.documentElement.scrollHeight") < LONGEST }); },
+  async picture(name) { await page.evaluate(() => Promise.all([...document.images].map((image) => image.decode().catch(() => {})))); if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: await page.evaluate("document.documentElement.scrollHeight") < LONGEST }); },
   async problems() { return problems; },
   async press(key) { await page.keyboard.press(key); },
   async type(text) { await page.keyboard.type(text); },
