@@ -99,6 +99,7 @@ def test_a_long_text_can_be_viewed_whole_and_a_file_that_is_no_picture_cannot() 
     ("history", "prompt"),
     [
         ([{"role": "ROLE_USER", "parts": [{"text": " Draw 一只船\nplease "}]}], "Draw 一只船"),
+        ([{"role": "ROLE_USER", "parts": [{"text": "# Sails\n\nThe wind"}]}], "Sails"),
         ([{"role": "user", "parts": [{"file": {"name": "a.md", "uri": "https://a.example"}}]}], "a.md"),
         ([{"role": "ROLE_AGENT", "parts": [{"text": "What?"}]}], None),
         ([{"role": "ROLE_USER", "parts": [{"data": 1}]}], None),

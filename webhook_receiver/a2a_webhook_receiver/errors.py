@@ -54,7 +54,7 @@ class NoSignature(Unauthentic):
 
     code = "no-signature"
     reason = "no signed token in Authorization or X-A2A-Notification-JWT"
-    remedy = "Let no proxy remove Authorization or X-A2A-Notification-JWT. What is no webhook needs no remedy."
+    remedy = "Let no proxy remove Authorization or X-A2A-Notification-JWT. A request that is no webhook needs none."
     step = "token"
 
 

@@ -187,7 +187,7 @@ def _first_words(parts: Iterable[Mapping[str, Json]]) -> str | None:
     for part in parts:
         words = part.get("text") or part.get("filename") or _as_object(part.get("file")).get("name")
         if isinstance(words, str) and words.strip():
-            return _cut(words.strip().partition("\n")[0].strip(), CLAIM)
+            return _cut(words.strip().partition("\n")[0].lstrip("# ").strip(), CLAIM)
     return None
 
 
