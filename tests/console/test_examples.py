@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from a2a_serverless.agent_loader import import_agents
 from a2a_serverless_tools.dev.loading import load_project
 from a2a_serverless_tools.project import read_project
 from a2a_serverless_tools.stack.library import CHECKOUT
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = NEEDED
-AGENTS: Final = tuple(
-    agent for root in (CHECKOUT, CHECKOUT / "examples/project") for agent in load_project(read_project(root))
-)
+SAMPLES: Final = tuple(agent for path in read_project(CHECKOUT).agents for agent in import_agents(path))
+AGENTS: Final = (*SAMPLES, *load_project(read_project(CHECKOUT / "examples/project")))
 DOCUMENT: Final = "Bees in the city.*shows how a healthy colony looks|城市里的蜜蜂.*另一个能显示健康的蜂群"
 GOOD: Final = {
     "orchestrator": DOCUMENT,

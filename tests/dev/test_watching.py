@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,3 +76,20 @@ def test_a_file_that_is_removed_and_comes_back_is_told_each_time(tmp_path: Path)
 
     watch(tmp_path, changed, ready)
     assert told == [True, False, True]
+
+
+CHECKOUT_PROGRAM = """
+import sys
+from a2a_serverless_tools.dev.loading import load_project
+from a2a_serverless_tools.project import read_project
+from a2a_serverless_tools.stack.library import CHECKOUT
+
+before = {name: module for name, module in sys.modules.items() if name.startswith("a2a_")}
+load_project(read_project(CHECKOUT))
+print([name for name, module in before.items() if sys.modules[name] is not module])
+"""
+
+
+def test_in_the_checkout_no_module_of_the_library_is_imported_anew() -> None:
+    done = subprocess.run([sys.executable, "-c", CHECKOUT_PROGRAM], capture_output=True, text=True, check=True)  # noqa: S603 - this Python
+    assert done.stdout == "[]\n"

@@ -19,9 +19,13 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060
 // A name in one line: characters that are not seen, or turn the direction of others, are written as their number.
 export function plain(text, most = 200) {
   const given = String(text ?? "");
-  const cut = given.length > most ? `${given.slice(0, most)}…` : given;
-  return cut.replace(UNSEEN, (one) => `<${one.charCodeAt(0).toString(16).padStart(4, "0")}>`);
+  return numbered(given.length > most ? `${given.slice(0, most)}…` : given);
 }
+
+const numbered = (text) => text.replace(UNSEEN, (one) => `<${one.charCodeAt(0).toString(16).padStart(4, "0")}>`);
+
+// The same for a text of several lines.
+export const lines = (text) => text.split("\n").map((line) => line.split("\t").map(numbered).join("\t")).join("\n");
 
 export const name = (text, most) => el("bdi", {}, plain(text, most));
 

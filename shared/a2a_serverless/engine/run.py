@@ -12,7 +12,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import (
@@ -490,7 +490,7 @@ async def _run_watched(
         for work in (
             execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS)),
             _supervise(session, execution, engine, remaining_ms),
-            session.write_late(),
+            _write_chunks(session),
         )
     ]
     try:
@@ -528,6 +528,13 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE
+
+
+async def _write_chunks(session: RunSession) -> NoReturn:
+    """Writes chunks that have waited long enough. Ends only by raising the reason to stop the run."""
+    while True:
+        await session.is_late.wait()
+        session.flush()
 
 
 async def _supervise(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
@@ -191,7 +191,7 @@ class RunSession:
         self._renewed_at = now()
         self.chunks = ChunkBuffer()
         self.progress = ProgressBuffer(now)
-        self._is_late = asyncio.Event()
+        self.is_late = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.has_written = False
         self._lost: BaseException | None = None
@@ -349,22 +349,15 @@ class RunSession:
         self._read_until = 0
         return self.read_new_events()
 
-    async def write_late(self) -> NoReturn:
-        """Writes chunks and progress that have waited long enough. Ends only by the error of a write."""
-        while True:
-            await self._is_late.wait()
-            self._is_late.clear()
-            self.flush()
-
     def _write_soon(self) -> None:
-        """Sets a timer for ``write_late``, unless it is set. It is none of the agent's timers (``endings.RunLoop``)."""
+        """Sets a timer for ``is_late``, unless it is set. It is none of the agent's timers (``endings.RunLoop``)."""
         if not self._timer:
             with suppress(RuntimeError):  # outside of a loop, the caller flushes
                 self._timer = asyncio.get_running_loop().call_later(DELAY_S, self._end_timer, context=Context())
 
     def _end_timer(self) -> None:
         self._timer = None
-        self._is_late.set()
+        self.is_late.set()
 
     def flush(self) -> None:
         """Appends the waiting chunks and progress; they are in the log when this returns.
@@ -373,6 +366,7 @@ class RunSession:
         """
         if self._lost:
             raise self._lost
+        self.is_late.clear()
         try:
             for chunk in self.chunks.take():
                 self._append_chunk(chunk)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless_tools.project import Project
 
-OURS: Final = frozenset({"__main__", "a2a_serverless", "a2a_webhook_receiver"})
+OURS: Final = frozenset(
+    {"__main__", "a2a_serverless", "a2a_serverless_frameworks", "a2a_serverless_tools", "a2a_webhook_receiver"}
+)
 PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
 
 
