@@ -37,7 +37,7 @@ FIX: Final[dict[type[A2AError], str]] = {
     errors.TaskNotFound: "Check the id, and sign in as the caller who started the task. Old tasks are deleted.",
     errors.TaskNotCancelable: "Nothing: the task has ended.",
     errors.PushNotSupported: "Poll or stream instead. Agents of this project all support webhooks.",
-    errors.UnsupportedOperation: "The message says what does not fit. To a task that has ended, send no `taskId`.",
+    errors.UnsupportedOperation: "The message says what. If the task has ended, send no `taskId`: a new task begins.",
     errors.ContentTypeNotSupported: "Send `Content-Type: application/json`, and parts of the media types on the card.",
     errors.InvalidAgentResponse: "Another agent answered against the protocol. Tell its owner.",
     errors.ExtendedCardNotConfigured: "Use the public card.",

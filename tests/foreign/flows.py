@@ -16,7 +16,7 @@ HERE: Final = Path(__file__).parent / "callers"
 FLOWS: Final = {
     "answer": "answer",
     "message": "message without a task",
-    "artifacts": "artifacts, one in chunks",
+    "artifacts": "several artifacts, one of them in chunks",
     "artifact and message": "artifact and message",
     "stream": "stream",
     "question": "question",
@@ -218,8 +218,8 @@ CALLERS: Final = {
             "data out": Seen([["text", None, '{\n  "doors": 3.0\n}']]),
             "long work": Seen(
                 [2],
-                f"{STREAM_ENDS}. The response is empty. Or use `background=True` and `poll_task`, which read "
-                "artifacts and no message of the agent",
+                f"{STREAM_ENDS}. The response is empty. Or use `background=True` and `poll_task`, which return "
+                "the artifacts but not the agent's message",
             ),
         },
         more={

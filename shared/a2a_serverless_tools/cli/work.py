@@ -33,7 +33,7 @@ def work(
     health: Health = "",
     print_environment: PrintEnvironment = False,
 ) -> None:
-    """Run the tasks of a deployed stack in this process, with the agents of the current folder's project.
+    """Run a stack's tasks in this process, instead of its function, with the agents of the current folder's project.
 
     The stack must be deployed with the constant WorkerService, so that Lambda runs none. SIGTERM and Ctrl+C hand the
     running tasks over to the next worker.
