@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from packaging.metadata import Metadata
 from packaging.version import Version
 
+from a2a_serverless_tools.cli.stack import FrameworkName
 from a2a_serverless_tools.hatch_build import ASSETS
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
@@ -86,6 +87,26 @@ def test_a_source_archive_has_files_of_its_folder_and_no_others(name: str, dist:
         if place not in {"PKG-INFO", ".gitignore"}:
             origin = source if place.startswith("assets/") else folder
             assert (origin / place.removeprefix("assets/")).read_bytes() == content, place
+
+
+def test_the_wheel_of_the_tools_has_the_example_of_each_framework() -> None:
+    assert {f"examples/{name.replace('-', '_')}_agent.py" for name in get_args(FrameworkName)} <= {*ASSETS}
+
+
+@EACH
+def test_no_archive_has_a_sample_or_a_test(name: str, dist: Path) -> None:
+    written = {*in_wheel(wheels_in(dist)[name]), *in_sdist(name, dist)}
+    assert not [place for place in written if "sample_agents/" in place or place.startswith(("tests", "bench", ".a2a"))]
+
+
+def test_the_extras_that_people_type_bring_the_other_distributions(dist: Path) -> None:
+    needs = metadata(wheels_in(dist)["a2a-serverless"]).requires_dist or []
+    brought = {
+        extra: {one.name for one in needs if one.marker and one.marker.evaluate({"extra": extra})}
+        for extra in ("cli", *get_args(FrameworkName))
+    }
+    assert brought.pop("cli") == {"a2a-serverless-tools"}
+    assert {*map(frozenset, brought.values())} == {frozenset({"a2a-serverless-frameworks"})}
 
 
 @EACH
