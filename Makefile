@@ -260,6 +260,7 @@ invoke: $(ENVIRONMENTS) ## run one function in Docker, on the local stack: make 
 
 .PHONY: bench
 bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: make bench ARGS="cold_start"
+	@$(UV) pip install $(QUIET) --python .a2a/venvs/bench-langgraph --no-deps $(DISTRIBUTIONS:%=--editable ./%)
 	@$(RUN)python bench/run.py $(ARGS)
 
 .PHONY: lock

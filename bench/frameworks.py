@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from a2a_serverless_tools.stack.environments import package_index
+from a2a_serverless_tools.stack.environments import find_uv, package_index
 from cold_start import environment, first_answer_ms, unzipped
 from measuring import ROOT, Report, figure, goal, main, ratios, side_by_side
 from projects import AGENT, make_project
@@ -54,14 +54,14 @@ def with_langgraph() -> Path:
     project = make_project("beside-langgraph")
     (project / "shop.py").write_text((ROOT / "examples/langgraph_agent.py").read_text())
     file = project / "pyproject.toml"
-    text = file.read_text().replace('<0.2"]', '<0.2", "langgraph", "langchain-core"]', 1)
+    text = file.read_text().replace('<0.2"]', '<0.2", "a2a-serverless[langgraph]"]', 1)
     file.write_text(text.replace('tailor:tailor"]', 'tailor:tailor", "shop:shop_agent"]'))
     return project
 
 
 def built(project: Path) -> Path:
     """Builds a project for this machine; returns the folder of the build."""
-    env = {**os.environ, **package_index(), "PYTHONPATH": f"{ROOT / 'shared'}:{ROOT / 'webhook_receiver'}"}
+    env = {**os.environ, **package_index(), "UV": find_uv()}
     done = subprocess.run([PYTHON, "-c", BUILD], cwd=project, env=env, stdout=subprocess.PIPE, text=True, check=True)
     return Path(done.stdout.splitlines()[-1])
 

@@ -84,12 +84,7 @@ LIMITS: Final = (
         lambda load: load.tasks * BATCHES * RELAY_SECONDS,
         "`RelayConcurrency`, up to ten for each shard; a busier table has more shards",
     ),
-    Limit(
-        "write units a second of a new table",
-        4_000,
-        _write_units,
-        "raise the table's warm throughput before, or wait half an hour while DynamoDB adapts",
-    ),
+    Limit("write units a second of a new table", 4_000, _write_units, "the table's warm throughput, or half an hour"),
     Limit("write units a second of a table", 40_000, _write_units, "AWS, on request"),
     Limit(
         "notifiers at a time, ten deliveries each",

@@ -11,29 +11,29 @@ from cost import MILLION, N12_USD, PRICES, Scale, bill, total, waiting
 from measuring import Report, figure, goal, main
 
 RATES = (50, 1_000, 6_000)  # tasks an hour
-FULL = 1_000
 
 
 def measure(_rounds: int) -> Report:
     """Computes the bills once: they do not vary."""
     items, waits = bill(Scale()), {rate: waiting(rate) for rate in RATES}
+    wait = waits[1_000]
     return Report(
         "A million tasks",
         __doc__ or "",
         [
             *(figure(item.what, "USD", [item.usd], ours=True) for item in items if not item.kept),
-            figure("30 s of waiting on Lambda", "micro-USD", [waits[FULL].on_lambda * MILLION], ours=True),
+            figure("30 s of waiting on Lambda", "micro-USD", [wait.on_lambda * MILLION], ours=True),
             *(
                 figure(
-                    f"the same in containers, {rate:,} an hour", "micro-USD", [wait.in_containers * MILLION], ours=True
+                    f"the same in containers, {rate:,} an hour", "micro-USD", [one.in_containers * MILLION], ours=True
                 )
-                for rate, wait in waits.items()
+                for rate, one in waits.items()
             ),
         ],
         [
             goal("N12", "a million queued tasks, USD", "<=", N12_USD, [total(items)]),
-            goal("N21", "30 s of waiting on Lambda, micro-USD", "<=", 200, [round(waits[FULL].on_lambda * MILLION)]),
-            goal("N21", "in containers, micro-USD", "<=", 20, [waits[FULL].in_containers * MILLION]),
+            goal("N21", "30 s of waiting on Lambda, micro-USD", "<=", 200, [round(wait.on_lambda * MILLION)]),
+            goal("N21", "in containers, micro-USD", "<=", 20, [wait.in_containers * MILLION]),
         ],
         [f"Prices of {PRICES['as_of']} in {PRICES['region']}. `bench/cost.py` lists the assumptions."],
     )
