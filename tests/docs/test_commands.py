@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless_tools.stack import paths, processes
-from a2a_serverless_tools.stack.errors import StackError
+from a2a_serverless_tools.stack import processes
 from tests.docs.documents import DOCUMENTS, QUESTION, ROOT, Block, blocks, check_shown, task_of
+from tests.journeys.shell import need_setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,12 +80,7 @@ class Shell:
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell. What its commands leave running is stopped."""
-    try:
-        paths.find()
-    except StackError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    need_setup()
     made = Shell(tmp_path_factory.mktemp("docs"))
     yield made
     made.run(".venv/bin/a2a-serverless down")

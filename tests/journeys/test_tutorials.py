@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless_tools.stack import paths, processes
+from a2a_serverless_tools.stack import processes
 from a2a_serverless_tools.stack.environments import find_uv, package_index
-from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import ROOT, TUTORIALS, Block, check_shown, task_of
 from tests.journeys.projects import install_program
+from tests.journeys.shell import need_setup
 from tests.stack.wheels import RELEASE
 
 if TYPE_CHECKING:
@@ -196,12 +196,7 @@ class Reader:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    try:
-        paths.find()
-    except StackError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    need_setup()
     if release := os.environ.get(RELEASE):
         (tmp_path / "empty").mkdir()
         program = install_program(tmp_path / "empty", Path(release, "dist"))

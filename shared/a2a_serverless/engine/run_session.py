@@ -170,7 +170,10 @@ def _retry(attempt: Callable[[], T]) -> T:
 
 
 class RunSession:
-    """One run's lease and writes. Not thread-safe, except ``store_sent_call``."""
+    """One run's lease and writes. Not thread-safe, except ``store_sent_call``.
+
+    ``is_late`` is set when chunks or progress have waited long enough, until they are written.
+    """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
         self,
