@@ -38,13 +38,14 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.domain.records import NewTask
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.services.deliver import DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.services.deliver import DeliveryOutcome, deliver
+from a2a_serverless.services.delivery_attempts import DeliveryContext
 from a2a_serverless.services.listing import list_tasks
-from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
 from a2a_serverless.store.payloads import PayloadStore, dump_event

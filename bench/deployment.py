@@ -16,7 +16,8 @@ from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.listing import TaskLister
-from a2a_serverless.services.tasks import RequestContext, TaskService, get, send
+from a2a_serverless.services.requests import RequestContext, TaskService
+from a2a_serverless.services.tasks import get, send
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing.memory import MemoryQueues, MemoryResolver, MemorySealer
 

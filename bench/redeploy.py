@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1 import Message
 
 COPIED: Final = ("template.yaml", "observability.yaml", "functions")

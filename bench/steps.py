@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, TaskContext, TaskState
 from a2a_serverless.adapters.clock import SystemClock
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 from a2a_serverless.testing.memory import MemoryStores
 from capacity import counted, database
 from cost import PRICES

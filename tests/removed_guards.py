@@ -17,7 +17,8 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
 from a2a_serverless.engine.emits import Emits
-from a2a_serverless.engine.run_session import RunSession, StoreFailed
+from a2a_serverless.engine.run_session import RunSession
+from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.delivery_attempts import CursorLease

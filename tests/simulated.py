@@ -23,7 +23,7 @@ from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
-from a2a_serverless.engine.endings import AgentThreads, play
+from a2a_serverless.engine.loop import AgentThreads, play
 from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
 from a2a_serverless.testing.harness import START, SimulatedLoop
 from a2a_serverless.testing.memory import MemoryQueues, MemoryTable

@@ -26,8 +26,9 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskPushNotificationConfig,
 )
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.services.tasks import RequestContext, cancel, get, send
+from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import Adapters
 from a2a_serverless.testing.harness import START, Counter, OwnAgents
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.outbound import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")

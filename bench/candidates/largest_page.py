@@ -28,7 +28,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.lambda_proxy import Exchange
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.strict_json import LIMITS
-from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryOutcome, deliver
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.edge import scope_of
 from tests.world import World
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.types import ASGIApp
+
+    from a2a_serverless.services.delivery_attempts import DeliveryContext
 
 HEADERS: Final = {"content-type": "application/json", "a2a-version": "1.0"}
 OK: Final = 200

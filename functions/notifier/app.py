@@ -25,7 +25,8 @@ with uncollected():
     from a2a_serverless.aws.resources import contents, egress_policy, own_urls, task_log, task_table
     from a2a_serverless.domain.queue_messages import DeliveryMessage
     from a2a_serverless.services.circuit_breakers import CircuitBreakers
-    from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, DeliveryContext, deliver
+    from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, deliver
+    from a2a_serverless.services.delivery_attempts import DeliveryContext
     from a2a_serverless.settings import read
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.remotes import Auth, Binding
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 MODES: Final = ("text/plain", "application/json")

@@ -13,7 +13,8 @@ import pytest
 from a2a_serverless.domain.queue_messages import TickMessage, WorkMessage
 from a2a_serverless.domain.schedules import Schedule
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.echo import Writer
 from tests.world import ME

@@ -14,7 +14,8 @@ import pytest
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, OpenBreaker
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.circuit_breakers import CircuitOpen
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from a2a_serverless_tools.dev.receivers import ReceiverWatch
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.server import listen

@@ -13,7 +13,8 @@ from a2a_serverless import Budget, Message, Part, Task, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY, reported_amounts
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import DAY_MS
-from a2a_serverless.domain.records import OpenedCall, StepResult, call_name
+from a2a_serverless.domain.record_names import call_name
+from a2a_serverless.domain.records import OpenedCall, StepResult
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store import keys

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent
-from a2a_serverless.engine.emits import DELAY_S, SIZE, ChunkBuffer
+from a2a_serverless.engine.chunks import DELAY_S, SIZE, ChunkBuffer
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail

@@ -28,7 +28,8 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskState,
 )
-from a2a_serverless.services.tasks import RequestContext, cancel, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import cancel, send
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.echo import agent_of
@@ -211,7 +212,7 @@ def test_an_inline_agent_that_does_not_end_holds_no_request(way: str) -> None:
 def test_a_process_ends_although_a_thread_of_an_agent_goes_on() -> None:
     program = """
 import asyncio, threading
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 
 async def work():
     asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))

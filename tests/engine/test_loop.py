@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from a2a_serverless.engine.endings import OUTSIDE_STEPS, THREADS, TURNS, RunLoop, play
+from a2a_serverless.engine.loop import OUTSIDE_STEPS, THREADS, TURNS, RunLoop, play
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from a2a_serverless.domain.agent import TaskFailed, TaskRejected
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageRequest, Task
 from a2a_serverless.services import tasks
-from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.world import ME, World

@@ -10,7 +10,8 @@ import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from tests.engine.mirrored import LINES, RemoteAgent, chunk, said, status, world_of
 from tests.world import HOUR_MS, ME
 

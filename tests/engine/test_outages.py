@@ -17,7 +17,8 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
-from a2a_serverless.engine.run_session import RunSession, StoreFailed
+from a2a_serverless.engine.run_session import RunSession
+from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES

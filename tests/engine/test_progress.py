@@ -9,7 +9,7 @@ import pytest
 
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.progress import percent_of
-from a2a_serverless.engine.emits import DELAY_S, SIZE
+from a2a_serverless.engine.chunks import DELAY_S, SIZE
 from a2a_serverless.protocol.v1 import Message, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail

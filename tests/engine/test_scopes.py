@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.records import (
+from a2a_serverless.domain.record_names import (
     LIMIT,
     call_name,
     call_of,
@@ -15,7 +15,7 @@ from a2a_serverless.domain.records import (
     raised_name,
     wait_name,
 )
-from a2a_serverless.engine.endings import OUTSIDE_STEPS
+from a2a_serverless.engine.loop import OUTSIDE_STEPS
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 
 

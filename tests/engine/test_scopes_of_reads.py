@@ -8,7 +8,8 @@ import pytest
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.protocol.v1 import Task
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.world import ME, World
 

@@ -24,7 +24,8 @@ from a2a_serverless.protocol.v1 import (
     SendMessageRequest,
     TaskPushNotificationConfig,
 )
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.fairness.line import Line
 from tests.together import Together

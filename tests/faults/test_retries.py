@@ -19,8 +19,8 @@ from a2a_serverless.engine.run import MARGIN_MS
 from a2a_serverless.engine.task_copy import GONE
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.v1 import Part, Task, TaskState
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
-from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store.items import make_place
 from a2a_serverless.store.table import Delete
 from a2a_serverless.testing.memory import MemoryStores

@@ -36,7 +36,8 @@ from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring, revoke_key, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemorySealer
 from a2a_webhook_receiver.errors import KeysUnavailable, Refused
 from a2a_webhook_receiver.expectations import Expectation, digest

@@ -15,7 +15,7 @@ from a2a.server.agent_execution import AgentExecutor
 
 from a2a_serverless import Part, Skill, Task, TaskState
 from a2a_serverless.protocol.v1 import SendMessageConfiguration
-from a2a_serverless.services.tasks import RequestContext as Request
+from a2a_serverless.services.requests import RequestContext as Request
 from a2a_serverless.services.tasks import send
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.a2a_sdk import IS_0_3, from_executor

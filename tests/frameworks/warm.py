@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless import TaskState
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 from tests.foreign.model_server import model_server
 from tests.world import World
 

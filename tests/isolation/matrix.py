@@ -26,7 +26,8 @@ from a2a_serverless.protocol.v1 import (
     TaskPushNotificationConfig,
 )
 from a2a_serverless.services.listing import list_tasks
-from a2a_serverless.services.tasks import RequestContext, send
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import send
 from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemorySealer, MemoryStores
 from tests.echo import agent_of
 from tests.edge import Edge, HttpResponse

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.engine.scopes import ProcessInterrupted
+from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.memory import MemoryTable
 

@@ -23,8 +23,9 @@ from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import HeadSnapshot
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
+from a2a_serverless.services.requests import RequestContext, TaskService
 from a2a_serverless.services.task_changes import change_task
-from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService, accept_message
+from a2a_serverless.services.tasks import StartedTask, accept_message
 from a2a_serverless.store import keys
 from tests.model.explorer import Actor, Model
 from tests.model.ports import require

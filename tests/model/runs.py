@@ -22,16 +22,18 @@ from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult, call_name
+from a2a_serverless.domain.record_names import call_name
+from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.agents import IncomingNotification
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.services.requests import TaskService
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.services.task_changes import change_task, retry_on_conflict
-from a2a_serverless.services.tasks import TaskService, enqueue_task
+from a2a_serverless.services.tasks import enqueue_task
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.model.explorer import BLOCKED, Actor, Model
 from tests.model.ports import require

@@ -28,7 +28,7 @@ from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 FORMS: "list[tuple[Binding, ProtocolVersion]]" = [
     ("jsonrpc", "1.0"),

@@ -1,8 +1,8 @@
 import pytest
 
-from a2a_serverless.domain.delivery import ProtocolVersion
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
 from a2a_serverless.protocol.codecs import activated_extensions, asked_version, check_version, requested_extensions
+from a2a_serverless.protocol.operations import ProtocolVersion
 
 
 @pytest.mark.requirement(61, 64, 106)

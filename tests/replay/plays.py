@@ -13,7 +13,7 @@ from a2a_serverless import Budget, TaskState
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.records import path_of
+from a2a_serverless.domain.record_names import path_of
 from a2a_serverless.domain.values import ValueScope, load_value
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import agent_of

@@ -16,8 +16,8 @@ from a2a_serverless.domain.task_copies import ended_paths
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
-from a2a_serverless.services.tasks import RequestContext
 from tests.echo import agent_of
 from tests.replay.plays import MOST_ANSWERS, MOST_VALUES, PLENTY, child, is_step_of, outcome_of_task, plan_event
 from tests.replay.programs import FROM_OUTSIDE, KINDS, Effects, Player, answer_to, make_program, outcome_of

@@ -44,7 +44,8 @@ from a2a_serverless.services.content_links import (
     is_plain,
     resolve_contents,
 )
-from a2a_serverless.services.tasks import RequestContext, get
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.tasks import get
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
@@ -52,7 +53,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 KEY = ME.key("task-1")
 ADVICE = "Ask for less: one task, a shorter history."

@@ -21,7 +21,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import IN_FLIGHT
-from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryContext, DeliveryOutcome, deliver
+from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryOutcome, deliver
 from a2a_serverless.testing.harness import START
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count, NoFaults
@@ -31,10 +31,12 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext, WebhookEvents
-    from a2a_serverless.domain.delivery import Cursor, ProtocolVersion, PushConfig
+    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.delivery import Cursor, PushConfig, WebhookEvents
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Signed, Signer
+    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.services.delivery_attempts import DeliveryContext
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))

@@ -36,8 +36,9 @@ from a2a_serverless.protocol.v1 import (
 )
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.operation_runner import open_stream, run_operation
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import start_stream
-from a2a_serverless.services.tasks import RequestContext, cancel, get, send
+from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics, MemoryStores
 from tests.echo import Asker, Writer, agent_of
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Change
     from a2a_serverless.protocol.protojson import ProtoModel
-    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.services.requests import TaskService
 
 
 def world_of(*agents: Any) -> World:

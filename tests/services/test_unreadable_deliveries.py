@@ -21,7 +21,8 @@ from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor, ProtocolVersion
+    from a2a_serverless.domain.delivery import Cursor
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 HOURS = 100 * HOUR_MS
 UNREADABLE = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
-from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless_tools.operators.erasure import ErasureScope, ErasureService, erase
 from a2a_serverless_tools.operators.erasure_store import ErasureStore

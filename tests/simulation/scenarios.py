@@ -30,8 +30,8 @@ from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.key_rotation import KeyRingError, KeyRotation, ensure_ring, revoke_key, rotate_when_old
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.rate_limiter import RateLimiter
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import StreamContext, follow_events
-from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.stores import OwnerStore, agent_pause, owner_pause
 from a2a_serverless.store.table import Put
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.agent import Callback, TaskContext
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 T = TypeVar("T")
 

@@ -38,7 +38,8 @@ from tests.webhook_receiver.serving import serving
 from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Attempt, ProtocolVersion
+    from a2a_serverless.domain.delivery import Attempt
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 pytestmark = pytest.mark.enable_socket
 

@@ -29,7 +29,7 @@ from a2a_serverless.domain.errors import (
 )
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.remotes import remote_name
-from a2a_serverless.engine.execution import no_secret
+from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (

@@ -14,7 +14,7 @@ from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.http.api import Api, Console
 from a2a_serverless.services.rate_limiter import RateLimiter
-from a2a_serverless.services.tasks import TaskService
+from a2a_serverless.services.requests import TaskService
 from a2a_serverless.settings import Settings, read
 from a2a_serverless.store.stores import OwnerStore, Publications, TaskIndex
 

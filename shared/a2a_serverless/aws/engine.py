@@ -118,7 +118,7 @@ def make_worker(
     """
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.domain.queue_messages import TickMessage
-    from a2a_serverless.engine.endings import play
+    from a2a_serverless.engine.loop import play
     from a2a_serverless.engine.run import run
     from a2a_serverless.services.ticks import handle_tick
 

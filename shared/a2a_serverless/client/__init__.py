@@ -17,8 +17,9 @@ functions, where every import lengthens the cold start (``docs/adr/0008-client-o
 
 from __future__ import annotations
 
-from a2a_serverless.client.client import Client, ClientEvent, HttpError, PeerError, text_message
+from a2a_serverless.client.client import Client, ClientEvent, text_message
 from a2a_serverless.client.discovery import DiscoveredAgent, agents_of, discover
+from a2a_serverless.client.errors import HttpError, PeerError
 from a2a_serverless.http_client.transport import (
     ClientRequest,
     ClientResponse,

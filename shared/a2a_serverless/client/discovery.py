@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.client import OK, Client, HttpError, objects_in, retry_after_s, words_in
+from a2a_serverless.client.client import OK, Client
+from a2a_serverless.client.errors import HttpError, objects_in, retry_after_s, words_in
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport, is_local
 from a2a_serverless.protocol.peers import interface_of, read_card
@@ -15,9 +16,9 @@ from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.remotes import Binding
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
 
 CARD_PATH: Final = "/.well-known/agent-card.json"

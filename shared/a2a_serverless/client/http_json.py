@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from a2a_serverless.client.client import BY_HTTP, SERVER_ERROR, a2a_error, http_error, kind_by_code, objects_in
+from a2a_serverless.client.errors import BY_HTTP, SERVER_ERROR, a2a_error, http_error, kind_by_code, objects_in
 from a2a_serverless.domain.errors import InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.error_codes import CODES, INTERNAL
@@ -19,11 +19,11 @@ from a2a_serverless.protocol.protojson import as_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.client.client import HttpError
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.client.errors import HttpError
     from a2a_serverless.domain.errors import A2AError
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import ClientResponse
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
 
 _PATHS: Final[Mapping[Operation, str]] = {

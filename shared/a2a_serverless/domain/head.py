@@ -18,7 +18,7 @@ from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, s
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import TERMINAL, Incoming, StatusEvent, check
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
-from a2a_serverless.domain.records import SEPARATOR, call_of
+from a2a_serverless.domain.record_names import SEPARATOR, call_of
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from a2a_serverless.domain import records as names
+from a2a_serverless.domain import record_names as names
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, StatusEvent
-from a2a_serverless.domain.records import FAILED, MOMENT_BITS, RAISED, SEPARATOR, TIMER
+from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER
+from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:

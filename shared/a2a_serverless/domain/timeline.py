@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.records import FAILED, RAISED, UNFINISHED, call_of, path_of
+from a2a_serverless.domain.record_names import FAILED, RAISED, UNFINISHED, call_of, path_of
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event, StatusEvent
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.records import CallName
+    from a2a_serverless.domain.record_names import CallName
 
 INTERNAL: Final = "@"
 

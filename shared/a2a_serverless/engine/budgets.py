@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import BudgetExceeded
 from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
-from a2a_serverless.domain.records import OpenedCall, call_of, is_try
+from a2a_serverless.domain.record_names import call_of, is_try
+from a2a_serverless.domain.records import OpenedCall
 from a2a_serverless.domain.usage import MILLION
 
 if TYPE_CHECKING:

@@ -19,11 +19,12 @@ from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import SUSPEND_MS, WaitKind, clear_children
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import CARD, TAGS, OpenedCall, SentCall, StepResult, call_name, call_of
+from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
+from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.domain.trace import child_of
-from a2a_serverless.engine.endings import NEVER, Endings, Wait
-from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.engine.scopes import NeedsWorker, ProcessInterrupted, Scope
+from a2a_serverless.engine.endings import NEVER, Wait
+from a2a_serverless.engine.scopes import Scope
+from a2a_serverless.engine.signals import NeedsWorker, guarded
 from a2a_serverless.engine.task_files import INLINE, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -44,9 +45,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.records import CallName
-    from a2a_serverless.engine.budgets import TaskBudget
-    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.domain.record_names import CallName
+    from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Ids
@@ -127,32 +127,14 @@ def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
 
 
 class AgentCalls:
-    """The calls of one run. ``store_once`` stores a value unless one is stored already, and returns the stored one.
+    """The calls of one run."""
 
-    ``admit`` returns when a call that is not stored may begin.
-    """
-
-    def __init__(  # noqa: PLR0913 - the parts of a run
-        self,
-        registry: AgentRegistry,
-        session: RunSession,
-        steps: dict[str, StepResult],
-        endings: Endings,
-        store_once: Callable[..., Json],
-        admit: Callable[[str, Scope], Awaitable[None]],
-        budget: TaskBudget,
-        files: TaskFiles = INLINE,
-    ) -> None:
-        self._registry = registry
-        self._remote_agents = registry.remote_agents.with_trace(session.trace)
-        self._session = session
-        self._steps = steps
-        self._endings = endings
-        self._store_once = store_once
-        self._admit = admit
-        self._budget = budget
+    def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE) -> None:
+        self._execution, self._registry, self._files = execution, registry, files
+        self._session, self._steps, self._endings = execution.session, execution.results, execution.endings
+        self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.budget
+        self._remote_agents = registry.remote_agents.with_trace(execution.session.trace)
         self._under_way = 0
-        self._files = files
 
     @property
     def _caller(self) -> Caller:
@@ -191,7 +173,7 @@ class AgentCalls:
             except AgentCallFailed as failed:
                 value = str(failed)
             if name not in self._steps:
-                self._store_once(name, value, self._endings.next_number())
+                self._store_once(name, value, self._steps.next_number())
         await self._endings.end(self._steps[name].sequence, scope)
         if isinstance(stored := self._steps[name].value, str):
             raise AgentCallFailed(stored)
@@ -241,7 +223,7 @@ class AgentCalls:
         name = call_name(path)
         if name.opened not in self._steps or self._ending(name):
             return False
-        self._store_once(name.canceled, f"The call {path!r} was canceled.", self._endings.next_number())
+        self._store_once(name.canceled, f"The call {path!r} was canceled.", self._steps.next_number())
         opened = OpenedCall.of(self._steps[name.opened].value)
         self._record_span(name, opened.agent, opened, asyncio.CancelledError.__name__)
         return True
@@ -271,12 +253,12 @@ class AgentCalls:
             call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
             answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
-            self._store_once(name.failed, str(failure), self._endings.next_number())
+            self._store_once(name.failed, str(failure), self._steps.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
             return self._steps[name.failed]
         finally:
             self._under_way -= 1
-        self._store_once(name.done, _dump_answer(answer), self._endings.next_number())
+        self._store_once(name.done, _dump_answer(answer), self._steps.next_number())
         self._record_span(name, agent, opened)
         return self._steps[name.done]
 
@@ -358,7 +340,8 @@ class AgentCalls:
     def _store_sent(self, call: PendingCall, task_id: str) -> None:
         remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
         sent = SentCall(agent, task_id, remote_agents.has_push(agent))
-        self._steps[record], ended = self._session.store_sent_call(record, StepResult("", sent.value))
+        stored, ended = self._session.store_sent_call(record, StepResult("", sent.value))
+        self._steps.note(record, stored)
         if ended or call.name.canceled in self._steps:
             with suppress(AgentCallFailed):
                 remote_agents.cancel(self._caller, agent, task_id)
@@ -484,16 +467,6 @@ class AgentCalls:
 
 async def _ask_nobody(*_: object) -> Message:
     raise AgentCallFailed("A canceled call asks its client nothing.")
-
-
-def guarded(call: Callable[[], T]) -> T:
-    """Makes the call; the end of the process in it is not the agent's error."""
-    try:
-        return call()
-    except (Exception, ProcessInterrupted, StoreFailed):
-        raise
-    except BaseException as error:
-        raise ProcessInterrupted(error) from error
 
 
 def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, now: int) -> None:

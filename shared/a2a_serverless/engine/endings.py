@@ -7,205 +7,28 @@ come to a stored ending. So a step that a stored ending makes the agent cancel d
 
 An ending that nothing could compete with needs no number: that of a wait while nothing else is under way, and that of
 a step whose work let no other code run.
-
-The event loop of a run: it knows when no code is ready to go on, and the timers of the agent's own code.
-
-``play`` takes the place of ``asyncio.run``, which waits for threads, and for tasks that ignore their cancellation.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
-from queue import SimpleQueue
-from subprocess import TimeoutExpired
-from threading import Semaphore, Thread
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.records import SEPARATOR, StepResult, path_of, wait_name
+from a2a_serverless.domain.record_names import SEPARATOR, path_of, wait_name
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
-    import selectors
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-    from contextvars import Context
+    from collections.abc import Callable, Iterable, Iterator
 
     from a2a_serverless.domain.head import WaitKind
-    from a2a_serverless.engine.execution import Execution
+    from a2a_serverless.engine.journal import Journal
+    from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Message
-
-P = ParamSpec("P")
-T = TypeVar("T")
-A = TypeVarTuple("A")
-
-LEAVE_S: Final = 1.0
-TURNS: Final = 1000
-THREADS: Final = 32
-
-ENGINE_TASK: Final = "engine"
-"""The name of the asyncio tasks that only look after a run."""
-OUTSIDE_STEPS: Final[ContextVar[bool]] = ContextVar("outside_steps", default=False)
-"""Whether the calling code is the agent's, outside of its steps."""
-
-
-class AgentThreads(ThreadPoolExecutor):
-    """Threads for the plain code of one run. A process ends without waiting for them. asyncio asks for the base class.
-
-    ``submit`` and ``shutdown`` are called in one thread.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
-        self._free = Semaphore(0)
-        self._started = 0
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """See ``Executor.submit``."""
-        future = Future[T]()
-        self._calls.put((future, partial(fn, *args, **kwargs)))
-        if not self._free.acquire(blocking=False) and self._started < THREADS:
-            self._started += 1
-            Thread(target=self._work, name=f"agent_{self._started}", daemon=True).start()
-        return future
-
-    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - the base's
-        """Drops work that no thread has begun. Each thread ends after its current call."""
-        del wait, cancel_futures
-        while not self._calls.empty():
-            if call := self._calls.get():
-                call[0].cancel()
-        for _ in range(self._started):
-            self._calls.put(None)
-
-    def _work(self) -> None:
-        while call := self._calls.get():
-            future, work = call
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(work())
-                except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
-                    future.set_exception(error)
-            del call, future, work  # the waiting thread keeps no object of the agent alive
-            self._free.release()
-
-
-class RunLoop(asyncio.SelectorEventLoop):
-    """An event loop that notes the timers that agents set outside of steps.
-
-    ``ready_count`` counts the callbacks that became ready: while it stays the same, no other code has run.
-    ``execution`` is that of the agent's function in this loop, for ``dev`` and the test harness.
-    """
-
-    execution: Execution | None = None
-
-    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
-        super().__init__(selector)
-        self.ready_count = 0
-        self._timers: list[asyncio.TimerHandle] = []
-        self._connections = WeakSet[asyncio.WriteTransport]()
-        self._processes = WeakSet[asyncio.SubprocessTransport]()
-        self._threads = AgentThreads()
-        self.set_default_executor(self._threads)
-
-    def call_soon(
-        self, callback: Callable[[Unpack[A]], object], *args: *A, context: Context | None = None
-    ) -> asyncio.Handle:
-        """See ``asyncio.loop.call_soon``."""
-        self.ready_count += 1
-        return super().call_soon(callback, *args, context=context)
-
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[Unpack[A]], object],
-        *args: *A,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        """See ``asyncio.loop.call_at``."""
-        handle = super().call_at(when, callback, *args, context=context)
-        if OUTSIDE_STEPS.get() if context is None else context.get(OUTSIDE_STEPS, False):
-            self._timers = [*self._open_timers(), handle]
-        return handle
-
-    async def create_connection(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
-        """See ``asyncio.loop.create_connection``."""
-        transport, protocol = await super().create_connection(*args, **options)
-        self._connections.add(transport)
-        return transport, protocol
-
-    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
-        """See ``asyncio.loop.subprocess_exec``."""
-        transport, protocol = await super().subprocess_exec(*args, **options)
-        self._processes.add(transport)
-        return transport, protocol
-
-    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - asyncio's
-        """See ``asyncio.loop.subprocess_shell``."""
-        transport, protocol = await super().subprocess_shell(*args, **options)
-        self._processes.add(transport)
-        return transport, protocol
-
-    async def rest(self) -> None:
-        """Returns when no callback is ready but the caller's, or after ``TURNS`` turns of the loop."""
-        for _ in range(TURNS):
-            before = self.ready_count
-            await asyncio.sleep(0)
-            if self.ready_count == before + 1:
-                return
-
-    def agent_timers(self) -> list[float]:
-        """The due times of the timers that agents have set outside of steps, by the loop's clock."""
-        self._timers = self._open_timers()
-        return [timer.when() for timer in self._timers]
-
-    def leave(self) -> None:
-        """Closes the loop. Tasks have ``LEAVE_S`` to end after their cancellation; threads go on by themselves.
-
-        Connections that are open are closed, so that a client that keeps them makes new ones in the next loop.
-        Processes that were started in the loop are killed: nothing could read their output any more.
-        """
-        left = asyncio.all_tasks(self)
-        for task in left:
-            task.cancel()
-        left.add(self.create_task(self.shutdown_asyncgens()))
-        self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
-        for connection in self._connections:
-            connection.abort()
-        for process in self._processes:
-            process.close()
-            with suppress(TimeoutExpired):
-                process.get_extra_info("subprocess").wait(LEAVE_S)
-        self.run_until_complete(asyncio.sleep(0))  # the loop closes them in its next turn
-        self._threads.shutdown()
-        self.set_exception_handler(lambda *_: None)  # a task that ignored its cancellation is dropped
-        self.close()
-
-    def _open_timers(self) -> list[asyncio.TimerHandle]:
-        return [timer for timer in self._timers if not timer.cancelled() and timer.when() > self.time()]
-
-
-def play(work: Coroutine[Any, Any, T], loop: RunLoop | None = None) -> T:
-    """Runs a coroutine to its end and returns its result. ``sys.exit()`` in another task does not end the loop."""
-    loop = loop or RunLoop()
-    main = loop.create_task(work)
-    try:
-        while True:
-            try:
-                return loop.run_until_complete(main)
-            except SystemExit:
-                if main.done():
-                    raise
-    finally:
-        loop.leave()
-
 
 NEVER: Final = 2**62
 
@@ -258,22 +81,20 @@ class Wait:
 class Endings:
     """The steps and waits of a run that have not ended.
 
-    ``record`` stores a result under a name. ``now`` returns ms. With ``reads_first`` the first work begins when the
+    ``now`` returns ms. With ``reads_first`` the first work begins when the
     code rests: then it has come to all that is stored and that it can come to.
     """
 
     def __init__(
         self,
         loop: RunLoop,
-        steps: Mapping[str, StepResult],
+        journal: Journal,
         now: Callable[[], int],
-        record: Callable[[str, StepResult], None],
         *,
         reads_first: bool = False,
     ) -> None:
-        self._loop, self._steps, self._now, self._record = loop, steps, now, record
-        self._last = max((result.sequence for result in steps.values()), default=0)
-        self._paths = {result.sequence: path_of(name) for name, result in steps.items() if result.sequence}
+        self._loop, self._journal, self._now = loop, journal, now
+        self._paths = {result.sequence: path_of(name) for name, result in journal.items() if result.sequence}
         self._to_come = sorted(self._paths)
         self._ended: dict[int, asyncio.Future[None]] = {}
         self._gates: dict[asyncio.Future[None], str] = {}
@@ -299,11 +120,6 @@ class Endings:
     def is_busy(self) -> bool:
         """Whether a step or a call works."""
         return self._busy > 0
-
-    def next_number(self) -> int:
-        """The number of the next ending."""
-        self._last += 1
-        return self._last
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -349,12 +165,12 @@ class Endings:
 
     def pass_over(self, names: Iterable[str]) -> None:
         """The stored endings of these names do not happen in this run: the code reads them without executing them."""
-        passed = {self._steps[name].sequence for name in names}
+        passed = {self._journal[name].sequence for name in names}
         self._to_come = [number for number in self._to_come if number not in passed]
 
     async def wait(self, wait: Wait, scope: Scope) -> None:
         """Returns when the wait has ended."""
-        if stored := self._steps.get(wait_name(wait.path)):
+        if stored := self._journal.get(wait_name(wait.path)):
             return await self.end(stored.sequence, scope)
         return await self._wait_in(self._waits, wait, scope)
 
@@ -385,7 +201,7 @@ class Endings:
         """Stores when the open waits are due, as far as that is not stored; returns the last ``but`` that are left."""
         new = [wait for wait in self._waits if wait.timer]
         for wait in new[: len(new) - but]:
-            self._record(wait.timer, StepResult("", wait.due_at))
+            self._journal.store(wait.timer, StepResult("", wait.due_at))
             wait.timer = ""
         return new[len(new) - but :] if but else []
 
@@ -445,7 +261,7 @@ class Endings:
         wait = min(ready, key=lambda pair: pair[0])[1]
         self._waits.pop(wait)
         if self._waits or self._gates or self._ended or self._looks or not self.is_idle:
-            self._record(wait_name(wait.path), StepResult("", None, sequence=self.next_number()))
+            self._journal.store(wait_name(wait.path), StepResult("", None, sequence=self._journal.next_number()))
         return _set(wait.future)
 
     def _ready_at(self, wait: Wait) -> int | None:

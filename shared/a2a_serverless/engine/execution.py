@@ -1,6 +1,6 @@
-"""The execution of an agent's function in one run: its acts, its waits, and its end.
+"""The execution of an agent's function in one run: what its acts stand on, its waits, and its end.
 
-The run has it. The author's task (``DurableTaskContext``) acts through it, so that nothing acts after it is closed.
+The run has it. Every act (``engine/acts.py``) goes through it, so that nothing acts after it is closed.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from a2a_serverless.domain.agent import BudgetExceeded, SecretNotRead, StepConflict, TaskEnded
+from a2a_serverless.domain.agent import StepConflict, TaskEnded
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, read_budget
-from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import INTERRUPTED, Event, StatusEvent
 from a2a_serverless.domain.head import (
     LeaseLost,
@@ -23,25 +22,14 @@ from a2a_serverless.domain.head import (
     load_waits,
     shown_name,
 )
-from a2a_serverless.domain.records import TIMER, StepResult, call_name, join_path
-from a2a_serverless.domain.values import ValueScope
+from a2a_serverless.domain.record_names import TIMER, join_path
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
-from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
-from a2a_serverless.engine.run_session import StoreFailed
-from a2a_serverless.engine.scopes import (
-    NeedsWorker,
-    ProcessInterrupted,
-    RunningStep,
-    Scope,
-    Scopes,
-    StepAlreadyStored,
-    Suspended,
-)
-from a2a_serverless.engine.steps import Steps
-from a2a_serverless.engine.task_files import INLINE, TaskFiles
-from a2a_serverless.engine.task_values import RunValues
+from a2a_serverless.engine.journal import Journal
+from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
+from a2a_serverless.engine.signals import SIGNALS, Suspended
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.pauses import retry_at
 
@@ -52,85 +40,47 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.records import CallName
-    from a2a_serverless.domain.remotes import Remote
-    from a2a_serverless.domain.usage import Usage
-    from a2a_serverless.engine.calls import AgentRegistry
-    from a2a_serverless.engine.endings import RunLoop
-    from a2a_serverless.engine.mirror import MirrorCalls
+    from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
-    from a2a_serverless.engine.task_reader import TaskReader
-    from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Message
-    from a2a_serverless.store.value_store import ValueStore
 
 T = TypeVar("T")
-SIGNALS: Final = (
-    Suspended,
-    StepAlreadyStored,
-    NeedsWorker,
-    ProcessInterrupted,
-    LeaseLost,
-    StoreFailed,
-    StepConflict,
-    BudgetExceeded,
-    IllegalTransition,
-)
-"""Exceptions of the task's methods that end the run, even if the agent or one of its libraries catches them."""
-
-
-def no_secret(name: str) -> str:
-    """Has no secrets."""
-    raise SecretNotRead(f"The secret {name!r} is not set.")
 
 
 class Execution:
     """The agent's function between its start and its end in one run. ``events`` is the task's log until now.
 
-    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
-    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``; ``budget`` and ``whole_last_chunk`` are the
-    agent's options. ``owner_usd`` is the most that the owner may spend on a day. ``find_pause`` returns the
-    pause because of which nothing new may begin.
+    ``budget`` and ``whole_last_chunk`` are the agent's options. ``owner_usd`` is the most that the owner may spend on a
+    day. ``find_pause`` returns the pause because of which nothing new may begin.
 
     ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
     last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
     the execution was closed.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of an execution
+    def __init__(
         self,
         session: RunSession,
         events: Sequence[Event],
-        others: TaskReader,
-        registry: AgentRegistry,
-        values: ValueStore,
-        files: TaskFiles = INLINE,
         *,
-        read_secret: Callable[[str], str] = no_secret,
-        callback_sealer: Sealer,
-        packages: frozenset[str] = frozenset(),
-        prices: Usage | None = None,
         budget: Budget = NO_BUDGET,
         owner_usd: int = 0,
         find_pause: Callable[[], OpenWait | None] = lambda: None,
         whole_last_chunk: bool = False,
-        remote: Remote | None = None,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
-        self.session, self.others, self.files, self.read_secret = session, others, files, read_secret
-        self.callback_sealer = callback_sealer
+        self.session = session
         self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
         self.request = self.first_request
         self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
         self.sent.update(message_id for event in statuses for message_id in event.joined)
-        self.base_url = registry.base_url
-        self.results = session.steps()
+        self.results = Journal(session)
         self.loop = cast("RunLoop", asyncio.get_running_loop())
-        self.loop.execution = self
+        self.loop.work = self
         self.scopes = Scopes()
         self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
-        self.endings = Endings(self.loop, self.results, session.now, self._record, reads_first=is_retry)
+        self.endings = Endings(self.loop, self.results, session.now, reads_first=is_retry)
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
@@ -141,23 +91,24 @@ class Execution:
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
         self._end: BaseException | None = None
-        self.steps = Steps(self, packages, prices or {})
-        parts = (registry, session, self.results, self.endings, self.store_once, self.admit, self.budget, files)
-        self.mirror: MirrorCalls | None = None
-        if remote:
-            from a2a_serverless.engine.mirror import MirrorCalls  # only mirrors need it
-
-            self.mirror = MirrorCalls(self, remote, events[-1].at, *parts)
-        self.calls = self.mirror or AgentCalls(*parts)
-        self.store = RunValues(values, ValueScope(session.key), session, self._perform, self._identify)
-        conversation = ValueScope(session.key, session.head.context_id)
-        self.conversation = RunValues(values, conversation, session, self._perform, self._identify)
         self._answers = _Answers()
         self._answers.read(events)
         self._seen = session.head.wake
-        self._beside = set[asyncio.Task[None]]()
-        for name in self.calls.canceled():
-            self._cancel_child(name)
+
+    @property
+    def task(self) -> str:
+        """The id of the task."""
+        return self.session.key.task
+
+    @property
+    def running_paths(self) -> list[str]:
+        """The paths of the steps that run."""
+        return [step.path for step in self.running]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the code waits for something from outside."""
+        return bool(self.endings.waits)
 
     def outcome(self, done: asyncio.Future[Answer]) -> Answer:
         """The result of the agent's function. Raises the signal if there was one, else the function's exception."""
@@ -216,10 +167,7 @@ class Execution:
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """Stores an internal value like a step's result; returns the stored one if there is one already."""
         self.check_open()
-        stored = self.results.get(name)
-        if stored is None:
-            stored = self.results[name] = self.session.store_step(name, StepResult("", value, sequence=sequence))
-        return stored.value
+        return self.results.store_once(name, value, sequence)
 
     async def admit(self, path: str, scope: Scope, *, is_step: bool = False) -> None:
         """Returns when an act that is not stored may begin: not before a pause is over. Raises BudgetExceeded."""
@@ -262,7 +210,7 @@ class Execution:
 
     async def receive(self, name: str, path: str, scope: Scope) -> Json:
         """Returns the result of this name once it has been stored from outside. It has a member ``at`` (ms)."""
-        self._read_result(name)
+        self.results.read(name)
 
         def stored_at() -> int | None:
             stored = self.results.get(name)
@@ -270,10 +218,6 @@ class Execution:
 
         await self.endings.wait(Wait(path, WaitKind.EVENT, stored_at, result=name), scope)
         return self.results[name].value
-
-    def _read_result(self, name: str) -> None:
-        if name not in self.results and (stored := self.session.read_step(name)):
-            self.results[name] = stored
 
     def last_sent_at(self) -> int:
         """When the client's last message came that the code has read (ms)."""
@@ -288,28 +232,6 @@ class Execution:
         message = self.session.make_message(content).model_copy(update={"message_id": message_id})
         return await self.ask(Question(message, state), scope, path=name)
 
-    def check_reach(self, agent: str | None) -> None:
-        """Raises NeedsWorker, and ends the execution, if only the worker can call the agent (None: every agent)."""
-        self.check_open()
-        try:
-            self.calls.check_reachable(agent)
-        except NeedsWorker:
-            self.close(end=NeedsWorker())
-            raise
-
-    def cancel_call(self, path: str) -> None:
-        """Cancels the call, and its task at the called agent, unless it is over or this run is."""
-        if not self.is_stopping and self.calls.cancel(path):
-            self._cancel_child(call_name(path))
-
-    def _cancel_child(self, name: CallName) -> None:
-        async def cancel() -> None:
-            with self.remember_signal():
-                await self.calls.cancel_child(name)
-
-        self._beside.add(task := asyncio.create_task(cancel()))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
-
     def refresh(self) -> None:
         """Reads the answers that came since the run read the log, if the head says that something came."""
         head = self.session.head
@@ -317,7 +239,7 @@ class Execution:
             self._answers.read(self.session.read_new_events())
             for wait in self.endings.waits:
                 if wait.result:
-                    self._read_result(wait.result)
+                    self.results.read(wait.result)
             self._seen = head.wake if self.session.has_read_all else self._seen
         self.endings.changed.set()
 
@@ -373,20 +295,6 @@ class Execution:
         if is_open and not questions:
             self.session.close_question()
         return next(iter(questions), None)
-
-    async def _perform(self, call: Callable[[], T]) -> T:
-        """Makes a store call after the waiting chunks."""
-        await self.check_signal()
-        with self.remember_signal():
-            self.check_open()
-            self.session.flush()
-            return call()
-
-    def _identify(self, write: Json) -> str:
-        return self.open_scope().message_id(self.session.origin, "value", write)
-
-    def _record(self, name: str, result: StepResult) -> None:
-        self.results[name] = self.session.store_step(name, result)
 
 
 class _Answers:

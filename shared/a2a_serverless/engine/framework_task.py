@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from a2a_serverless.domain.agent import TaskContext
-from a2a_serverless.domain.records import fit_name
-from a2a_serverless.engine.scopes import StepAlreadyStored
+from a2a_serverless.domain.record_names import fit_name
+from a2a_serverless.engine.signals import StepAlreadyStored
 
 __all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name", "framework_task"]
 

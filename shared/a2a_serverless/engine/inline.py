@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.agent import work_on
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import MARGIN_MS, run
 from a2a_serverless.engine.run_session import make_message
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
 from a2a_serverless.domain.head import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
-from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, guarded, look_pause_ms
+from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
+from a2a_serverless.engine.signals import guarded
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.records import SentCall
     from a2a_serverless.domain.remotes import Remote
-    from a2a_serverless.engine.calls import PendingCall
+    from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution
+    from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import MirroredAgents
     from a2a_serverless.protocol.v1 import Artifact, Part, StreamContent, TaskStatus
 
@@ -45,9 +47,11 @@ NO_REASON: Final = "The agent gave no reason."
 class MirrorCalls(AgentCalls):
     """The one call of a mirror's task. ``heard_at`` is the time (ms) of the newest event in the task's log."""
 
-    def __init__(self, execution: Execution, remote: Remote, heard_at: int, *parts: Any) -> None:  # noqa: ANN401 - of AgentCalls
-        super().__init__(*parts)
-        self._execution, self._remote, self._heard_at = execution, remote, heard_at
+    def __init__(
+        self, execution: Execution, registry: AgentRegistry, files: TaskFiles, remote: Remote, heard_at: int
+    ) -> None:
+        super().__init__(execution, registry, files)
+        self._remote, self._heard_at = remote, heard_at
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
         self._end: TaskStatus | None = None

@@ -36,18 +36,22 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.engine.acts import Acts, no_secret
 from a2a_serverless.engine.calls import AgentRegistry, TaskCanceled, cancel_children
-from a2a_serverless.engine.endings import ENGINE_TASK, OUTSIDE_STEPS
-from a2a_serverless.engine.execution import SIGNALS, Execution, no_secret
-from a2a_serverless.engine.run_session import RunSession, StoreFailed, guard_store
-from a2a_serverless.engine.scopes import (
+from a2a_serverless.engine.execution import Execution
+from a2a_serverless.engine.loop import ENGINE_TASK, OUTSIDE_STEPS
+from a2a_serverless.engine.run_session import RunSession
+from a2a_serverless.engine.signals import (
+    SIGNALS,
     CodeReplaced,
     NeedsWorker,
     ProcessInterrupted,
     StepAlreadyStored,
+    StoreFailed,
     Suspended,
     TimeLimitReached,
     cause_of,
+    guard_store,
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_copy import TaskCopy
@@ -372,29 +376,33 @@ async def _run_agent(
     execution = Execution(
         session,
         events,
-        others,
-        engine.registry,
-        engine.values,
-        engine.files,
-        read_secret=engine.read_secret,
-        callback_sealer=engine.callback_sealer,
-        packages=frozenset({agent.work.__module__.partition(".")[0]}),
-        prices=engine.prices,
         budget=agent.budget,
         owner_usd=engine.owner_usd,
         find_pause=lambda: engine.pauses.find(agent.id, session.key),
         whole_last_chunk=agent.whole_last_chunk,
+    )
+    acts = Acts(
+        execution,
+        others,
+        engine.registry,
+        engine.values,
+        engine.files,
+        heard_at=events[-1].at,
+        read_secret=engine.read_secret,
+        callback_sealer=engine.callback_sealer,
+        packages=frozenset({agent.work.__module__.partition(".")[0]}),
+        prices=engine.prices,
         remote=agent.remote,
     )
     try:
-        state, last_word = await _outcome(agent, execution, session, engine, remaining_ms)
+        state, last_word = await _outcome(agent, acts, session, engine, remaining_ms)
     except Suspended:
         _enqueue_wake(engine, session.head)
         return RunOutcome.WAITING
     except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
         try:
             if isinstance(reason, TimeLimitReached):
-                execution.steps.note_unfinished()
+                acts.steps.note_unfinished()
         except StepTimedOut as endless:
             return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
         return _hand_over(engine, session)
@@ -415,12 +423,12 @@ def _enqueue_wake(engine: Engine, head: Head) -> None:
 
 
 async def _outcome(
-    agent: Agent, execution: Execution, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, acts: Acts, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> tuple[TaskState, Message | None]:
     """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
-    done = await _run_watched(agent, execution, session, engine, remaining_ms)
+    done = await _run_watched(agent, acts, session, engine, remaining_ms)
     try:
-        answer = execution.outcome(done)
+        answer = acts.execution.outcome(done)
         return TaskState.COMPLETED, None if answer is None else _make_answer(agent, answer, session)
     except (StepConflict, BudgetExceeded) as error:
         failure: BaseException = error
@@ -428,14 +436,14 @@ async def _outcome(
         raise
     except BaseException as error:  # noqa: BLE001 - any error of the agent
         failure = error
-    return _fail(failure, agent, execution, session, engine)
+    return _fail(failure, agent, acts, session, engine)
 
 
 def _fail(
-    error: BaseException, agent: Agent, execution: Execution, session: RunSession, engine: Engine
+    error: BaseException, agent: Agent, acts: Acts, session: RunSession, engine: Engine
 ) -> tuple[TaskState, Message]:
     """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
-    execution.steps.note_failed(error)
+    acts.steps.note_failed(error)
     if stated := _stated_reason(error, session):
         engine.on_error(session.key, error, "")
         return stated
@@ -477,14 +485,15 @@ def _stated_reason(error: BaseException, session: RunSession) -> tuple[TaskState
 
 
 async def _run_watched(
-    agent: Agent, execution: Execution, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
+    agent: Agent, acts: Acts, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
 ) -> asyncio.Future[Answer]:
     """Runs the agent until it is done, or until the supervisor or the chunk writer stops it, and raises their reason.
 
     The agent's own result or exception is in the returned future. A signal of its task (``Execution.signal``)
     takes precedence over both.
     """
-    working = asyncio.ensure_future(_work_on(agent, execution))
+    execution = acts.execution
+    working = asyncio.ensure_future(_work_on(agent, acts))
     watching = [
         asyncio.create_task(work, name=ENGINE_TASK)
         for work in (
@@ -508,14 +517,15 @@ async def _run_watched(
             one.cancel()
 
 
-async def _work_on(agent: Agent, execution: Execution) -> Answer:
+async def _work_on(agent: Agent, acts: Acts) -> Answer:
     """Runs the agent's function; the loop knows its timers from the engine's. No other code of it acts afterwards."""
     OUTSIDE_STEPS.set(True)
+    execution = acts.execution
     try:
-        if execution.mirror:
+        if acts.mirror:
             with execution.remember_signal():
-                return await execution.mirror.follow()
-        return await work_on(agent, DurableTaskContext(execution))
+                return await acts.mirror.follow()
+        return await work_on(agent, DurableTaskContext(acts))
     finally:
         if execution.cancellation is None:
             execution.close()

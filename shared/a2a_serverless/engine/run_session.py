@@ -12,12 +12,11 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
-from a2a_serverless.domain.contents import ContentNotFound
-from a2a_serverless.domain.errors import IllegalTransition, Overloaded
+from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import (
     RUN_RENEWAL_MS,
@@ -41,8 +40,8 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
-from a2a_serverless.engine.emits import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
-from a2a_serverless.engine.scopes import ProcessInterrupted
+from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
+from a2a_serverless.engine.signals import StoreFailed, guard_call, guard_store
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -65,40 +64,6 @@ SNAPSHOT_BYTES: Final = 512 * 1024
 
 P = TypeVar("P")
 T = TypeVar("T")
-
-
-class StoreFailed(BaseException):
-    """A store call of the run failed. It is not the agent's fault, so an agent's ``except Exception`` cannot catch it.
-
-    ``retry`` repeats that call and raises if it fails again. The call may have taken effect the first time: every
-    write may be retried.
-    """
-
-    def __init__(self, again: Callable[[], object] = lambda: None, cause: Exception | None = None) -> None:
-        super().__init__("the store has failed")
-        self.retry = again
-        self.cause = cause
-
-    @property
-    def is_permanent(self) -> bool:
-        """Whether a retry cannot help: the request or the data is wrong, and not the store."""
-        return isinstance(self.cause, (AttributeError, LookupError, RuntimeError, TypeError, ValueError))
-
-
-class _GuardedStore:
-    """Wraps a port: its failed calls raise StoreFailed."""
-
-    def __init__(self, port: object) -> None:
-        self._port = port
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        guarded = self.__dict__[name] = _guard_call(getattr(self._port, name))
-        return guarded
-
-
-def guard_store(port: P) -> P:
-    """The port, wrapped so that failed calls raise StoreFailed."""
-    return cast("P", _GuardedStore(port))
 
 
 def make_message(
@@ -145,22 +110,6 @@ def check_printable(what: str, said: ProtoModel) -> None:
         raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
-def _guard_call(call: Callable[..., T]) -> Callable[..., T]:
-    """The call, but if it fails it raises StoreFailed, whose ``retry`` repeats it with the same arguments."""
-
-    def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
-        try:
-            return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
-            raise
-        except Exception as error:
-            raise StoreFailed(partial(guarded, *args, **kwargs), error) from error
-        except BaseException as error:
-            raise ProcessInterrupted(error) from error
-
-    return guarded
-
-
 def _retry(attempt: Callable[[], T]) -> T:
     """As ``retry_on_conflict``, but raises StoreFailed if every attempt was refused."""
     try:
@@ -186,7 +135,7 @@ class RunSession:
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self._log = guard_store(log)
-        self._update_head = _guard_call(partial(update_head, log))
+        self._update_head = guard_call(partial(update_head, log))
         self._ids = ids
         self._snapshot = snapshot
         self._bytes_since_snapshot = bytes_since_snapshot

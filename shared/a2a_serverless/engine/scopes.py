@@ -1,10 +1,8 @@
-"""Scopes: parts of an agent's code whose durable acts have ids of their own; and the signals that end a run.
+"""Scopes: parts of an agent's code whose durable acts have ids of their own.
 
 An act is known by the path of its scope, its name, and its number among its equals in this execution of the scope. A
 scope is executed from its start or, if it is a step with a stored result, not at all. So a number never depends on code
 that a later run does not execute, and none is stored.
-
-A signal ends a run and not its task. Signals are no ``Exception``, so that agents do not catch them.
 """
 
 from __future__ import annotations
@@ -19,50 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import StepConflict
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import LIMIT, SEPARATOR, join_path, raised_name
-from a2a_serverless.engine.endings import OUTSIDE_STEPS
+from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, raised_name
+from a2a_serverless.engine.loop import OUTSIDE_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
-
-
-class Suspended(BaseException):
-    """The task waits, and has been suspended."""
-
-
-class StepAlreadyStored(BaseException):
-    """Another run has stored another result of a step. This run ends; the next one reads the stored results."""
-
-
-class NeedsWorker(BaseException):
-    """Only the worker can make this call."""
-
-
-class ProcessInterrupted(BaseException):
-    """The process ends while the engine calls a store or another agent. ``cause`` is the exception that ends it."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__()
-        self.cause = cause
-
-
-def cause_of(error: BaseException) -> BaseException:
-    """The source of the error: the failure of a store, or the end of the process.
-
-    It is not ``__cause__``: a framework that raises the error again ``from None`` loses that.
-    """
-    return getattr(error, "cause", None) or error
-
-
-class TimeLimitReached(Exception):
-    """The platform's time limit is near: the run hands over."""
-
-
-class CodeReplaced(Exception):
-    """There is newer code for the agents: the run hands over to it."""
 
 
 @dataclass(eq=False, slots=True)

@@ -36,19 +36,12 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import (
-    FAILED,
-    OUTSIDE,
-    SEPARATOR,
-    SPENT,
-    USAGE,
-    StepResult,
-    join_path,
-    unfinished_name,
-)
+from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.endings import Wait
-from a2a_serverless.engine.scopes import NeedsWorker, RunningStep, Scope, StepAlreadyStored, Suspended
+from a2a_serverless.engine.scopes import RunningStep, Scope
+from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -240,7 +233,7 @@ class Steps:
             name = f"{act}/{scope.next(act)}"
             if name in self._results:
                 return
-            self._results[name] = self._session.store_step(name, StepResult("", None, usage=used))
+            self._results.store(name, StepResult("", None, usage=used))
         if self._session.tracer.is_on:
             self._record_model_call(scope.step, model, amounts)
 
@@ -259,7 +252,7 @@ class Steps:
                 times = sum(self._interrupted_step(step.path, number) is not None for number in UNFINISHED_TIMES)
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
-                self._session.store_step(unfinished_name(step.path, times + 1), result)
+                self._results.store(unfinished_name(step.path, times + 1), result)
         if not (unfinished or self._session.has_written):
             self._note_outside()
 
@@ -270,7 +263,7 @@ class Steps:
         if failure:
             attempt, began_at, cause = failure
             result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
-            self._session.store_step(f"{FAILED}{attempt.path}", result)
+            self._results.store(f"{FAILED}{attempt.path}", result)
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
@@ -369,10 +362,10 @@ class Steps:
         self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""
     ) -> StepResult:
         """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
-        sequence = self._endings.next_number() if self._execution.loop.ready_count != turn else 0
+        sequence = self._results.next_number() if self._execution.loop.ready_count != turn else 0
         attempt = step.attempt if step.emitted else 0
         result = StepResult(arguments, value, attempt, sequence, step.usage, step.began_at, error=error)
-        stored = self._results[name] = self._session.store_step(name, result)
+        stored = self._results.store(name, result)
         self._stored += 1
         if stored != result:
             self._execution.close(end=StepAlreadyStored())
@@ -407,7 +400,7 @@ class Steps:
         execution.budget.count_unstored()
         may_write = not execution.is_stopping or isinstance(execution.signal, BudgetExceeded)
         if may_write and step.usage and name not in self._results:
-            self._results[name] = self._session.store_step(name, StepResult("", None, usage=step.usage))
+            self._results.store(name, StepResult("", None, usage=step.usage))
 
     def _dump(self, error: Exception) -> StoredError | None:
         """The error as it is stored; None if it cannot be stored, or contains a secret."""
@@ -475,7 +468,7 @@ class Steps:
                 f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
                 " outside of steps runs again in each run: put long work into steps."
             )
-        self._session.store_step(f"{OUTSIDE}{fence}", StepResult("", None))
+        self._results.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def _check_no_secret(self, path: str, value: Json) -> None:
         if self._has_secret(value):

@@ -25,7 +25,8 @@ from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.progress import with_percent
-from a2a_serverless.domain.records import EVENT, GOT, LEFT, NOW, SIGNED, StepResult, join_path
+from a2a_serverless.domain.record_names import EVENT, GOT, LEFT, NOW, SIGNED, join_path
+from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
 from a2a_serverless.engine.run_session import check_printable
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import CallbackRequest, CancelReason, KeyValueStore, MessageContent, TaskContext
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.engine.acts import Acts
     from a2a_serverless.engine.endings import Wait
-    from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -68,8 +69,8 @@ def _remember_signals(method: M) -> M:
 class DurableTaskContext:
     """Implements ``domain.agent.TaskContext``, and has no public names beside it."""
 
-    def __init__(self, execution: Execution) -> None:
-        self._execution = execution
+    def __init__(self, acts: Acts) -> None:
+        self._acts, self._execution = acts, acts.execution
 
     @property
     def id(self) -> str:
@@ -104,12 +105,12 @@ class DurableTaskContext:
     @property
     def store(self) -> KeyValueStore:
         """Values of the task."""
-        return self._execution.store
+        return self._acts.store
 
     @property
     def conversation(self) -> KeyValueStore:
         """Values of the conversation."""
-        return self._execution.conversation
+        return self._acts.conversation
 
     @property
     def cancellation(self) -> CancelReason | None:
@@ -140,7 +141,7 @@ class DurableTaskContext:
         with scope.use(options.name, repeat=options.repeat) as path:
             call = partial(result_of, work, *args, **kwargs)
             arguments = self._execution.session.digest([list(args), kwargs])
-            return await self._execution.steps.execute(scope, path, options, arguments, call)
+            return await self._acts.steps.execute(scope, path, options, arguments, call)
 
     @_remember_signals
     async def map(
@@ -232,7 +233,7 @@ class DurableTaskContext:
     async def record_usage(self, model: str, **amounts: float) -> None:
         """See ``TaskContext.record_usage``."""
         execution = self._execution
-        execution.steps.record_usage(execution.open_scope(), model, amounts)
+        self._acts.steps.record_usage(execution.open_scope(), model, amounts)
 
     @_remember_signals
     async def budget_left(self) -> Budget:
@@ -269,7 +270,7 @@ class DurableTaskContext:
         check_printable(f"The artifact {name!a}", artifact)
 
         def make() -> Artifact:
-            stored = tuple(self._execution.files.store(self._execution.session.key, part) for part in artifact.parts)
+            stored = tuple(self._acts.files.store(self._execution.session.key, part) for part in artifact.parts)
             return artifact if stored == artifact.parts else artifact.model_copy(update={"parts": stored})
 
         if self._execution.emits.emit(scope, artifact.artifact_id, make, append=append, last=last):
@@ -279,15 +280,15 @@ class DurableTaskContext:
     async def read_file(self, part: Part) -> bytes:
         """See ``TaskContext.read_file``."""
         with self._execution.at_work():
-            return await asyncio.to_thread(self._execution.files.read, self._execution.session.key, part)
+            return await asyncio.to_thread(self._acts.files.read, self._execution.session.key, part)
 
     @_remember_signals
     async def secret(self, name: str) -> str:
         """See ``TaskContext.secret``."""
         self._execution.check_open()
         with self._execution.at_work():
-            secret = await asyncio.to_thread(self._execution.read_secret, name)
-        self._execution.steps.keep_secret(secret)
+            secret = await asyncio.to_thread(self._acts.read_secret, name)
+        self._acts.steps.keep_secret(secret)
         return secret
 
     @_remember_signals
@@ -336,11 +337,11 @@ class DurableTaskContext:
     async def callback(self, name: str, *, signed_with: str | None = None) -> StoredCallback:
         """See ``TaskContext.callback``."""
         signing = None if signed_with is None else parse_signed_with(signed_with)
-        self._execution.check_reach(None)
+        self._acts.check_reach(None)
         path = self._execution.open_scope().place("callback", name)
         opened = self._execution.results.get(EVENT + path)
         if opened is None:
-            url = f"{self._execution.base_url}/events/{self._execution.session.new_secret()}"
+            url = f"{self._acts.base_url}/events/{self._execution.session.new_secret()}"
             opened, digest = StepResult(signed_with or "", url), event_digest(url)
             record, records = EVENT + path, [(EVENT + path, opened)]
             if signing:
@@ -349,11 +350,11 @@ class DurableTaskContext:
                 self._execution.check_open()
                 sealed: Json = {
                     "scheme": signing.scheme,
-                    "sealed": self._execution.callback_sealer.seal(secret, digest),
+                    "sealed": self._acts.callback_sealer.seal(secret, digest),
                 }
                 record = SIGNED + path
                 records.append((record, StepResult("", sealed)))
-            self._execution.results[EVENT + path] = opened
+            self._execution.results.note(EVENT + path, opened)
             self._execution.session.store_callback(digest, record, *records)
         if opened.arguments != (signed_with or ""):
             raise StepConflict(f"The callback {name!r} was made with another signed_with.")
@@ -369,14 +370,14 @@ class DurableTaskContext:
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
         """See ``TaskContext.get_card``."""
-        self._execution.check_reach(agent)
-        return await self._execution.calls.card(agent, self._execution.open_scope())
+        self._acts.check_reach(agent)
+        return await self._acts.calls.card(agent, self._execution.open_scope())
 
     @_remember_signals
     async def find_agents(self, *tags: str) -> list[str]:
         """See ``TaskContext.find_agents``."""
-        self._execution.check_reach(None)
-        return await self._execution.calls.find(tags, self._execution.open_scope())
+        self._acts.check_reach(None)
+        return await self._acts.calls.find(tags, self._execution.open_scope())
 
     @_remember_signals
     async def call(
@@ -393,17 +394,17 @@ class DurableTaskContext:
         scope = self._execution.open_scope()
         failure: AgentCallFailed | None = None
         with scope.use(f"call {name}"):
-            self._execution.check_reach(agent)
+            self._acts.check_reach(agent)
             parts = make_parts(content)
             for part in parts:
                 check_printable(f"The message of the call {name!a}", part)
             limit, path = CallLimit(timeout_s, deadline_s, budget), join_path(scope.path, name)
             try:
-                return await self._execution.calls.call(path, agent, parts, limit, self._execution.ask_for_call, scope)
+                return await self._acts.calls.call(path, agent, parts, limit, self._execution.ask_for_call, scope)
             except AgentCallFailed as failed:  # stored, like an answer: the name is used
                 failure = failed
             except asyncio.CancelledError:
-                self._execution.cancel_call(path)
+                self._acts.cancel_call(path)
                 raise
         raise failure
 
@@ -412,21 +413,21 @@ class DurableTaskContext:
         """See ``TaskContext.get_task``."""
         self._execution.check_open()
         self._execution.session.flush()
-        return self._execution.others.read_tasks(self._execution.session.head.caller, [self.id])[0]
+        return self._acts.others.read_tasks(self._execution.session.head.caller, [self.id])[0]
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         message = message or self.message
         pointed_at = (reference.task_id for reference in references_in(message.parts))
-        return self._execution.others.read_tasks(
+        return self._acts.others.read_tasks(
             self._execution.session.head.caller, [*message.reference_task_ids, *pointed_at]
         )
 
     @_remember_signals
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
-        return self._execution.others.list_context(self._execution.session.head.caller, self.context_id, limit)
+        return self._acts.others.list_context(self._execution.session.head.caller, self.context_id, limit)
 
 
 class DurableFrameworkTask(DurableTaskContext):
@@ -435,7 +436,7 @@ class DurableFrameworkTask(DurableTaskContext):
     @classmethod
     def of(cls, task: TaskContext) -> DurableFrameworkTask:
         """The task as a framework gets it."""
-        return cls(cast("DurableTaskContext", task)._execution)  # noqa: SLF001 - both tasks have one execution
+        return cls(cast("DurableTaskContext", task)._acts)  # noqa: SLF001 - both tasks have the same acts
 
     @property
     def current_step(self) -> str | None:

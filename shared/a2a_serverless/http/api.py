@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.services.rate_limiter import RateLimiter
-    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.services.requests import TaskService
     from a2a_serverless.store.stores import Publications
 
 

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from a2a_serverless.domain.records import EVENT, LIMIT, SEPARATOR, call_name, raised_name
+from a2a_serverless.domain.record_names import EVENT, LIMIT, SEPARATOR, call_name, raised_name
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.protocol.strict_json import dumps

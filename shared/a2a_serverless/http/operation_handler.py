@@ -25,7 +25,7 @@ from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents
 from a2a_serverless.services.operation_runner import open_stream, run_operation
-from a2a_serverless.services.tasks import RequestContext
+from a2a_serverless.services.requests import RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import Json, JsonObject, Principal
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.services.operation_runner import OpenStream

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.http.messages import HttpRequest
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
 
 

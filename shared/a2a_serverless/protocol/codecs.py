@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
 from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.protocol import v1
+from a2a_serverless.protocol.jsonrpc import NOTHING
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
     from a2a_serverless.protocol import old_codecs
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
 
 VERSION_HEADER: Final = "A2A-Version"
@@ -73,9 +74,6 @@ def activated_extensions(names: tuple[str, ...], offered: Mapping[str, bool]) ->
 
 
 Binding: TypeAlias = Literal["jsonrpc", "rest", "legacy"]
-
-NOTHING: Final = b"null"
-
 
 REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
     Operation.SEND: v1.SendMessageRequest,

@@ -20,7 +20,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, loads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 RpcId: TypeAlias = str | int | None
 
@@ -38,6 +38,8 @@ _V0_3: Final = {
     "agent/authenticatedExtendedCard": Operation.CARD,
 }
 
+NOTHING: Final = b"null"
+"""The result of an operation that has none."""
 METHODS: Final[dict[str, tuple[Operation, ProtocolVersion]]] = (
     {operation.value: (operation, "1.0") for operation in Operation}
     | {name: (operation, "0.3") for name, operation in _V0_3.items()}

@@ -13,7 +13,7 @@ from pydantic import PlainSerializer, WithJsonSchema
 
 from a2a_serverless.domain.errors import MethodNotFound
 from a2a_serverless.protocol import v0_3, v0_3_rest, v1
-from a2a_serverless.protocol.codecs import NOTHING
+from a2a_serverless.protocol.jsonrpc import NOTHING
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import Ident, Metadata, read_model
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+ProtocolVersion: TypeAlias = Literal["1.0", "0.3"]
+"""The versions of A2A that requests, webhooks and cards have."""
 
 
 class Operation(StrEnum):

@@ -31,7 +31,7 @@ from a2a_serverless.protocol.protojson import (
 )
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import ProtocolVersion
+    from a2a_serverless.protocol.operations import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")

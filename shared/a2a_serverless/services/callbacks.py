@@ -22,7 +22,8 @@ from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.model import MINUTE_MS
 from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import CALL, EVENT, GOT, SIGNED, CallName, OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.record_names import CALL, EVENT, GOT, SIGNED, CallName
+from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict, update_head
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.notification_bodies import NotifiedTask
-    from a2a_serverless.services.tasks import TaskService
+    from a2a_serverless.services.requests import TaskService
     from a2a_serverless.store.task_log import TaskLog
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - a name, not a token

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -26,16 +25,15 @@ from a2a_serverless.domain.delivery import (
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
-from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.notification_bodies import NotificationBody
-from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, CircuitOpen, HostBusy
+from a2a_serverless.services.circuit_breakers import CircuitOpen, HostBusy
 from a2a_serverless.services.delivery_attempts import (
     CHALLENGE,
-    PAGE_BYTES,
     AttemptResult,
     Attempts,
     CursorLease,
     CursorLost,
+    DeliveryContext,
     Notifications,
     TooLittleTime,
     Unreadable,
@@ -43,7 +41,7 @@ from a2a_serverless.services.delivery_attempts import (
     count_exhausted,
     reading,
 )
-from a2a_serverless.services.memory_budget import MemoryBudget, MemoryBusy, MemoryShare
+from a2a_serverless.services.memory_budget import MemoryBusy, MemoryShare
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -52,11 +50,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import PushConfig
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Json, TaskKey
-    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer, Sender, Signer
-    from a2a_serverless.ports.tracing import Tracer
-    from a2a_serverless.store.push_store import PushStore
-    from a2a_serverless.store.stores import ContentStore
-    from a2a_serverless.store.task_log import TaskLog
 
 logger = logging.getLogger(__name__)
 
@@ -64,33 +57,6 @@ ROUND_MS: Final = POST_DEADLINE_MS + DUE_SLACK_MS
 BUSY_S: Final = 2
 MESSAGES_AT_ONCE: Final = 10
 """The notifier's ``BatchSize``."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryContext:
-    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1).
-
-    It reads pages of ``page_bytes`` bytes of events.
-    """
-
-    log: TaskLog
-    store: PushStore
-    queues: Queues
-    sender: Sender
-    signer: Signer
-    sealer: Sealer
-    clock: Clock
-    ids: Ids
-    issuer: str
-    chance: Callable[[], float]
-    hosts: CircuitBreakers
-    metrics: Metrics
-    enforce_ownership: bool = True
-    contents: ContentStore | None = None
-    challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
-    tracer: Tracer = NULL_TRACER
-    memory: MemoryBudget = field(default_factory=MemoryBudget)
-    page_bytes: int = PAGE_BYTES
 
 
 class DeliveryOutcome(Enum):

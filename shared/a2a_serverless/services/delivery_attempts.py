@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain import delivery, trace
@@ -18,10 +18,11 @@ from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import TERMINAL, Event, StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.notification_bodies import NotificationBody, notification, tells_whole_task
-from a2a_serverless.services.circuit_breakers import HostBusy
+from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, HostBusy
 from a2a_serverless.services.content_links import resolve_contents
-from a2a_serverless.services.memory_budget import MemoryBusy, MemoryShare
+from a2a_serverless.services.memory_budget import MemoryBudget, MemoryBusy, MemoryShare
 from a2a_serverless.services.task_changes import check_written
 from a2a_serverless.services.webhooks import sealing_context
 
@@ -31,14 +32,43 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Chunks, Cursor, NextNotification, PushConfig
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.system import Signed
+    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer, Sender, Signed, Signer
+    from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.notification_bodies import NotificationBody
     from a2a_serverless.protocol.v1 import StreamContent, Task
-    from a2a_serverless.services.deliver import DeliveryContext
+    from a2a_serverless.store.push_store import PushStore
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 PAGE: Final = 200
 PAGE_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryContext:
+    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1).
+
+    It reads pages of ``page_bytes`` bytes of events.
+    """
+
+    log: TaskLog
+    store: PushStore
+    queues: Queues
+    sender: Sender
+    signer: Signer
+    sealer: Sealer
+    clock: Clock
+    ids: Ids
+    issuer: str
+    chance: Callable[[], float]
+    hosts: CircuitBreakers
+    metrics: Metrics
+    enforce_ownership: bool = True
+    contents: ContentStore | None = None
+    challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
+    tracer: Tracer = NULL_TRACER
+    memory: MemoryBudget = field(default_factory=MemoryBudget)
+    page_bytes: int = PAGE_BYTES
 
 
 class Unreadable(Exception):

@@ -8,7 +8,7 @@ from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
-    from a2a_serverless.services.tasks import RequestContext, TaskService
+    from a2a_serverless.services.requests import RequestContext, TaskService
 
 LISTED: Final = 100
 NAMED: Final = 10

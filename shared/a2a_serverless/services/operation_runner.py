@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import TaskState
+    from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.services.streams import Heartbeat
-    from a2a_serverless.services.tasks import RequestContext, StartedTask, TaskService
+    from a2a_serverless.services.tasks import StartedTask
     from a2a_serverless.services.webhooks import Webhooks
 
 MOST_NAMED: Final = 32

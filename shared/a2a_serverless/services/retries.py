@@ -12,15 +12,15 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.task_copies import ended_paths, endings_of
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless.services.operation_runner import run_operation
+from a2a_serverless.services.requests import TaskRetry
 from a2a_serverless.services.task_changes import read_existing_head
-from a2a_serverless.services.tasks import TaskRetry
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.protocol.additions import RetryRequest
-    from a2a_serverless.services.tasks import RequestContext, TaskService
+    from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
 
 METADATA_KEY: Final = "a2a-serverless/retry"

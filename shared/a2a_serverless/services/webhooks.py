@@ -15,7 +15,6 @@ from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import (
     Cursor,
     CursorState,
-    ProtocolVersion,
     PushConfig,
     Verification,
     WebhookStatus,
@@ -34,10 +33,11 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import WebhookEvents
+    from a2a_serverless.domain.delivery import WebhookEvents
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
+    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 

@@ -17,19 +17,20 @@ from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.endings import play
+from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import Engine, run
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
 from a2a_serverless.ports.system import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
-from a2a_serverless.services.deliver import DeliveryContext, deliver
+from a2a_serverless.services.deliver import deliver
+from a2a_serverless.services.delivery_attempts import DeliveryContext
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
+from a2a_serverless.services.requests import TaskService
 from a2a_serverless.services.sweep import Sweeper
-from a2a_serverless.services.tasks import TaskService
 from a2a_serverless.services.ticks import handle_tick
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing.memory import (

@@ -33,8 +33,8 @@ from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.domain.records import SHARDS, TaskEntry
-from a2a_serverless.engine.endings import ENGINE_TASK, AgentThreads, RunLoop, play
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.loop import ENGINE_TASK, AgentThreads, RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.engine.task_files import TaskFiles
@@ -54,9 +54,9 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services import tasks
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.publish import card_of
+from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.services.tasks import RequestContext
 from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.testing.deployment import (
     LIFE,
@@ -214,8 +214,8 @@ class _SimulatedSelector(selectors.SelectSelector):
             return False
         if any(not timer.cancelled() for timer in self.agent_timers):
             return False
-        execution = cast("RunLoop", asyncio.get_running_loop()).execution
-        return execution is not None and not (execution.is_stopping or execution.endings.waits)
+        work = cast("RunLoop", asyncio.get_running_loop()).work
+        return work is not None and not (work.is_stopping or work.is_waiting)
 
     def _from_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Waits for events from running threads; empty if none runs, or after ``THREADS_S`` seconds without one."""

@@ -21,13 +21,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from a2a_serverless.engine.endings import ENGINE_TASK
+from a2a_serverless.engine.loop import ENGINE_TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import FrameType
 
-    from a2a_serverless.engine.endings import RunLoop
+    from a2a_serverless.engine.loop import RunLoop
 
 LIBRARY: Final = str(Path(__file__).parents[2] / "a2a_serverless")  # with its tools and adapters of frameworks
 FOREIGN: Final = (LIBRARY, f"{sysconfig.get_path('stdlib')}{os.sep}", f"{sysconfig.get_path('platlib')}{os.sep}", "<")
@@ -78,8 +78,8 @@ def thread_frames(frame: FrameType | None) -> list[FrameType]:
 def waiting_text(threads: Iterable[threading.Thread]) -> str:
     """The task of the running loop, its running steps, and the lines at which its code waits, also in ``threads``."""
     loop = cast("RunLoop", asyncio.get_running_loop())
-    task = f"task {loop.execution.session.key.task}: " if loop.execution else ""
-    steps = [f"step {step.path!r}" for step in loop.execution.running] if loop.execution else []
+    task = f"task {loop.work.task}: " if loop.work else ""
+    steps = [f"step {path!r}" for path in loop.work.running_paths] if loop.work else []
     lines = [f"\n  {code}" for code in waiting_code(loop, threads)]
     return f"Waiting, {task}{', '.join(steps) or 'outside of steps'}{''.join(lines)}"
 

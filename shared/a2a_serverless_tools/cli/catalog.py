@@ -12,8 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from a2a_serverless.client.client import HttpError
 from a2a_serverless.client.discovery import address_of, fetch, origin_of
+from a2a_serverless.client.errors import HttpError
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http_client.transport import Unreachable, is_local

@@ -28,8 +28,8 @@ from a2a_serverless.client import (
     agents_of,
     text_message,
 )
-from a2a_serverless.client.client import objects_in
 from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.errors import A2AError, InvalidParams, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.http_client.transport import is_local

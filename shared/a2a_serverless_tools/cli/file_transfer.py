@@ -6,7 +6,8 @@ import base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.client.client import JSON, OK, Client, HttpError
+from a2a_serverless.client.client import JSON, OK, Client
+from a2a_serverless.client.errors import HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, Transport

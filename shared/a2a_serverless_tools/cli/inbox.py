@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from a2a_serverless.client import ClientRequest, HttpError, ResponseTimeout, Transport
-from a2a_serverless.client.client import objects_in, read_events
+from a2a_serverless.client.client import read_events
 from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless_tools.cli.formatting import bytes_words, file_size

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from a2a_serverless.domain.agent import Agent, Answer, TaskContext
-    from a2a_serverless.engine.endings import RunLoop
+    from a2a_serverless.engine.loop import RunLoop
 
 BEAT_S: Final = 0.25
 BLOCKED_S: Final = 1.0
@@ -110,12 +110,12 @@ class LoopWatch:
     def _note_waiting(self, agent: str) -> None:
         """Notes since when the agent of the running loop has waited at the same lines, if it does."""
         loop, thread = cast("RunLoop", asyncio.get_running_loop()), threading.get_ident()
-        execution = loop.execution
-        if execution is None or execution.endings.waits or loop.agent_timers():
+        work = loop.work
+        if work is None or work.is_waiting or loop.agent_timers():
             self._waiting.pop(thread, None)
             return
-        steps = tuple(step.path for step in execution.running)
-        waiting = WaitingAgent(agent, execution.session.key.task, 0, steps, tuple(waiting_code(loop)))
+        steps = tuple(work.running_paths)
+        waiting = WaitingAgent(agent, work.task, 0, steps, tuple(waiting_code(loop)))
         if self._waiting.get(thread, (None, 0))[0] != waiting:
             self._waiting[thread] = waiting, time.monotonic()
 

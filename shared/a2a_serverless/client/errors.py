@@ -1,0 +1,102 @@
+"""The errors in the answers of agents: those of A2A by their codes, others by the HTTP status."""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain.errors import A2AError, FieldViolation
+from a2a_serverless.protocol.error_codes import CODES
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.http_client.transport import ClientResponse
+
+SERVER_ERROR: Final = 500
+
+# Where several classes share a code, the first class in the table is the general class.
+_BY_CODE: Final[dict[int, type[A2AError]]] = {
+    code.rpc: kind for kind, code in reversed(CODES.items()) if not code.by_http
+}
+BY_HTTP: Final = frozenset(code.http for code in CODES.values() if code.by_http)
+
+
+class HttpError(Exception):
+    """The request was refused with an HTTP status and without an A2A error. ``status`` is that status.
+
+    ``retry_after_s`` is the value of the answer's ``Retry-After`` in seconds, or None.
+    """
+
+    def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
+        super().__init__(f"HTTP {status}: {text}" if text else f"HTTP {status}")
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class PeerError(A2AError):
+    """The peer answered with an error code that the protocol does not define. ``code`` is 0 if it was no number."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+
+def kind_by_code(problem: Json) -> type[A2AError] | None:
+    """The class of an error with a code of JSON-RPC; None if the code is unknown."""
+    code = problem.get("code") if isinstance(problem, dict) else None
+    return _BY_CODE.get(code) if isinstance(code, int) else None
+
+
+def http_error(answer: ClientResponse, document: Json) -> HttpError:
+    """The error of an answer whose status says more than its document."""
+    return HttpError(answer.status, _words(document), retry_after_s(answer.headers))
+
+
+def retry_after_s(headers: Mapping[str, str]) -> int | None:
+    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); a date counts from the answer's ``Date``."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return int(text[:9])
+    try:
+        at, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return max(0, int((at - now).total_seconds()))
+    except (TypeError, ValueError):  # no date; or only one of the two has a zone
+        return None
+
+
+def words_in(body: bytes) -> str:
+    """Returns the message in the body of an error response; empty when there is none."""
+    try:
+        return _words(loads(body, ANSWER_LIMITS))
+    except A2AError:
+        return ""
+
+
+def _words(document: Json) -> str:
+    """Returns the ``message`` of a gateway's error, cut at 200 characters; empty when there is none."""
+    inner = document.get("error", document) if isinstance(document, dict) else None
+    message = inner.get("message") if isinstance(inner, dict) else None
+    return message[:200] if isinstance(message, str) else ""
+
+
+def a2a_error(kind: type[A2AError] | None, problem: JsonObject, details: str) -> A2AError:
+    """The error of this class that an agent answered with. ``details`` is the name of the member with its details."""
+    code, text = problem.get("code"), str(problem.get("message") or "The agent gave no reason.")
+    if kind is None:
+        return PeerError(code if isinstance(code, int) else 0, text)
+    error = kind(text)
+    error.violations = tuple(
+        FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
+        for detail in objects_in(problem, details)
+        for violation in objects_in(detail, "fieldViolations")
+    )
+    return error
+
+
+def objects_in(document: Json, name: str) -> list[JsonObject]:
+    """Returns the objects in the list of this name in a document; none if it has no such list."""
+    items = document.get(name) if isinstance(document, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

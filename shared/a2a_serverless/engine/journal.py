@@ -1,0 +1,57 @@
+"""The journal of a task: what its runs have stored, by name, and the order in which steps, waits and calls ended.
+
+Every result that a run stores goes through here, so that what is in the journal is in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.records import StepResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.engine.run_session import RunSession
+
+
+class Journal(Mapping[str, StepResult]):
+    """The stored results of the task of a session, those of earlier runs included."""
+
+    def __init__(self, session: RunSession) -> None:
+        self._session, self._results = session, session.steps()
+        self._last = max((result.sequence for result in self._results.values()), default=0)
+
+    def __getitem__(self, name: str) -> StepResult:
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def next_number(self) -> int:
+        """The number of the next ending."""
+        self._last += 1
+        return self._last
+
+    def store(self, name: str, result: StepResult) -> StepResult:
+        """Stores a result unless one is stored under this name; returns the stored one."""
+        stored = self._results[name] = self._session.store_step(name, result)
+        return stored
+
+    def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
+        """As ``store`` with a value; without a write if the journal has the name."""
+        return (self._results.get(name) or self.store(name, StepResult("", value, sequence=sequence))).value
+
+    def read(self, name: str) -> None:
+        """Reads a result that is stored from outside the run, unless the journal has it."""
+        if name not in self._results and (stored := self._session.read_step(name)):
+            self._results[name] = stored
+
+    def note(self, name: str, result: StepResult) -> None:
+        """Adds a result that is stored already, in another transaction."""
+        self._results[name] = result
