@@ -14,7 +14,6 @@ from a2a_serverless.domain.agent import BudgetExceeded
 from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
 from a2a_serverless.domain.record_names import call_of, is_try
 from a2a_serverless.domain.records import OpenedCall
-from a2a_serverless.domain.usage import MILLION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sized
@@ -22,34 +21,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.records import StepResult
-    from a2a_serverless.engine.run_session import RunSession
 
 AGENT: Final = "agent"
 CALLER: Final = "caller"
-MEMORY_MS: Final = 10_000
-
-
-class OwnerBudget:
-    """The most USD that an owner's tasks may spend on a day (UTC); 0 is no bound, and costs nothing.
-
-    What other tasks spend is read again after ``MEMORY_MS``.
-    """
-
-    def __init__(self, session: RunSession, usd: int) -> None:
-        self._session, self._usd = session, usd
-        session.counts_spending = usd > 0
-        self._read_at = session.now() - MEMORY_MS
-        self._others = 0
-
-    def check(self) -> None:
-        """Raises BudgetExceeded if nothing may begin."""
-        if not self._usd:
-            return
-        session = self._session
-        if session.now() - self._read_at >= MEMORY_MS:
-            self._others, self._read_at = session.read_spent() - session.spent, session.now()
-        if (spent := (self._others + session.spent) / MILLION) >= self._usd:
-            raise BudgetExceeded("owner and day", "usd", spent, self._usd)
 
 
 class TaskBudget:

@@ -24,7 +24,8 @@ from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.scopes import Scope
-from a2a_serverless.engine.signals import NeedsWorker, guarded
+from a2a_serverless.engine.signals import NeedsWorker
+from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.engine.task_files import INLINE, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json

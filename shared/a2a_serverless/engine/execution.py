@@ -24,10 +24,11 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.records import StepResult
-from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.emits import Emits
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
+from a2a_serverless.engine.owner_budget import OwnerBudget
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import SIGNALS, Suspended
 from a2a_serverless.protocol.v1 import TaskState

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.agent import work_on
 from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.messages import make_message
 from a2a_serverless.engine.run import MARGIN_MS, run
-from a2a_serverless.engine.run_session import make_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

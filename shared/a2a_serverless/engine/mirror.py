@@ -17,7 +17,7 @@ from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_sam
 from a2a_serverless.domain.head import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
-from a2a_serverless.engine.signals import guarded
+from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,

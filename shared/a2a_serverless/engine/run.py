@@ -51,8 +51,8 @@ from a2a_serverless.engine.signals import (
     Suspended,
     TimeLimitReached,
     cause_of,
-    guard_store,
 )
+from a2a_serverless.engine.store_guard import guard_store
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_copy import TaskCopy
 from a2a_serverless.engine.task_files import INLINE, TaskFiles

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
@@ -41,10 +40,11 @@ from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
-from a2a_serverless.engine.signals import StoreFailed, guard_call, guard_store
+from a2a_serverless.engine.messages import make_message
+from a2a_serverless.engine.signals import StoreFailed
+from a2a_serverless.engine.store_guard import guard_call, guard_store
 from a2a_serverless.ports.tracing import NULL_TRACER
-from a2a_serverless.protocol.protojson import printed
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
+from a2a_serverless.protocol.v1 import Artifact, Message, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
@@ -57,57 +57,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer
-    from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.store.task_log import TaskLog
 
 SNAPSHOT_BYTES: Final = 512 * 1024
 
 P = TypeVar("P")
 T = TypeVar("T")
-
-
-def make_message(
-    content: MessageContent,
-    new_id: Callable[[], str],
-    context_id: str | None,
-    task_id: str | None = None,
-    metadata: JsonObject | None = None,
-) -> Message:
-    """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
-
-    Raises TypeError for other content, ValueError for a message without parts (5.7) or with the client's role, and
-    TaskFailed as ``check_printable``.
-    """
-    if not isinstance(content, Message):
-        content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
-    if not content.parts or content.role is not Role.AGENT:
-        raise ValueError("a message needs parts, and the role of an agent")
-    own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
-    message = content.model_copy(update=own)
-    check_printable("The message", message)
-    return message
-
-
-def _parts_of(content: object) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (Part(text=content),)
-    if isinstance(content, dict):
-        return (Part(data=content),)
-    kind = type(content).__name__
-    if isinstance(content, list | tuple):
-        kind = next((f"a {kind} with {type(one).__name__}" for one in content if not isinstance(one, Part)), "")
-        if not kind:
-            return tuple(content)
-    raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
-
-
-def check_printable(what: str, said: ProtoModel) -> None:
-    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
-    try:
-        printed(said)
-    except ValueError:
-        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
-        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
 def _retry(attempt: Callable[[], T]) -> T:

@@ -5,11 +5,9 @@ Signals are no ``Exception``, so that agents do not catch them.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.agent import BudgetExceeded, StepConflict
-from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.head import LeaseLost
 
@@ -86,45 +84,3 @@ def cause_of(error: BaseException) -> BaseException:
     It is not ``__cause__``: a framework that raises the error again ``from None`` loses that.
     """
     return getattr(error, "cause", None) or error
-
-
-class _GuardedStore:
-    """Wraps a port: its failed calls raise StoreFailed."""
-
-    def __init__(self, port: object) -> None:
-        self._port = port
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        guarded = self.__dict__[name] = guard_call(getattr(self._port, name))
-        return guarded
-
-
-def guard_store(port: P) -> P:
-    """The port, wrapped so that failed calls raise StoreFailed."""
-    return cast("P", _GuardedStore(port))
-
-
-def guard_call(call: Callable[..., T]) -> Callable[..., T]:
-    """The call, but if it fails it raises StoreFailed, whose ``retry`` repeats it with the same arguments."""
-
-    def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
-        try:
-            return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
-            raise
-        except Exception as error:
-            raise StoreFailed(partial(guarded, *args, **kwargs), error) from error
-        except BaseException as error:
-            raise ProcessInterrupted(error) from error
-
-    return guarded
-
-
-def guarded(call: Callable[[], T]) -> T:
-    """Makes the call; the end of the process in it is not the agent's error."""
-    try:
-        return call()
-    except (Exception, ProcessInterrupted, StoreFailed):
-        raise
-    except BaseException as error:
-        raise ProcessInterrupted(error) from error

@@ -1,26 +1,21 @@
 """The steps of a run: a step with a stored result is read back; any other step runs, and its ending is stored.
 
-Results and errors are stored as JSON values: results by codecs (``domain.agent.Codec``), and errors so that a later run
-raises the same error as the step.
+Results and errors are stored as JSON values (``result_codecs``, ``step_errors``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import builtins
 import inspect
 import json
 import math
-import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass, replace
-from functools import partial
-from inspect import isroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
+from pydantic import BaseModel
 
 from a2a_serverless.domain.agent import (
     BudgetExceeded,
@@ -40,8 +35,10 @@ from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.endings import Wait
+from a2a_serverless.engine.result_codecs import ResultCodec
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
+from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -49,119 +46,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.execution import Execution
-
-SIZE_LIMIT: Final = 16 * 1024
-OWN_PACKAGE: Final = "a2a_serverless"
-
-
-class StoredError(NamedTuple):
-    """The error of a step's try. ``arguments`` is None if no equal error can be made.
-
-    The next try begins at ``retry_at`` (ms), 0 for no other try. The first one began at ``began_at`` (ms).
-    """
-
-    module: str
-    name: str
-    arguments: list[Json] | None
-    retry_at: int = 0
-    began_at: int = 0
-
-
-def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None:
-    """The error's type and arguments; None if an equal error cannot be made from these.
-
-    Types are builtins, this library's, and those of ``packages`` (the top-level packages of the project's agents).
-    """
-    kind = type(error)
-    try:
-        text = json.dumps([kind.__module__, kind.__qualname__, list(error.args)], allow_nan=False)
-        dumped = StoredError(*json.loads(text))
-        again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
-        is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
-    except Exception:  # noqa: BLE001 - any exception of the error's own code
-        return None
-    return dumped if is_same else None
-
-
-def load_error(stored: StoredError, packages: frozenset[str]) -> Exception | None:
-    """An error that is equal to the stored one; None if it cannot be made, or its type does not exist any more."""
-    module, name, arguments, *_ = stored
-    if arguments is None or module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
-        return None
-    kind: Any = sys.modules.get(module)
-    for part in name.split("."):
-        kind = getattr(kind, part, None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return None
-    try:
-        return kind(*arguments)
-    except Exception:  # noqa: BLE001 - any exception of the type's own code
-        return None
-
-
-T = TypeVar("T")
-PLAIN: Final = (None, "None", bool, "bool", bytes, "bytes", float, "float", int, "int", str, "str")
-"""Annotations that need no codec: nothing of them has to be resolved for each step."""
-_CONFIG: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
-
-
-class TypeCodec(Generic[T]):
-    """Stores values of a type that pydantic knows: bytes, dates, dataclasses, models, unions and lists of them.
-
-    Bytes are stored as base64, except in models, whose own configuration counts.
-    """
-
-    def __init__(self, kind: type[T] | Any) -> None:  # noqa: ANN401 - a union is no type
-        self._adapter = _adapter(kind)
-
-    def dump(self, value: T) -> Json:
-        """The JSON value; raises ValueError for a value of another type."""
-        return cast("Json", json.loads(self._adapter.dump_json(value, warnings="error")))
-
-    def load(self, stored: Json) -> T:
-        """The value; raises ValueError if it does not have the type any more."""
-        value: T = self._adapter.validate_json(json.dumps(stored))
-        return value
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type
-    try:
-        return TypeAdapter(kind, config=_CONFIG)
-    except PydanticUserError:  # a model has its own configuration
-        return TypeAdapter(kind)
-
-
-class ResultCodec(TypeCodec[T]):
-    """Stores results of the type that a function's annotation names."""
-
-
-def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
-    """The codec for the result of ``work``, if ``work`` is a model or a dataclass, or its annotation names one."""
-    inner: Any = work
-    while inner:
-        work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
-    kind = work if isinstance(work, type) else _returned(work)
-    try:
-        return ResultCodec(kind) if _has_fields(kind) else None
-    except PydanticUserError:  # a field of a type that pydantic does not know
-        return None
-
-
-def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
-    function = work if isroutine(work) else type(work).__call__
-    if getattr(function, "__annotations__", {}).get("return") in PLAIN:
-        return None
-    try:
-        return get_type_hints(function).get("return")
-    except (AttributeError, NameError, TypeError):  # no annotation, or a name for the type checker only
-        return None
-
-
-def _has_fields(kind: Any) -> bool:  # noqa: ANN401 - any type
-    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel)):
-        return True
-    return any(_has_fields(argument) for argument in get_args(kind))
-
 
 P = ParamSpec("P")
 UNFINISHED_LIMIT: Final = 3

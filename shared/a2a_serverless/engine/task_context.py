@@ -29,8 +29,9 @@ from a2a_serverless.domain.record_names import EVENT, GOT, LEFT, NOW, SIGNED, jo
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
-from a2a_serverless.engine.run_session import check_printable
-from a2a_serverless.engine.steps import codec_for, result_of, run_each
+from a2a_serverless.engine.messages import check_printable
+from a2a_serverless.engine.result_codecs import codec_for
+from a2a_serverless.engine.steps import result_of, run_each
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
