@@ -17,6 +17,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
 from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.steps import Steps
@@ -59,7 +60,7 @@ class RemovedGuard:
 
 async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
     ending = await running.run(engine, key, remaining_ms)
-    if ending is running.RunOutcome.LEASED:
+    if ending is RunOutcome.LEASED:
         engine.queues.enqueue(WorkMessage(key), head.RUN_LEASE_MS // 1000)
     return ending
 
