@@ -42,14 +42,14 @@ def no_secret(name: str) -> str:
 class Acts:
     """The acts over an execution. ``heard_at`` is the time (ms) of the newest event in the task's log.
 
-    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
-    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``.
+    ``task_reader`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those
+    of signed callbacks. ``packages`` and ``prices`` are those of ``Steps``.
     """
 
     def __init__(  # noqa: PLR0913 - what the acts need from outside
         self,
         execution: Execution,
-        others: TaskReader,
+        task_reader: TaskReader,
         registry: AgentRegistry,
         values: ValueStore,
         files: TaskFiles = INLINE,
@@ -61,7 +61,7 @@ class Acts:
         prices: Usage | None = None,
         remote: Remote | None = None,
     ) -> None:
-        self.execution, self.others, self.files, self.read_secret = execution, others, files, read_secret
+        self.execution, self.task_reader, self.files, self.read_secret = execution, task_reader, files, read_secret
         self.callback_sealer, self.base_url = callback_sealer, registry.base_url
         self.steps = Steps(execution, packages, prices or {})
         self.mirror: MirrorCalls | None = None

@@ -21,7 +21,6 @@ class OwnerBudget:
 
     def __init__(self, session: RunSession, usd: int) -> None:
         self._session, self._usd = session, usd
-        session.counts_spending = usd > 0
         self._read_at = session.now() - MEMORY_MS
         self._others = 0
 

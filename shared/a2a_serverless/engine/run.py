@@ -18,19 +18,30 @@ from a2a_serverless.domain.agent import (
     Answer,
     BudgetExceeded,
     CancelReason,
+    InvalidAnswer,
     StepConflict,
     StepTimedOut,
     work_on,
 )
+from a2a_serverless.domain.budgets import read_budget
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.acts import Acts
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import cancel_children
-from a2a_serverless.engine.engine import Engine, RunOutcome, guard_stores
-from a2a_serverless.engine.execution import Execution
-from a2a_serverless.engine.lease import FIRST_PAUSE_S, LONGEST_PAUSE_S, MARGIN_MS, enqueue_wake, give_up, take_task
+from a2a_serverless.engine.engine import RunOutcome, guard_stores
+from a2a_serverless.engine.execution import Execution, first_request
+from a2a_serverless.engine.lease import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    MARGIN_MS,
+    enqueue_wake,
+    give_up,
+    take_task,
+)
 from a2a_serverless.engine.loop import ENGINE_TASK, OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import (
@@ -46,9 +57,9 @@ from a2a_serverless.engine.signals import (
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_copy import TaskCopy
-from a2a_serverless.engine.task_end import fail, make_answer
+from a2a_serverless.engine.task_end import make_answer, stated_end
 from a2a_serverless.engine.task_reader import TaskReader
-from a2a_serverless.protocol.v1 import Message, TaskState
+from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +67,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.engine.engine import Engine
+    from a2a_serverless.protocol.v1 import Message
 
 WATCH_S: Final = 1.0
 LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
@@ -75,87 +88,17 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
         taken = await take_task(engine, key, remaining_ms)
     except heads.TooManyLostRuns:
         if give_up(engine, key):
-            _clean_up(engine, key)
+            clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
     except heads.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
-        _clean_up(engine, key)
+        clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
-    snapshot, events = taken
-    bytes_since_snapshot = sum(event_size(event) for event in events[snapshot.head.snapshot_position :])
-    session = RunSession(
-        engine.log, engine.ids, engine.now, snapshot, engine.metrics, bytes_since_snapshot, engine.tracer
-    )
-    try:
-        try:
-            with engine.tracer.enter(session.trace):
-                ending = await _run_agent(guard_stores(engine), session, events, remaining_ms)
-        except StoreFailed as failed:
-            ending = await _release_task(engine, session, failed, remaining_ms)
-    except heads.LeaseLost:
-        ending = RunOutcome.LEASE_LOST
-    except ProcessInterrupted as interrupted:
-        raise cause_of(interrupted) from None
-    if ending is not RunOutcome.ENDED or session.head.children:
-        _clean_up(engine, key)
-    if engine.tracer.is_on:
-        _record_spans(engine, session, snapshot, events, ending)
-    return ending
+    return await Run(engine, *taken, remaining_ms).play()
 
 
-def _record_spans(
-    engine: Engine, session: RunSession, begun: HeadSnapshot, events: list[Event], ending: RunOutcome
-) -> None:
-    """Records the run's span, and those of the waits before it. ``begun`` is the head that the run began with."""
-    from a2a_serverless.domain.spans import run_span, wait_spans
-
-    head, agent = session.head, engine.agents.get(session.head.agent)
-    statuses = (event for event in events if isinstance(event, StatusEvent))
-    for span in wait_spans(begun.head, statuses, session.fence):
-        engine.tracer.record(span)
-    times = (session.began_at, engine.now())
-    span = run_span(head._replace(trace=begun.head.trace), session.trace, *times, agent, ending.value)
-    engine.tracer.record(span)
-
-
-async def _release_task(
-    engine: Engine, session: RunSession, failed: StoreFailed, remaining_ms: Callable[[], int]
-) -> RunOutcome:
-    """Retries a failed store call until it succeeds, then releases the task: the run does not count as lost.
-
-    Meanwhile it renews the lease if the store allows. When time is over it releases the task without the retry. If
-    that fails too, or if the failure is permanent, it raises the failure, and the queue message comes again.
-    """
-    if failed.is_permanent:
-        raise cause_of(failed) from None
-    ids = {"task": session.key.task, "fence": session.fence}
-    logger.error("a store has failed", extra=safe_error_fields(cause_of(failed)) | ids)
-    pause_s = FIRST_PAUSE_S
-    while not _retry_failed(engine, session, failed, in_time=remaining_ms() >= MARGIN_MS):
-        with suppress(StoreFailed):
-            session.renew_when_due()
-        left_s = max(0.0, (remaining_ms() - MARGIN_MS) / 1000)
-        await asyncio.sleep(min(pause_s, left_s + FIRST_PAUSE_S))
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-    return RunOutcome.HANDED_OVER
-
-
-def _retry_failed(engine: Engine, session: RunSession, failed: StoreFailed, *, in_time: bool) -> bool:
-    """Repeats the failed call and releases the task; False if that failed and there is time to try again."""
-    try:
-        if in_time:
-            failed.retry()
-        if session.release():
-            engine.queues.enqueue(WorkMessage(session.key))
-    except StoreFailed as still:
-        if still.is_permanent or not in_time:
-            raise cause_of(still) from None
-        return False
-    return True
-
-
-def _clean_up(engine: Engine, key: TaskKey) -> None:
+def clean_up(engine: Engine, key: TaskKey) -> None:
     """Does the rest of the work for an ended task: sends its dead letter if it was given up, and cancels its calls.
 
     A failed cancel is repeated when the task is next due. A dead letter is sent twice only by a process that dies
@@ -173,109 +116,256 @@ def _clean_up(engine: Engine, key: TaskKey) -> None:
             logger.warning("a call could not be canceled", extra={"task": key.task})
 
 
-async def _run_agent(
-    engine: Engine, session: RunSession, events: list[Event], remaining_ms: Callable[[], int]
-) -> RunOutcome:
-    agent = engine.agents.get(session.head.agent)
-    if agent is None:
-        return _end_run(session, TaskState.FAILED, session.make_message("This agent is no longer deployed."))
-    if session.head.repeats:
-        copy = TaskCopy(engine.log, engine.values, engine.files.contents, session)
-        copied = copy.complete(events, lambda: remaining_ms() >= MARGIN_MS)
-        if copied is None:
-            return RunOutcome.ENDED if session.head.is_terminal else _hand_over(engine, session)
-        events = copied
-    others = TaskReader(engine.log, engine.index, session.key)
-    execution = Execution(
-        session,
-        events,
-        budget=agent.budget,
-        owner_usd=engine.owner_usd,
-        find_pause=lambda: engine.pauses.find(agent.id, session.key),
-        whole_last_chunk=agent.whole_last_chunk,
-    )
-    acts = Acts(
-        execution,
-        others,
-        engine.registry,
-        engine.values,
-        engine.files,
-        heard_at=events[-1].at,
-        read_secret=engine.read_secret,
-        callback_sealer=engine.callback_sealer,
-        packages=frozenset({agent.work.__module__.partition(".")[0]}),
-        prices=engine.prices,
-        remote=agent.remote,
-    )
-    try:
-        state, last_word = await _outcome(agent, acts, session, engine, remaining_ms)
-    except Suspended:
-        enqueue_wake(engine, session.head)
-        return RunOutcome.WAITING
-    except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
-        try:
-            if isinstance(reason, TimeLimitReached):
-                acts.steps.note_unfinished()
-        except StepTimedOut as endless:
-            return _end_run(session, TaskState.FAILED, session.make_message(str(endless)))
-        return _hand_over(engine, session)
-    return _end_run(session, state, last_word)
+class Run:
+    """One run of a task, which has taken its lease.
 
-
-def _hand_over(engine: Engine, session: RunSession) -> RunOutcome:
-    session.hand_over()
-    engine.queues.enqueue(WorkMessage(session.key))
-    return RunOutcome.HANDED_OVER
-
-
-async def _outcome(
-    agent: Agent, acts: Acts, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
-) -> tuple[TaskState, Message | None]:
-    """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
-    done = await _run_watched(agent, acts, session, engine, remaining_ms)
-    try:
-        answer = acts.execution.outcome(done)
-        return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, session)
-    except (StepConflict, BudgetExceeded) as error:
-        failure: BaseException = error
-    except SIGNALS:
-        raise
-    except BaseException as error:  # noqa: BLE001 - any error of the agent
-        failure = error
-    return fail(failure, agent, acts, session, engine)
-
-
-async def _run_watched(
-    agent: Agent, acts: Acts, session: RunSession, engine: Engine, remaining_ms: Callable[[], int]
-) -> asyncio.Future[Answer]:
-    """Runs the agent until it is done, or until the supervisor or the chunk writer stops it, and raises their reason.
-
-    The agent's own result or exception is in the returned future. A signal of its task (``Execution.signal``)
-    takes precedence over both.
+    ``taken`` is the head with that lease, ``events`` is the log until then. ``remaining_ms`` returns the time until the
+    platform ends the process.
     """
-    execution = acts.execution
-    working = asyncio.ensure_future(_work_on(agent, acts))
-    watching = [
-        asyncio.create_task(work, name=ENGINE_TASK)
-        for work in (
-            execution.endings.run(lambda: execution.suspend(remaining_ms() - MARGIN_MS)),
-            _supervise(session, execution, engine, remaining_ms),
-            _write_chunks(session),
+
+    def __init__(
+        self, engine: Engine, taken: HeadSnapshot, events: list[Event], remaining_ms: Callable[[], int]
+    ) -> None:
+        self._engine, self._guarded, self._remaining_ms = engine, guard_stores(engine), remaining_ms
+        self._taken, self._events = taken, events
+        self._agent: Agent | None = engine.agents.get(taken.head.agent)
+        self._session = RunSession(
+            engine.log,
+            engine.ids,
+            engine.now,
+            taken,
+            self._make_budget(),
+            counts_spending=engine.owner_usd > 0,
+            bytes_since_snapshot=sum(event_size(event) for event in events[taken.head.snapshot_position :]),
+            metrics=engine.metrics,
+            tracer=engine.tracer,
         )
-    ]
-    try:
-        await asyncio.wait({working, *watching}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            stopped = next(one for one in watching if one.done())
-            execution.close(_cancel_reason(stopped.exception() or execution.signal))
-            working.cancel()
-            await asyncio.wait({working}, timeout=CLEAN_UP_S)
-            with suppress(StepConflict, BudgetExceeded):  # it is the execution's signal, too
-                stopped.result()
-        return working
-    finally:
-        for one in (working, *watching):
-            one.cancel()
+
+    async def play(self) -> RunOutcome:
+        """Runs the agent's function, and releases the lease. Raises what ends the process."""
+        engine, session = self._engine, self._session
+        try:
+            try:
+                with engine.tracer.enter(session.trace):
+                    outcome = await self._run_agent()
+            except StoreFailed as failed:
+                outcome = await self._release_after(failed)
+        except heads.LeaseLost:
+            outcome = RunOutcome.LEASE_LOST
+        except ProcessInterrupted as interrupted:
+            raise cause_of(interrupted) from None
+        if outcome is not RunOutcome.ENDED or session.head.children:
+            clean_up(engine, session.key)
+        if engine.tracer.is_on:
+            self._record_spans(outcome)
+        return outcome
+
+    def _make_budget(self) -> TaskBudget:
+        if self._agent is None:
+            return TaskBudget()
+        return TaskBudget(self._agent.budget, read_budget(first_request(self._events).message.metadata))
+
+    async def _run_agent(self) -> RunOutcome:
+        session, agent = self._session, self._agent
+        if agent is None:
+            return self._end(TaskState.FAILED, session.make_message("This agent is no longer deployed."))
+        events = self._events
+        if session.head.repeats:
+            log = self._copy_task()
+            if log is None:
+                return RunOutcome.ENDED if session.head.is_terminal else self._hand_over()
+            events = log
+        acts = self._make_acts(agent, events)
+        try:
+            state, message = await self._play_to_end(agent, acts)
+        except Suspended:
+            enqueue_wake(self._guarded, session.head)
+            return RunOutcome.WAITING
+        except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
+            try:
+                if isinstance(reason, TimeLimitReached):
+                    acts.steps.note_unfinished()
+            except StepTimedOut as endless:
+                return self._end(TaskState.FAILED, session.make_message(str(endless)))
+            return self._hand_over()
+        return self._end(state, message)
+
+    def _copy_task(self) -> list[Event] | None:
+        """Copies what the task takes over of the task that it repeats; returns the log, or None as ``TaskCopy``."""
+        engine = self._guarded
+        copy = TaskCopy(engine.log, engine.values, engine.files.contents, self._session)
+        return copy.complete(self._events, lambda: self._remaining_ms() >= MARGIN_MS)
+
+    def _make_acts(self, agent: Agent, events: list[Event]) -> Acts:
+        engine, session = self._guarded, self._session
+        execution = Execution(
+            session,
+            events,
+            owner_usd=engine.owner_usd,
+            find_pause=lambda: engine.pauses.find(agent.id, session.key),
+            whole_last_chunk=agent.whole_last_chunk,
+        )
+        return Acts(
+            execution,
+            TaskReader(engine.log, engine.index, session.key),
+            engine.registry,
+            engine.values,
+            engine.files,
+            heard_at=events[-1].at,
+            read_secret=engine.read_secret,
+            callback_sealer=engine.callback_sealer,
+            packages=frozenset({agent.work.__module__.partition(".")[0]}),
+            prices=engine.prices,
+            remote=agent.remote,
+        )
+
+    async def _play_to_end(self, agent: Agent, acts: Acts) -> tuple[TaskState, Message | None]:
+        """The final state of the agent's work, and its final message. Signals that end only the run are raised."""
+        work = await self._work_watched(agent, acts)
+        try:
+            answer = acts.execution.outcome(work)
+            return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, self._session)
+        except (StepConflict, BudgetExceeded) as error:
+            failure: BaseException = error
+        except SIGNALS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - any error of the agent
+            failure = error
+        acts.steps.note_failed(failure)
+        return self._report_failure(agent, failure)
+
+    def _report_failure(self, agent: Agent, error: BaseException) -> tuple[TaskState, Message]:
+        """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
+        session = self._session
+        if stated := stated_end(error, session):
+            self._engine.on_error(session.key, error, "")
+            return stated
+        reference = digest([session.key.task, session.fence])[:8]
+        self._engine.on_error(session.key, error, reference)
+        about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
+        about |= {"reference": reference}
+        about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
+        logger.error("agent failed", extra=safe_error_fields(error) | about)
+        return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
+
+    async def _work_watched(self, agent: Agent, acts: Acts) -> asyncio.Future[Answer]:
+        """Runs the agent until it has ended, or until the supervisor or the chunk writer stops it by their error.
+
+        The agent's own result or exception is in the returned future. A signal of its task (``Execution.signal``)
+        takes precedence over both.
+        """
+        execution = acts.execution
+        work = asyncio.ensure_future(_work_on(agent, acts))
+        watchers = [
+            asyncio.create_task(watch, name=ENGINE_TASK)
+            for watch in (
+                execution.endings.run(lambda: execution.suspend(self._remaining_ms() - MARGIN_MS)),
+                self._supervise(execution),
+                self._write_chunks(),
+            )
+        ]
+        try:
+            await asyncio.wait({work, *watchers}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                stopped = next(watcher for watcher in watchers if watcher.done())
+                execution.close(_cancel_reason(stopped.exception() or execution.signal))
+                work.cancel()
+                await asyncio.wait({work}, timeout=CLEAN_UP_S)
+                with suppress(StepConflict, BudgetExceeded):  # it is the execution's signal, too
+                    stopped.result()
+            return work
+        finally:
+            for task in (work, *watchers):
+                task.cancel()
+
+    async def _write_chunks(self) -> NoReturn:
+        """Writes chunks that have waited long enough. Ends only by raising the reason to stop the run."""
+        while True:
+            await self._session.is_late.wait()
+            self._session.flush()
+
+    async def _supervise(self, execution: Execution) -> None:
+        """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
+
+        It also returns when the agent works on for ``CLEAN_UP_S`` after its task has raised a signal.
+
+        At its first look and before each renewal it enqueues a message that arrives when the renewed lease has expired.
+        If the run has died, the receiver takes the task; else a later renewal holds the lease, and the message is
+        dropped. The receiver never sends it on: Lambda stops a message that goes between functions more than sixteen
+        times.
+        """
+        session, engine, is_covered = self._session, self._guarded, False
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if execution.signal:
+                await asyncio.sleep(CLEAN_UP_S)
+                return
+            with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
+                session.reload_head()
+                execution.refresh()
+            if self._remaining_ms() < MARGIN_MS:
+                raise TimeLimitReached
+            if engine.is_replaced():
+                raise CodeReplaced
+            if session.is_renewal_due or not is_covered:
+                with suppress(StoreFailed):
+                    engine.queues.enqueue(WorkMessage(session.key), LOOK_DELAY_S)
+                    is_covered = True
+            with suppress(StoreFailed):
+                session.renew_when_due()
+
+    def _end(self, state: TaskState, message: Message | None) -> RunOutcome:
+        self._session.report_status(state, message)
+        return RunOutcome.ENDED
+
+    def _hand_over(self) -> RunOutcome:
+        self._session.hand_over()
+        self._guarded.queues.enqueue(WorkMessage(self._session.key))
+        return RunOutcome.HANDED_OVER
+
+    async def _release_after(self, failed: StoreFailed) -> RunOutcome:
+        """Retries a failed store call until it succeeds, then releases the task: the run does not count as lost.
+
+        Meanwhile it renews the lease if the store allows. When time is over it releases the task without the retry. If
+        that fails too, or if the failure is permanent, it raises the failure, and the queue message comes again.
+        """
+        if failed.is_permanent:
+            raise cause_of(failed) from None
+        ids = {"task": self._session.key.task, "fence": self._session.fence}
+        logger.error("a store has failed", extra=safe_error_fields(cause_of(failed)) | ids)
+        pause_s = FIRST_PAUSE_S
+        while not self._retry_and_release(failed, in_time=self._remaining_ms() >= MARGIN_MS):
+            with suppress(StoreFailed):
+                self._session.renew_when_due()
+            left_s = max(0.0, (self._remaining_ms() - MARGIN_MS) / 1000)
+            await asyncio.sleep(min(pause_s, left_s + FIRST_PAUSE_S))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return RunOutcome.HANDED_OVER
+
+    def _retry_and_release(self, failed: StoreFailed, *, in_time: bool) -> bool:
+        """Repeats the failed call and releases the task; False if that failed and there is time to try again."""
+        try:
+            if in_time:
+                failed.retry()
+            if self._session.release():
+                self._engine.queues.enqueue(WorkMessage(self._session.key))
+        except StoreFailed as still:
+            if still.is_permanent or not in_time:
+                raise cause_of(still) from None
+            return False
+        return True
+
+    def _record_spans(self, outcome: RunOutcome) -> None:
+        """Records the run's span, and those of the waits before it."""
+        from a2a_serverless.domain.spans import run_span, wait_spans
+
+        session, begun = self._session, self._taken.head
+        statuses = (event for event in self._events if isinstance(event, StatusEvent))
+        for span in wait_spans(begun, statuses, session.fence):
+            session.tracer.record(span)
+        times = (session.began_at, self._engine.now())
+        head = session.head._replace(trace=begun.trace)
+        session.tracer.record(run_span(head, session.trace, *times, self._agent, outcome.value))
 
 
 async def _work_on(agent: Agent, acts: Acts) -> Answer:
@@ -299,47 +389,3 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE
-
-
-async def _write_chunks(session: RunSession) -> NoReturn:
-    """Writes chunks that have waited long enough. Ends only by raising the reason to stop the run."""
-    while True:
-        await session.is_late.wait()
-        session.flush()
-
-
-async def _supervise(
-    session: RunSession, execution: Execution, engine: Engine, remaining_ms: Callable[[], int]
-) -> None:
-    """Watches the lease, the time limit and the task's head. Ends by raising the reason to stop the run.
-
-    It also returns when the agent works on for ``CLEAN_UP_S`` after its task has raised a signal.
-
-    At its first look and before each renewal it enqueues a message that arrives when the renewed lease has expired. If
-    the run has died, the receiver takes the task; else a later renewal holds the lease, and the message is dropped. The
-    receiver never sends it on: Lambda stops a message that goes between functions more than sixteen times.
-    """
-    is_covered = False
-    while True:
-        await asyncio.sleep(WATCH_S)
-        if execution.signal:
-            await asyncio.sleep(CLEAN_UP_S)
-            return
-        with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
-            session.reload_head()
-            execution.refresh()
-        if remaining_ms() < MARGIN_MS:
-            raise TimeLimitReached
-        if engine.is_replaced():
-            raise CodeReplaced
-        if session.is_renewal_due or not is_covered:
-            with suppress(StoreFailed):
-                engine.queues.enqueue(WorkMessage(session.key), LOOK_DELAY_S)
-                is_covered = True
-        with suppress(StoreFailed):
-            session.renew_when_due()
-
-
-def _end_run(session: RunSession, state: TaskState, last_word: Message | None) -> RunOutcome:
-    session.report_status(state, last_word)
-    return RunOutcome.ENDED

@@ -39,6 +39,7 @@ from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
 from a2a_serverless.engine.messages import make_message
 from a2a_serverless.engine.signals import StoreFailed
@@ -76,7 +77,8 @@ def _retry(attempt: Callable[[], T]) -> T:
 class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``.
 
-    ``is_late`` is set when chunks or progress have waited long enough, until they are written.
+    ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
+    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
@@ -85,8 +87,11 @@ class RunSession:
         ids: Ids,
         now: Callable[[], int],
         snapshot: HeadSnapshot,
-        metrics: Metrics = NULL_METRICS,
+        budget: TaskBudget | None = None,
+        *,
+        counts_spending: bool = False,
         bytes_since_snapshot: int = 0,
+        metrics: Metrics = NULL_METRICS,
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self._log = guard_store(log)
@@ -105,8 +110,8 @@ class RunSession:
         self._read_until = snapshot.last
         self._usage: Usage = {}
         self._moment = 0
-        self.describe_budget: Callable[[], JsonObject | None] = lambda: None
-        self.counts_spending = False
+        self.budget = budget or TaskBudget()
+        self._counts_spending = counts_spending
         self.spent = 0
         self.now = now
         self.fence = snapshot.head.fence
@@ -173,21 +178,14 @@ class RunSession:
         """
         self.flush()
         self.close_question()
-        self._append(
-            lambda by, usage: ask(
-                self._snapshot,
-                self.fence,
-                state,
-                question,
-                seen,
-                now=self.now(),
-                by=by,
-                usage=usage,
-                wake_at=wake_at,
-                waits=waits,
-            ),
-            *timers,
-        )
+
+        def decide(by: str, usage: JsonObject | None) -> Change:
+            when = {"now": self.now(), "wake_at": wake_at}
+            return self._with_budget(
+                ask(self._snapshot, self.fence, state, question, seen, by=by, usage=usage, waits=waits, **when)
+            )
+
+        self._append(decide, *timers)
 
     def close_question(self) -> None:
         """Appends ``working`` if a question is open: before the run's first change that the client sees."""
@@ -195,19 +193,24 @@ class RunSession:
             self._append_status(TaskState.WORKING)
 
     def _append_status(self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = ()) -> None:
-        self._append(
-            lambda by, usage: report_status(
-                self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage, joined=joined
+        def decide(by: str, usage: JsonObject | None) -> Change:
+            return self._with_budget(
+                report_status(
+                    self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage, joined=joined
+                )
             )
-        )
+
+        self._append(decide)
+
+    def _with_budget(self, change: Change) -> Change:
+        budget = self.budget.describe(is_over=change.after.is_terminal)
+        return change._replace(event=change.event._replace(budget=budget))
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
-        budget = self.describe_budget()
 
         def attempt() -> Change:
             change = decide(by, usage)
-            change = change._replace(event=change.event._replace(budget=budget))
             self._check_written(self._log.append(change, None, *steps))
             return change
 
@@ -320,7 +323,7 @@ class RunSession:
         self.flush()
         self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
         result = replace(result, ended_at=self.now(), moment=self._moment)
-        spent = micro_usd(result.usage) if self.counts_spending else 0
+        spent = micro_usd(result.usage) if self._counts_spending else 0
 
         def attempt() -> StepResult:
             stored = self._log.store_step(self.head, name, result, spent=spent)

@@ -82,7 +82,7 @@ class Steps:
 
     def __init__(self, execution: Execution, packages: frozenset[str], prices: Usage) -> None:
         self._execution, self._packages, self._prices = execution, packages, prices
-        self._session, self._results = execution.session, execution.results
+        self._session, self._journal = execution.session, execution.journal
         self._endings, self._emits = execution.endings, execution.emits
         self._secrets: set[str] = set()
         self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
@@ -99,7 +99,7 @@ class Steps:
             try:
                 return await self._try(scope, attempt, work)
             except Exception:
-                raised = self._results.get(attempt.error_name)
+                raised = self._journal.get(attempt.error_name)
                 if raised is None or not (error := _stored_error(raised)).retry_at:
                     raise
             began_at = error.began_at
@@ -115,9 +115,9 @@ class Steps:
         else:
             act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
             name = f"{act}/{scope.next(act)}"
-            if name in self._results:
+            if name in self._journal:
                 return
-            self._results.store(name, StepResult("", None, usage=used))
+            self._journal.store(name, StepResult("", None, usage=used))
         if self._session.tracer.is_on:
             self._record_model_call(scope.step, model, amounts)
 
@@ -136,7 +136,7 @@ class Steps:
                 times = sum(self._interrupted_step(step.path, number) is not None for number in UNFINISHED_TIMES)
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
-                self._results.store(unfinished_name(step.path, times + 1), result)
+                self._journal.store(unfinished_name(step.path, times + 1), result)
         if not (unfinished or self._session.has_written):
             self._note_outside()
 
@@ -147,18 +147,18 @@ class Steps:
         if failure:
             attempt, began_at, cause = failure
             result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
-            self._results.store(f"{FAILED}{attempt.path}", result)
+            self._journal.store(f"{FAILED}{attempt.path}", result)
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
-        if raised := self._results.get(attempt.error_name):
+        if raised := self._journal.get(attempt.error_name):
             self._emits.read_back(path, raised.attempt)
             await self._endings.end(raised.sequence, scope)
             error = self._load_error(path, raised)
             self._failures.append((attempt, raised.began_at, error))
             raise error
-        stored = self._results.get(path)
+        stored = self._journal.get(path)
         if stored is None:
             stored = await self._run(scope, attempt, work)
         else:
@@ -246,10 +246,10 @@ class Steps:
         self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""
     ) -> StepResult:
         """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
-        sequence = self._results.next_number() if self._execution.loop.ready_count != turn else 0
+        sequence = self._journal.next_number() if self._execution.loop.ready_count != turn else 0
         attempt = step.attempt if step.emitted else 0
         result = StepResult(arguments, value, attempt, sequence, step.usage, step.began_at, error=error)
-        stored = self._results.store(name, result)
+        stored = self._journal.store(name, result)
         self._stored += 1
         if stored != result:
             self._execution.close(end=StepAlreadyStored())
@@ -281,10 +281,10 @@ class Steps:
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
         execution, name = self._execution, f"{SPENT}{attempt.error_name}"
-        execution.budget.count_unstored()
+        execution.session.budget.count_unstored()
         may_write = not execution.is_stopping or isinstance(execution.signal, BudgetExceeded)
-        if may_write and step.usage and name not in self._results:
-            self._results.store(name, StepResult("", None, usage=step.usage))
+        if may_write and step.usage and name not in self._journal:
+            self._journal.store(name, StepResult("", None, usage=step.usage))
 
     def _dump(self, error: Exception) -> StoredError | None:
         """The error as it is stored; None if it cannot be stored, or contains a secret."""
@@ -342,17 +342,17 @@ class Steps:
         )
 
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:
-        return self._results.get(unfinished_name(path, times))
+        return self._journal.get(unfinished_name(path, times))
 
     def _note_outside(self) -> None:
         fence = self._session.fence
-        before = [f"{OUTSIDE}{fence - number}" in self._results for number in range(1, UNFINISHED_LIMIT)]
+        before = [f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)]
         if all(before):
             raise StepTimedOut(
                 f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
                 " outside of steps runs again in each run: put long work into steps."
             )
-        self._results.store(f"{OUTSIDE}{fence}", StepResult("", None))
+        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def _check_no_secret(self, path: str, value: Json) -> None:
         if self._has_secret(value):

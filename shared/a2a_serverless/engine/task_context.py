@@ -241,9 +241,9 @@ class DurableTaskContext:
         """See ``TaskContext.budget_left``."""
         execution = self._execution
         path = execution.open_scope().place("budget", "left")
-        if not execution.budget.is_bounded:
+        if not execution.session.budget.is_bounded:
             return NO_BUDGET
-        return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.budget.left().bounds})))
+        return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.session.budget.left().bounds})))
 
     @_remember_signals
     async def emit(  # noqa: PLR0913 - the fields of an artifact
@@ -340,7 +340,7 @@ class DurableTaskContext:
         signing = None if signed_with is None else parse_signed_with(signed_with)
         self._acts.check_reach(None)
         path = self._execution.open_scope().place("callback", name)
-        opened = self._execution.results.get(EVENT + path)
+        opened = self._execution.journal.get(EVENT + path)
         if opened is None:
             url = f"{self._acts.base_url}/events/{self._execution.session.new_secret()}"
             opened, digest = StepResult(signed_with or "", url), event_digest(url)
@@ -355,7 +355,7 @@ class DurableTaskContext:
                 }
                 record = SIGNED + path
                 records.append((record, StepResult("", sealed)))
-            self._execution.results.note(EVENT + path, opened)
+            self._execution.journal.note(EVENT + path, opened)
             self._execution.session.store_callback(digest, record, *records)
         if opened.arguments != (signed_with or ""):
             raise StepConflict(f"The callback {name!r} was made with another signed_with.")
@@ -414,21 +414,21 @@ class DurableTaskContext:
         """See ``TaskContext.get_task``."""
         self._execution.check_open()
         self._execution.session.flush()
-        return self._acts.others.read_tasks(self._execution.session.head.caller, [self.id])[0]
+        return self._acts.task_reader.read_tasks(self._execution.session.head.caller, [self.id])[0]
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         message = message or self.message
         pointed_at = (reference.task_id for reference in references_in(message.parts))
-        return self._acts.others.read_tasks(
+        return self._acts.task_reader.read_tasks(
             self._execution.session.head.caller, [*message.reference_task_ids, *pointed_at]
         )
 
     @_remember_signals
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
-        return self._acts.others.list_context(self._execution.session.head.caller, self.context_id, limit)
+        return self._acts.task_reader.list_context(self._execution.session.head.caller, self.context_id, limit)
 
 
 class DurableFrameworkTask(DurableTaskContext):
@@ -447,7 +447,7 @@ class DurableFrameworkTask(DurableTaskContext):
 
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """See ``FrameworkTask.read_steps``."""
-        results = {name: stored.value for name, stored in self._execution.results.items() if name.startswith(prefix)}
+        results = {name: stored.value for name, stored in self._execution.journal.items() if name.startswith(prefix)}
         self._execution.endings.pass_over(results)
         return results
 
