@@ -13,6 +13,7 @@ from collections import deque
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
 from pydantic import BaseModel
@@ -35,7 +36,7 @@ from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.engine.endings import Wait
-from a2a_serverless.engine.result_codecs import ResultCodec
+from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from a2a_serverless.engine.execution import Execution
 
 P = ParamSpec("P")
+MOST_ITEMS: Final = 1000
 UNFINISHED_LIMIT: Final = 3
 INTEGER_BITS: Final = 64
 UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
@@ -87,6 +89,36 @@ class Steps:
         self._secrets: set[str] = set()
         self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
+
+    async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
+        """See ``TaskContext.step``."""
+        scope = self._execution.open_scope()
+        options = name if isinstance(name, Step) else Step(name)
+        if options.codec is None and (codec := codec_for(work)):
+            options = replace(options, codec=codec)
+        with scope.use(options.name, repeat=options.repeat) as path:
+            call = partial(result_of, work, *args, **kwargs)
+            arguments = self._session.digest([list(args), kwargs])
+            return await self.execute(scope, path, options, arguments, call)
+
+    async def map(
+        self, name: str | Step, work: Callable[[Any], Any], items: list[Any], limit: int, tolerate: int
+    ) -> list[object]:
+        """See ``TaskContext.map``."""
+        options = name if isinstance(name, Step) else Step(name)
+        if len(items) > MOST_ITEMS or limit < 1:
+            raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
+        once = replace(options, repeat=False, retry=options.retry or Retry(tries=1))
+
+        async def run(at: int) -> object:
+            await self._execution.check_signal()
+            with self._execution.remember_signal():
+                return await self.step(replace(once, name=str(at)), work, items[at])
+
+        with self._execution.scopes.open(options.name):
+            results = await run_each(run, len(items), limit, tolerate)
+        await self._execution.check_signal()  # it stands in the places of results
+        return results
 
     async def execute(
         self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
