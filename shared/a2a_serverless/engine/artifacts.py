@@ -34,7 +34,7 @@ class Artifacts:
             parts = tuple(self._files.store(self._execution.session.key, part) for part in artifact.parts)
             return artifact if parts == artifact.parts else artifact.model_copy(update={"parts": parts})
 
-        if self._execution.emits.emit(scope, artifact.artifact_id, store_files, append=append, last=last):
+        if self._execution.artifact_writer.emit(scope, artifact.artifact_id, store_files, append=append, last=last):
             await asyncio.sleep(0)
 
 

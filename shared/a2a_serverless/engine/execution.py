@@ -23,7 +23,7 @@ from a2a_serverless.domain.head import (
 )
 from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.records import StepResult
-from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
 from a2a_serverless.engine.owner_budget import OwnerBudget
@@ -80,7 +80,7 @@ class Execution:
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.loop.work = self
         self.scopes = Scopes()
-        self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
+        self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
         self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
         self.running: list[RunningStep] = []

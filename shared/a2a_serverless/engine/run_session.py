@@ -2,7 +2,7 @@
 
 After a refused append the head is read again. If the fence is still ours, the decision is repeated on the new head;
 otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wait briefly to be joined
-(``engine.emits``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
+(``engine.chunks``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
 """
 
 from __future__ import annotations

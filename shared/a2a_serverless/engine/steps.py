@@ -85,7 +85,7 @@ class Steps:
     def __init__(self, execution: Execution, packages: frozenset[str], prices: Usage) -> None:
         self._execution, self._packages, self._prices = execution, packages, prices
         self._session, self._journal = execution.session, execution.journal
-        self._endings, self._emits = execution.endings, execution.emits
+        self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
         self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
@@ -185,7 +185,7 @@ class Steps:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
         if raised := self._journal.get(attempt.error_name):
-            self._emits.read_back(path, raised.attempt)
+            self._artifact_writer.read_back(path, raised.attempt)
             await self._endings.end(raised.sequence, scope)
             error = self._load_error(path, raised)
             self._failures.append((attempt, raised.began_at, error))
@@ -194,7 +194,7 @@ class Steps:
         if stored is None:
             stored = await self._run(scope, attempt, work)
         else:
-            self._emits.read_back(path, stored.attempt)
+            self._artifact_writer.read_back(path, stored.attempt)
         await self._endings.end(stored.sequence, scope)
         if stored.arguments != attempt.arguments:
             raise StepConflict(f"The step {path!r} was stored with other arguments.")
@@ -222,14 +222,14 @@ class Steps:
         await self._execution.admit(path, scope, is_step=True)
         self._check_fits(path)
         session.flush()
-        emits = self._emits
+        writer = self._artifact_writer
         step = RunningStep(
             path,
             options.name,
             scope.step,
-            emits.moment(),
+            writer.moment(),
             session.now(),
-            emits.attempt(),
+            writer.attempt(),
             is_at_work=not options.waits,
             stored_before=self._stored,
         )
@@ -265,14 +265,14 @@ class Steps:
                 execution.check_open()
         except Exception:
             if not execution.is_stopping:
-                self._emits.settle(step.path, step.attempt)
+                self._artifact_writer.settle(step.path, step.attempt)
             raise
         else:
-            self._emits.settle(step.path, step.attempt)
+            self._artifact_writer.settle(step.path, step.attempt)
             return value
         finally:
             execution.running.remove(step)
-            step.ended, scope.is_over = self._emits.moment(), True
+            step.ended, scope.is_over = self._artifact_writer.moment(), True
 
     def _store_ending(
         self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""

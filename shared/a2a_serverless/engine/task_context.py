@@ -309,7 +309,7 @@ class DurableFrameworkTask(DurableTaskContext):
     def begin_units(self, prefix: str = "") -> None:
         """See ``FrameworkTask.begin_units``."""
         self._execution.scopes.begin_units(prefix)
-        self._execution.emits.begin_units(prefix)
+        self._execution.artifact_writer.begin_units(prefix)
 
     def root(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.root``."""
