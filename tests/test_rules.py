@@ -10,9 +10,11 @@ import ast
 import re
 from collections import defaultdict
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+import grimp
 import pytest
 
 TESTS: Final = Path(__file__).parent
@@ -137,6 +139,14 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
     assert found <= {(path, "datetime") for path in converting}, "which only convert"
     asked = {node.attr for _, tree in modules("protocol") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert asked.isdisjoint({"now", "utcnow", "today"})
+
+
+PACKAGES: Final = ("a2a_serverless", "a2a_serverless_frameworks", "a2a_serverless_tools", "a2a_webhook_receiver")
+
+
+def test_no_imports_go_in_a_circle_and_those_of_types_count() -> None:
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    TopologicalSorter({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}).prepare()
 
 
 OUTBOUND: Final = {

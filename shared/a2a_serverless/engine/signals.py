@@ -1,6 +1,24 @@
-"""The signals that end a run and not its task, and the guard that turns a store's failure into one.
+"""The exceptions that steer a run: who raises each, who catches it, and what holds then.
 
-Signals are no ``Exception``, so that agents do not catch them.
+========================  =======================================  =====================  =============================
+exception                 raised by                                caught by              what holds then
+========================  =======================================  =====================  =============================
+``Suspended``             ``Execution.suspend``, after its write   ``Run._run_agent``     no lease; the head has a wait
+``StepAlreadyStored``     ``Steps``: the store has another result  ``Run._run_agent``     handed over: read it there
+``NeedsWorker``           ``Acts.check_reach``, in the api         ``Run._run_agent``     handed over to a worker
+``TimeLimitReached``      ``Run._supervise``                       ``Run._run_agent``     steps noted, handed over
+``CodeReplaced``          ``Run._supervise``                       ``Run._run_agent``     handed over to newer code
+``LeaseLost``             ``check_fence``, at each write and look  ``Run.play``           the run writes nothing more
+``StoreFailed``           ``store_guard``; refused too often       ``Run.play``           repeated, then released
+``ProcessInterrupted``    ``store_guard``                          ``Run.play``           its cause ends the process
+``StepConflict``          acts whose name or arguments differ      ``Run._play_to_end``   the task has failed
+``BudgetExceeded``        ``Execution.admit``                      ``Run._play_to_end``   the task has failed
+``IllegalTransition``     ``domain/events.py``, for our own error  nobody in the engine   the queue message comes again
+========================  =======================================  =====================  =============================
+
+The task's methods raise ``SIGNALS``. The first one is stored (``Execution.remember_signal``) and wins over all that the
+agent and its libraries make of it. Our own signals are no ``Exception``, so that agents do not catch them.
+``LeaseLost`` stands in ``domain/head.py`` and ``StepConflict``, ``BudgetExceeded`` in ``domain/agent.py``.
 """
 
 from __future__ import annotations
