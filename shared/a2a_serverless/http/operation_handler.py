@@ -151,12 +151,12 @@ class OperationHandler:
         if not isinstance(document, dict):
             raise ExtendedCardNotConfigured
         forms: JsonObject = json.loads(str(document["body"]))
-        return forms[self._context.wire]
+        return forms[self._context.version]
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
         header = self._request.headers.get(codecs.VERSION_HEADER.lower())
-        version = self._context.wire
+        version = self._context.version
         if header != version:
             in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
             codecs.check_version(version, codecs.asked_version(header, in_query))
@@ -183,7 +183,7 @@ class OperationHandler:
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request, and records its span."""
-        fields = {"operation": operation.value, "agent": self._agent.id, "version": self._context.wire}
+        fields = {"operation": operation.value, "agent": self._agent.id, "version": self._context.version}
         trace_id, service = trace.trace_id(self._context.trace), self._api.service
         logger.info("request answered", extra={**fields, "task": task, "outcome": outcome, "trace": trace_id})
         if service.tracer.is_on:

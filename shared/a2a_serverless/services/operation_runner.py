@@ -81,7 +81,7 @@ def _run_push_operation(
     match request:
         case CreateTaskPushNotificationConfigRequest(task_id=task):
             events = context.webhook_events
-            config = webhooks.add(service, context.key(task), agent.id, request, context.wire, events)
+            config = webhooks.add(service, context.key(task), agent.id, request, context.version, events)
             return webhooks.show(task, config)
         case GetTaskPushNotificationConfigRequest(task_id=task):
             return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
@@ -133,7 +133,7 @@ def open_stream(  # noqa: PLR0913 - the request, its context and the stream's li
         return OpenStream("", begun.context_id or "", _items(StreamItem(None, begun)))
     beginning = _start_from_message(service, agent, begun, after, until)
     beginning = beginning._replace(task=beginning.task.limited(request.configuration.history_length))
-    is_over = beginning.told and beginning.task.status.state in TURN_ENDS
+    is_over = beginning.sends_task and beginning.task.status.state in TURN_ENDS
     return _open_stream(service, context, beginning, 0 if is_over else until, TURN_ENDS)
 
 
@@ -142,7 +142,7 @@ def _start_from_message(
 ) -> StreamStart:
     """Determines the start of the stream of a stored message, then starts or enqueues the task, in this order."""
     if begun.task:
-        beginning = StreamStart(begun.task, told=True, after=begun.task.n)
+        beginning = StreamStart(begun.task, sends_task=True, after=begun.task.n)
     else:
         beginning = start_stream(service.log, begun.head.key, agent.id, after, ends_fine=True)
     if runner := service.inline_runner(agent.id):
@@ -158,7 +158,7 @@ def _open_stream(
     task = beginning.task
     stream = StreamContext(service.log, service.clock, until, service.off_loop)
     rest = follow_events(stream, context.key(task.id), beginning.after, ends)
-    first = StreamItem(task.n, task) if beginning.told else None
+    first = StreamItem(task.n, task) if beginning.sends_task else None
     return OpenStream(task.id, task.context_id, _items(first, rest))
 
 

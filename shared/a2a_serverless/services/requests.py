@@ -74,7 +74,7 @@ class RequestContext(NamedTuple):
 
     principal: Principal
     agent: str
-    wire: ProtocolVersion
+    version: ProtocolVersion
     caller: Caller | None = None
     trace: str = ""
     extensions: tuple[str, ...] = ()
