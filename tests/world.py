@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent, TaskContext
     from a2a_serverless.domain.delivery import PushConfig, WebhookEvents
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
 RESULTS_HOOK: Final = "https://results.example.com/a2a"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Cursor, PushConfig, WebhookEvents
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Signed, Signer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.delivery_attempts import DeliveryContext
     from tests.faults.plans import Faults
 

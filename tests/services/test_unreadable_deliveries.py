@@ -22,7 +22,7 @@ from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Cursor
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 HOURS = 100 * HOUR_MS
 UNREADABLE = {

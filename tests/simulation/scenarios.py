@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.agent import Callback, TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 T = TypeVar("T")
 

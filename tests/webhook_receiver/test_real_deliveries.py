@@ -39,7 +39,7 @@ from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.delivery import Attempt
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 pytestmark = pytest.mark.enable_socket
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.errors import A2AError
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import ClientResponse
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 _PATHS: Final[Mapping[Operation, str]] = {
     Operation.SEND: "/message:send",

@@ -34,11 +34,11 @@ from a2a_serverless.http.messages import (
 )
 from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.protocol import jsonrpc
-from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
 from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.versions import VERSION_HEADER, asked_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedO
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
-from a2a_serverless.protocol import codecs, sse
+from a2a_serverless.protocol import codecs, sse, versions
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.operation_runner import OpenStream
     from a2a_serverless.services.rate_limiter import StreamSlot
     from a2a_serverless.services.streams import StreamItem
@@ -80,7 +80,7 @@ class OperationHandler:
         own = self._parent or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
         if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
             own = trace.child_of(own if self._parent else service.tracer.sample(own), seed)
-        extensions = codecs.requested_extensions(headers)
+        extensions = versions.requested_extensions(headers)
         self._time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         # An agent names the task whose question it answers: its other calls in a context must not answer it.
         by_context = agent.answers_by_context and not caller.is_agent
@@ -155,15 +155,15 @@ class OperationHandler:
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        header = self._request.headers.get(codecs.VERSION_HEADER.lower())
+        header = self._request.headers.get(versions.VERSION_HEADER.lower())
         version = self._context.version
         if header != version:
-            in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
-            codecs.check_version(version, codecs.asked_version(header, in_query))
+            in_query = dict(self._request.query).get(versions.VERSION_HEADER)
+            versions.check_version(version, versions.asked_version(header, in_query))
         offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
         others = {one.uri for events, one in WEBHOOK_EXTENSIONS.items() if events != self._context.webhook_events}
-        active = [uri for uri in codecs.activated_extensions(self._context.extensions, offered) if uri not in others]
-        return {codecs.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
+        active = [uri for uri in versions.activated_extensions(self._context.extensions, offered) if uri not in others]
+        return {versions.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
     async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:

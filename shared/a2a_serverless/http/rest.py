@@ -37,13 +37,13 @@ from a2a_serverless.protocol.additions import (
     UploadResponse,
     UploadTarget,
 )
-from a2a_serverless.protocol.codecs import requested_extensions
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.jsonrpc import NOTHING
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.v1 import Task
+from a2a_serverless.protocol.versions import requested_extensions
 from a2a_serverless.services import retries
 from a2a_serverless.services.content_links import INLINE, resolve_contents
 from a2a_serverless.services.listing import read_timeline

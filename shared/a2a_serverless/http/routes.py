@@ -18,11 +18,12 @@ from starlette.convertors import Convertor, StringConvertor, register_url_conver
 
 from a2a_serverless.http.messages import A2A_JSON, JSON
 from a2a_serverless.protocol import v0_3_card, v0_3_rest, v1, v1_card
-from a2a_serverless.protocol.codecs import REQUESTS, VERSION_HEADER
+from a2a_serverless.protocol.codecs import REQUESTS
 from a2a_serverless.protocol.error_bodies import ErrorResponse, OldErrorResponse
 from a2a_serverless.protocol.old_codecs import RestCodec
 from a2a_serverless.protocol.operations import STREAMING, Operation
 from a2a_serverless.protocol.sse import CONTENT_TYPE
+from a2a_serverless.protocol.versions import VERSION_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.http.messages import HttpRequest
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 
 class NameConvertor(Convertor[str]):

@@ -20,7 +20,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, loads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 RpcId: TypeAlias = str | int | None
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
-
-ProtocolVersion: TypeAlias = Literal["1.0", "0.3"]
-"""The versions of A2A that requests, webhooks and cards have."""
+from typing import Final
 
 
 class Operation(StrEnum):

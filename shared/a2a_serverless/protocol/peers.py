@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BeforeValidator
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1, v1_card
-from a2a_serverless.protocol.codecs import asked_version
 from a2a_serverless.protocol.protojson import (
     EmptyIdent,
     Flag,
@@ -29,9 +28,10 @@ from a2a_serverless.protocol.protojson import (
     items,
     read_peer,
 )
+from a2a_serverless.protocol.versions import asked_version
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")

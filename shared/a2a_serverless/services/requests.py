@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 
