@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.protocol.operations import READING, Operation
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
@@ -65,8 +65,8 @@ def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: boo
 def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
     task = world.send("mine", push=False).id
-    missing = "agents/a2a:echo" + (":read" if operation in READING else "")
-    other = "a2a:other a2a:echo:read" if operation not in READING else "a2a:other"
+    missing = "agents/a2a:echo" + (":read" if operation.access == "read" else "")
+    other = "a2a:other a2a:echo:read" if operation.access != "read" else "a2a:other"
     for names in (Names(task=task), Names(task="nothing-of-the-kind")):
         answer = asked(BINDINGS[binding][operation], names, other, world)
         assert answer.status == 403
@@ -84,7 +84,7 @@ def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding
 def test_with_the_narrowest_scope_the_operation_is_served(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
     task = world.send("mine").id
-    scope = "a2a:echo:read" if operation in READING else "a2a:echo"
+    scope = "a2a:echo:read" if operation.access == "read" else "a2a:echo"
     names = Names(task=None if operation in {Operation.SEND, Operation.STREAM} else task)
     answer = asked(BINDINGS[binding][operation], names, scope, world)
     assert answer.status not in {401, 403}

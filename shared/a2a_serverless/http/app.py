@@ -36,7 +36,6 @@ from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
-from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.versions import VERSION_HEADER, asked_version
 
@@ -79,7 +78,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         content_type=JSON,
         success=lambda result: jsonrpc.success(call.id, result),
         failure=_rpc_failure(call.id, version),
-        streams_errors=operation in STREAMING and (version == "0.3" or request.only_streams),
+        streams_errors=operation.streams and (version == "0.3" or request.only_streams),
     )
     handler = OperationHandler(api, agent, caller, request, "jsonrpc", version, envelope)
     return handler.handle(operation, call.params)

@@ -20,7 +20,7 @@ from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
 from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import codecs, sse, versions
-from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents
@@ -101,15 +101,15 @@ class OperationHandler:
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
-            self._caller.check(self._agent.id, "read" if operation in READING else "operate")
+            self._caller.check(self._agent.id, operation.access)
             headers = UNCACHED | self._negotiate()
             a2a_request = self._codec.read(operation, params)
             service, context = self._api.service, self._context
             if a2a_request.tenant:
                 context = context._replace(principal=self._api.principal(self._caller, a2a_request.tenant))
-            if self._api.limiter and operation in SENDING:
+            if self._api.limiter and operation.sends:
                 self._api.limiter.admit_send(context.principal)
-            if operation in STREAMING:
+            if operation.streams:
                 return self._stream(operation, context, a2a_request, headers)
             if operation is Operation.CARD:
                 task, result = None, dumps(self._extended_card())

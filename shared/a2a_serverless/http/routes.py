@@ -18,10 +18,9 @@ from starlette.convertors import Convertor, StringConvertor, register_url_conver
 
 from a2a_serverless.http.messages import A2A_JSON, JSON
 from a2a_serverless.protocol import v0_3_card, v0_3_rest, v1, v1_card
-from a2a_serverless.protocol.codecs import REQUESTS
 from a2a_serverless.protocol.error_bodies import ErrorResponse, OldErrorResponse
 from a2a_serverless.protocol.old_codecs import RestCodec
-from a2a_serverless.protocol.operations import STREAMING, Operation
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.sse import CONTENT_TYPE
 from a2a_serverless.protocol.versions import VERSION_HEADER
 
@@ -54,10 +53,13 @@ class TaskConvertor(NameConvertor):
     regex = "[^/:]+"
 
 
+_FIRST_WORDS: Final = (r"\.well-known", "v1", *dict.fromkeys(operation.path.split("/")[1] for operation in Operation))
+
+
 class TenantConvertor(NameConvertor):
     """A tenant: it is not the first word of another path."""
 
-    regex = r"(?!(?:v1|tasks|message:send|message:stream|extendedAgentCard|\.well-known)(?:/|$))[^/]+"
+    regex = rf"(?!(?:{'|'.join(_FIRST_WORDS)})(?:/|$))[^/]+"
 
 
 class AgentConvertor(StringConvertor):
@@ -107,21 +109,18 @@ class OperationRoute:
 
 # In 0.3 these requests call the task ``id``. In the paths it is ``taskId``: OpenAPI requires one name in all paths.
 _TASK_AS_ID: Final = frozenset({Operation.PUSH_LIST, Operation.PUSH_GET, Operation.PUSH_DELETE})
+
+
+def _template(path: str) -> str:
+    """The path with convertors: the id of a task ends at a colon, every other name at a slash."""
+    return re.sub(r"\{(\w+)\}", r"{\1:name}", re.sub(r"(?<=/tasks/)\{(\w+)\}", r"{\1:task}", path))
+
+
 CONFIGS: Final = "/tasks/{taskId:task}/pushNotificationConfigs"
 V1: Final = (
-    OperationRoute("POST", "/message:send", Operation.SEND, "1.0"),
-    OperationRoute("POST", "/message:stream", Operation.STREAM, "1.0"),
-    OperationRoute("POST", "/tasks/{id:task}:cancel", Operation.CANCEL, "1.0"),
+    *(OperationRoute(operation.verb, _template(operation.path), operation, "1.0") for operation in Operation),
     # The specification says POST, its proto says GET: both are routes.
-    OperationRoute("POST", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "1.0"),
-    OperationRoute("GET", "/tasks", Operation.LIST, "1.0"),
-    OperationRoute("POST", CONFIGS, Operation.PUSH_CREATE, "1.0"),
-    OperationRoute("GET", CONFIGS, Operation.PUSH_LIST, "1.0"),
-    OperationRoute("GET", CONFIGS + "/{id:name}", Operation.PUSH_GET, "1.0"),
-    OperationRoute("DELETE", CONFIGS + "/{id:name}", Operation.PUSH_DELETE, "1.0"),
-    OperationRoute("GET", "/extendedAgentCard", Operation.CARD, "1.0"),
+    OperationRoute("GET", _template(Operation.SUBSCRIBE.path), Operation.SUBSCRIBE, "1.0"),
 )
 V0_3: Final = (
     OperationRoute("POST", "/v1/message:send", Operation.SEND, "0.3"),
@@ -151,16 +150,6 @@ LEGACY_ROUTES: Final = (
 Model = type[Any]
 Schema = dict[str, Any]
 
-_ANSWERS: Final[Mapping[Operation, Model]] = {
-    Operation.SEND: v1.SendMessageResponse,
-    Operation.GET: v1.Task,
-    Operation.CANCEL: v1.Task,
-    Operation.LIST: v1.ListTasksResponse,
-    Operation.PUSH_CREATE: v1.TaskPushNotificationConfig,
-    Operation.PUSH_GET: v1.TaskPushNotificationConfig,
-    Operation.PUSH_LIST: v1.ListTaskPushNotificationConfigsResponse,
-    Operation.CARD: v1_card.AgentCard,
-}
 _OLD_ANSWERS: Final[Mapping[Operation, Model]] = {
     Operation.SEND: v0_3_rest.SendMessageResponse,
     Operation.GET: v0_3_rest.Task,
@@ -210,14 +199,17 @@ def describe(
 
 
 def _description(route: OperationRoute) -> Description:
-    old = route.version == "0.3"
-    reads = (RestCodec.requests if old else REQUESTS)[route.operation]
+    operation, old = route.operation, route.version == "0.3"
+    reads: Model = RestCodec.requests[operation] if old else operation.request
+    answer: Model | None = _OLD_ANSWERS.get(operation) if old else operation.answer
+    if operation is Operation.CARD and not old:
+        answer = v1_card.AgentCard
     return Description(
         body=reads if reads in _BODIES else None,
-        query=reads if route.operation in _WITH_QUERY and not old else None,
-        answer=(_OLD_ANSWERS if old else _ANSWERS).get(route.operation),
+        query=reads if operation in _WITH_QUERY and not old else None,
+        answer=None if operation.streams else answer,
         version=route.version,
-        streams=route.operation in STREAMING,
+        streams=operation.streams,
     )
 
 

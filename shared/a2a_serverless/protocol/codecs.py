@@ -14,27 +14,11 @@ from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from a2a_serverless.protocol import old_codecs
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 Binding: TypeAlias = Literal["jsonrpc", "rest", "legacy"]
-
-REQUESTS: Final[Mapping[Operation, type[ProtoModel]]] = {
-    Operation.SEND: v1.SendMessageRequest,
-    Operation.STREAM: v1.SendMessageRequest,
-    Operation.GET: v1.GetTaskRequest,
-    Operation.LIST: v1.ListTasksRequest,
-    Operation.CANCEL: v1.CancelTaskRequest,
-    Operation.SUBSCRIBE: v1.SubscribeToTaskRequest,
-    Operation.PUSH_CREATE: v1.CreateTaskPushNotificationConfigRequest,
-    Operation.PUSH_GET: v1.GetTaskPushNotificationConfigRequest,
-    Operation.PUSH_LIST: v1.ListTaskPushNotificationConfigsRequest,
-    Operation.PUSH_DELETE: v1.DeleteTaskPushNotificationConfigRequest,
-    Operation.CARD: v1.GetExtendedAgentCardRequest,
-}
 
 
 class V1Codec:
@@ -49,7 +33,7 @@ class V1Codec:
 
     def read(self, operation: Operation, params: object) -> Any:  # noqa: ANN401
         """The request, an object of 1.0. Raises InvalidParams with all violations, or MethodNotFound."""
-        return read_model(REQUESTS[operation], params)
+        return read_model(operation.request, params)
 
     def answer(self, operation: Operation, answer: ProtoModel | None) -> bytes:
         """The JSON of the result of a call that does not stream; null if the call has no result."""
