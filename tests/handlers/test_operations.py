@@ -455,8 +455,8 @@ class Down:
 )
 def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
-    service = place.edge.service._replace(log=down, lister=lambda: down, webhooks=lambda: down)
-    place.edge = replace(place.edge, service=service, public=down)
+    service = place.edge.service._replace(log=down, publications=down, lister=lambda: down, webhooks=lambda: down)
+    place.edge = replace(place.edge, service=service)
     answer = place.ask(binding, operation, Names(task="task"))
     said = answer.body if answer.stream is None else asyncio.run(first_of(answer))
     assert b"INTERNAL" in said

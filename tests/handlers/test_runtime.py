@@ -41,7 +41,7 @@ class Mine(AllowAnonymous):
 
 
 def edge(world: World, writer: Writer) -> Edge:
-    return Edge(world.service, world.table, {"echo": writer.agent}, Mine(), MemoryCallbackVerifier(), 300)
+    return Edge(world.service, {"echo": writer.agent}, Mine(), MemoryCallbackVerifier(), 300)
 
 
 def event(resource: str, path: str, verb: str = "GET", body: object = None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Having(AllowAnonymous):
 
 def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> HttpResponse:
     world = world or World([Writer().agent])
-    edge = Edge(world.service, world.table, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
     request = make(names)
     return edge.answer(request._replace(headers={**request.headers, "x-scopes": scopes}))
 
@@ -107,7 +107,7 @@ def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, opera
             raise Unauthenticated(given="authorization" in headers)
 
     world = World([Writer().agent])
-    edge = Edge(world.service, world.table, world.engine.agents, Nobody(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, Nobody(), MemoryCallbackVerifier(), 60)
     answer = edge.answer(BINDINGS[binding][operation](Names(task="any")))
     body: dict[str, Any] = json.loads(answer.body)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="a2a"')

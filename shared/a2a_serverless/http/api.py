@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.requests import TaskService
-    from a2a_serverless.store.stores import Publications
 
 
 class Authenticator(Protocol):
@@ -148,7 +147,6 @@ class Api:
     """
 
     service: TaskService
-    public: Publications
     agents: Mapping[str, Agent]
     authenticator: Authenticator
     verifier: CallbackVerifier

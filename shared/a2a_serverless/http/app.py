@@ -123,7 +123,7 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     if request.verb not in {"GET", "HEAD"}:
         raise HttpMethodNotAllowed(("GET", "HEAD"))
     name = name_of(agent)
-    document = api.public.get_document(name)
+    document = api.service.publications.get_document(name)
     if not isinstance(document, dict):
         raise MethodNotFound("This document has not been published yet. The rotator function does it.")
     max_age_s = api.jwks_max_age_s if name == JWKS else MAX_AGE_S

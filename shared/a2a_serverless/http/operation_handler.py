@@ -147,7 +147,7 @@ class OperationHandler:
         """The card for authenticated callers, as the rotator published it for this version."""
         if not self._agent.extended_skills:
             raise UnsupportedOperation("This agent has no extended card.")
-        document = self._api.public.get_document(extended_card_name(self._agent.id))
+        document = self._api.service.publications.get_document(extended_card_name(self._agent.id))
         if not isinstance(document, dict):
             raise ExtendedCardNotConfigured
         forms: JsonObject = json.loads(str(document["body"]))

@@ -160,7 +160,7 @@ def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
 
     def show_document(api: Api, request: HttpRequest) -> Response:
         del request
-        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.public)))
+        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.service.publications)))
 
     return show_document
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.stores import ContentStore
+    from a2a_serverless.store.stores import ContentStore, Publications
     from a2a_serverless.store.task_log import TaskLog
 
 
@@ -34,6 +34,7 @@ class TaskService(NamedTuple):
     """
 
     log: TaskLog
+    publications: Publications
     queues: Queues
     clock: Clock
     ids: Ids

@@ -111,6 +111,7 @@ class InProcessDeployment:
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
+            self.table,
             queues,
             clock,
             ids,
