@@ -6,7 +6,6 @@ stream's last event, which is named ``error``.
 
 from __future__ import annotations
 
-import json
 import logging
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,16 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
-from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
-from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import codecs, sse, versions
-from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents
-from a2a_serverless.services.operation_runner import open_stream, run_operation
+from a2a_serverless.services.operation_runner import StreamLimits, open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 
 if TYPE_CHECKING:
@@ -34,10 +29,11 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding
+    from a2a_serverless.protocol.operations import Operation
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.protocol.versions import ProtocolVersion
@@ -111,12 +107,13 @@ class OperationHandler:
                 self._api.limiter.admit_send(context.principal)
             if operation.streams:
                 return self._stream(operation, context, a2a_request, headers)
-            if operation is Operation.CARD:
-                task, result = None, dumps(self._extended_card())
+            answer = run_operation(operation, service, context, self._agent, a2a_request)
+            if isinstance(answer, bytes):
+                result = answer
             else:
-                answer = run_operation(service, context, self._agent, a2a_request)
                 content = resolve_contents(service.contents, context.principal, answer, INLINE)
-                task, result = answer.id if isinstance(answer, Task) else None, self._codec.answer(operation, content)
+                result = self._codec.answer(operation, content)
+            task = answer.id if isinstance(answer, Task) else None
             self._log(operation, task)
             return json_answer(self._envelope.success(result), headers, self._envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
@@ -134,7 +131,8 @@ class OperationHandler:
         until = service.clock.now() + min(self._api.stream_ms, self._time_ms)
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
-            opened = open_stream(service, context, self._agent, a2a_request, after, until, codec.subscription_ends)
+            limits = StreamLimits(after, until, codec.subscription_ends)
+            opened = open_stream(operation, service, context, self._agent, a2a_request, limits)
         except BaseException:
             if slot:
                 slot.release()
@@ -142,16 +140,6 @@ class OperationHandler:
         self._log(operation, opened.task_id)
         close = partial(service.off_loop, slot.release) if slot else None
         return EventStream(self._frames(context.principal, opened, slot), headers, close)
-
-    def _extended_card(self) -> Json:
-        """The card for authenticated callers, as the rotator published it for this version."""
-        if not self._agent.extended_skills:
-            raise UnsupportedOperation("This agent has no extended card.")
-        document = self._api.service.publications.get_document(extended_card_name(self._agent.id))
-        if not isinstance(document, dict):
-            raise ExtendedCardNotConfigured
-        forms: JsonObject = json.loads(str(document["body"]))
-        return forms[self._context.version]
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
