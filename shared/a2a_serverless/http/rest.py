@@ -26,7 +26,7 @@ from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operation_handler import Envelope, OperationHandler
-from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description, describe
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, AddedRoute
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
@@ -119,10 +119,10 @@ def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskK
 
 TASK: Final = "/{agent:agent}/tasks/{taskId:name}"
 ADDED: Final = (
-    ("/{agent:agent}/uploads", "POST", "CreateUpload", create_upload, Description(UploadResponse, UploadRequest)),
-    (TASK + "/deliveries", "GET", "ListTaskDeliveries", show_deliveries, Description(Deliveries)),
-    (TASK + "/timeline", "GET", "GetTaskTimeline", show_timeline, Description(Timeline)),
-    (TASK + "/retry", "POST", "RetryTask", retry_task, Description(Task, RetryRequest)),
+    AddedRoute("POST", "/{agent:agent}/uploads", "CreateUpload", create_upload, UploadResponse, UploadRequest),
+    AddedRoute("GET", TASK + "/deliveries", "ListTaskDeliveries", show_deliveries, Deliveries),
+    AddedRoute("GET", TASK + "/timeline", "GetTaskTimeline", show_timeline, Timeline),
+    AddedRoute("POST", TASK + "/retry", "RetryTask", retry_task, Task, RetryRequest),
 )
 
 
@@ -141,8 +141,8 @@ def make_rest() -> ASGIApp:
     for route in (*ROUTES, *TENANT_ROUTES, *LEGACY_ROUTES):
         base = "/legacy/{agent}" if route in LEGACY_ROUTES else "/{agent:agent}"
         add(base + route.template, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
-    for template, verb, name, endpoint, _ in ADDED:
-        add(template, verb, name, endpoint)
+    for added in ADDED:
+        add(added.template, added.verb, added.name, added.endpoint)
     add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
     routes = tuple(app.routes)
     for template in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
@@ -152,14 +152,16 @@ def make_rest() -> ASGIApp:
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
     """The endpoint of the OpenAPI document."""
-    from a2a_serverless.services.publish import base_url_in
 
     @cache
     def document(agents: tuple[str, ...], base_url: str) -> bytes:
-        return dumps(describe(routes, {name: description for _, _, name, _, description in ADDED}, agents, base_url))
+        from a2a_serverless.http.openapi import describe
 
-    def show_document(api: Api, request: HttpRequest) -> Response:
-        del request
+        return dumps(describe(routes, ADDED, agents, base_url))
+
+    def show_document(api: Api, _: HttpRequest) -> Response:
+        from a2a_serverless.services.publish import base_url_in
+
         return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.service.publications)))
 
     return show_document
