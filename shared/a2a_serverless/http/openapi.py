@@ -57,34 +57,40 @@ _OLD_ANSWERS: Final[Mapping[Operation, Model]] = {
     Operation.CARD: v0_3_card.AgentCard,
 }
 _WITH_QUERY: Final = frozenset({Operation.GET, Operation.LIST})
-_HOOK: Final = {"url": "https://hooks.example.com/a2a", "token": "a-secret-of-yours"}
-_SENT: Final = {"message": {"messageId": "b9a0b0c4", "role": "ROLE_USER", "parts": [{"text": "Write about tides."}]}}
-_OLD_SENT: Final = {"message": {**_SENT["message"], "role": "user", "parts": [{"kind": "text", "text": "Write."}]}}
+_WEBHOOK_EXAMPLE: Final = {"url": "https://hooks.example.com/a2a", "token": "a-secret-of-yours"}
+_SEND_EXAMPLE: Final = {
+    "message": {"messageId": "b9a0b0c4", "role": "ROLE_USER", "parts": [{"text": "Write about tides."}]}
+}
+_OLD_SEND_EXAMPLE: Final = {
+    "message": {**_SEND_EXAMPLE["message"], "role": "user", "parts": [{"kind": "text", "text": "Write."}]}
+}
 # The requests that are a body, each with an example.
 _BODIES: Final[Mapping[Model, object]] = {
-    v1.SendMessageRequest: _SENT,
-    v1.CreateTaskPushNotificationConfigRequest: _HOOK,
-    v0_3_rest.SendMessageRequest: _OLD_SENT,
-    v0_3_rest.CreatePushNotificationConfigRequest: {"pushNotificationConfig": _HOOK},
+    v1.SendMessageRequest: _SEND_EXAMPLE,
+    v1.CreateTaskPushNotificationConfigRequest: _WEBHOOK_EXAMPLE,
+    v0_3_rest.SendMessageRequest: _OLD_SEND_EXAMPLE,
+    v0_3_rest.CreatePushNotificationConfigRequest: {"pushNotificationConfig": _WEBHOOK_EXAMPLE},
 }
 
 
-def describe(routes: Sequence[BaseRoute], added: Sequence[AddedRoute], agents: Sequence[str], base_url: str) -> Schema:
-    """The document of the operations of A2A and of those in ``added``; ``base_url`` may be unknown ("")."""
-    descriptions = {route.name: Description(route.answer, route.body) for route in added}
+def describe(
+    routes: Sequence[BaseRoute], additions: Sequence[AddedRoute], agents: Sequence[str], base_url: str
+) -> Schema:
+    """The document of the operations of A2A and of those in ``additions``; ``base_url`` may be unknown ("")."""
+    descriptions = {route.name: Description(route.answer, route.body) for route in additions}
     descriptions |= {route.name: _description(route) for route in ROUTES}
     public_routes = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in descriptions]
     servers = [{"url": base_url}] if base_url else None
     document = get_openapi(title="A2A Serverless", version="1.0", routes=public_routes, servers=servers)
-    read = {
+    requests = {
         (model, "validation")
         for description in descriptions.values()
         for model in (description.body, description.query)
         if model
     }
-    models = {(description.answer, "serialization") for description in descriptions.values() if description.answer}
+    answers = {(description.answer, "serialization") for description in descriptions.values() if description.answer}
     errors = {(ErrorResponse, "serialization"), (OldErrorResponse, "serialization")}
-    every: Any = sorted(read | models | errors, key=str)
+    every: Any = sorted(requests | answers | errors, key=str)
     schemas, definitions = models_json_schema(every, ref_template="#/components/schemas/{model}")
     for path, verbs in document["paths"].items():
         for spec in verbs.values():

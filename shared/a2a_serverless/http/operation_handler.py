@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
 from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
-from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
+from a2a_serverless.http.messages import NO_STORE, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import codecs, sse, versions
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.content_links import INLINE, resolve_contents
@@ -98,7 +98,7 @@ class OperationHandler:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
             self._caller.check(self._agent.id, operation.access)
-            headers = UNCACHED | self._negotiate()
+            headers = NO_STORE | self._negotiate()
             a2a_request = self._codec.read(operation, params)
             service, context = self._api.service, self._context
             if a2a_request.tenant:
@@ -132,14 +132,14 @@ class OperationHandler:
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
             limits = StreamLimits(after, until, codec.subscription_ends)
-            opened = open_stream(operation, service, context, self._agent, a2a_request, limits)
+            stream = open_stream(operation, service, context, self._agent, a2a_request, limits)
         except BaseException:
             if slot:
                 slot.release()
             raise
-        self._log(operation, opened.task_id)
+        self._log(operation, stream.task_id)
         close = partial(service.off_loop, slot.release) if slot else None
-        return EventStream(self._frames(context.principal, opened, slot), headers, close)
+        return EventStream(self._frames(context.principal, stream, slot), headers, close)
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
@@ -148,15 +148,15 @@ class OperationHandler:
         if header != version:
             in_query = dict(self._request.query).get(versions.VERSION_HEADER)
             versions.check_version(version, versions.asked_version(header, in_query))
-        offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
+        offer = {extension.uri: extension.required for extension in self._agent.offered_extensions}
         others = {one.uri for events, one in WEBHOOK_EXTENSIONS.items() if events != self._context.webhook_events}
-        active = [uri for uri in versions.activated_extensions(self._context.extensions, offered) if uri not in others]
+        active = [uri for uri in versions.activated_extensions(self._context.extensions, offer) if uri not in others]
         return {versions.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
-    async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
+    async def _frames(self, principal: Principal, stream: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:
-            contents = _StreamContents(opened, whole_tasks=self._codec.whole_tasks)
-            async with aclosing(opened.items) as items:
+            contents = _StreamContents(stream, whole_tasks=self._codec.whole_tasks)
+            async with aclosing(stream.items) as items:
                 async for item in items:
                     if slot and slot.is_renewal_due:
                         await self._api.service.off_loop(slot.renew)
@@ -185,8 +185,8 @@ class OperationHandler:
 class _StreamContents:
     """The contents of a stream's items. With ``whole_tasks`` the task as of a status event replaces the event."""
 
-    def __init__(self, opened: OpenStream, *, whole_tasks: bool) -> None:
-        self._opened = opened
+    def __init__(self, stream: OpenStream, *, whole_tasks: bool) -> None:
+        self._stream = stream
         self._whole_tasks = whole_tasks
         self._replay: TaskReplay | None = None
 
@@ -201,4 +201,4 @@ class _StreamContents:
             self._replay.apply(content)
             if isinstance(content, StatusEvent):
                 return self._replay.task()
-        return update_of(content, self._opened.task_id, self._opened.context_id)
+        return update_of(content, self._stream.task_id, self._stream.context_id)

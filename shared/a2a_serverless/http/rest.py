@@ -118,7 +118,7 @@ def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskK
 
 
 TASK: Final = "/{agent:agent}/tasks/{taskId:name}"
-ADDED: Final = (
+ADDITIONS: Final = (
     AddedRoute("POST", "/{agent:agent}/uploads", "CreateUpload", create_upload, UploadResponse, UploadRequest),
     AddedRoute("GET", TASK + "/deliveries", "ListTaskDeliveries", show_deliveries, Deliveries),
     AddedRoute("GET", TASK + "/timeline", "GetTaskTimeline", show_timeline, Timeline),
@@ -132,18 +132,18 @@ def make_rest() -> ASGIApp:
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
     app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
-    def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
+    def add(path: str, verb: str, name: str, endpoint: Endpoint, *, in_document: bool = True) -> None:
         async def answer(request: Request) -> Response:
             return await respond(endpoint, request.scope, request.receive)
 
-        app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
+        app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=in_document)
 
     for route in (*ROUTES, *TENANT_ROUTES, *LEGACY_ROUTES):
         base = "/legacy/{agent}" if route in LEGACY_ROUTES else "/{agent:agent}"
-        add(base + route.template, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
-    for added in ADDED:
-        add(added.template, added.verb, added.name, added.endpoint)
-    add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
+        add(base + route.template, route.verb, route.name, partial(_answer, route), in_document=route in ROUTES)
+    for addition in ADDITIONS:
+        add(addition.template, addition.verb, addition.name, addition.endpoint)
+    add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), in_document=False)
     routes = tuple(app.routes)
     for template in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
         app.router.routes.append(Route(template, Responder(partial(_refuse, routes))))
@@ -157,7 +157,7 @@ def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
     def document(agents: tuple[str, ...], base_url: str) -> bytes:
         from a2a_serverless.http.openapi import describe
 
-        return dumps(describe(routes, ADDED, agents, base_url))
+        return dumps(describe(routes, ADDITIONS, agents, base_url))
 
     def show_document(api: Api, _: HttpRequest) -> Response:
         from a2a_serverless.services.publish import base_url_in

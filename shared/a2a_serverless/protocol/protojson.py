@@ -149,14 +149,14 @@ def whole(low: int = 0, high: int = INT32_MAX) -> PlainValidator:
     return PlainValidator(read)
 
 
-def choice(table: Mapping[str, T], numbered: Sequence[T] = ()) -> PlainValidator:
+def choice(table: Mapping[str, T], by_number: Sequence[T] = ()) -> PlainValidator:
     """One of the table's values, by its name or its number (from 1); a value of the table stays as it is."""
 
     def read(value: object) -> T:
         if value is None or value == "":
             raise violation("is required")
-        if type(value) is int and 0 < value <= len(numbered):
-            return numbered[value - 1]
+        if type(value) is int and 0 < value <= len(by_number):
+            return by_number[value - 1]
         member = table.get(value) if type(value) is str else value
         if member is None or not isinstance(member, str):
             raise violation("must be one of " + ", ".join(table))
@@ -293,9 +293,9 @@ def _base64(value: object, info: ValidationInfo) -> str | None:
 
 def _standard_base64(value: str) -> str:
     bare = value.translate(_URL_SAFE).rstrip("=")
-    padded = bare + "=" * (-len(bare) % 4)
-    binascii.a2b_base64(padded, strict_mode=True)
-    return padded
+    standard = bare + "=" * (-len(bare) % 4)
+    binascii.a2b_base64(standard, strict_mode=True)
+    return standard
 
 
 def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:

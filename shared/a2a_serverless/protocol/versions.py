@@ -20,9 +20,12 @@ ProtocolVersion: TypeAlias = Literal["1.0", "0.3"]
 
 VERSION_HEADER: Final = "A2A-Version"
 EXTENSION_HEADERS: Final[dict[ProtocolVersion, str]] = {"1.0": "A2A-Extensions", "0.3": "X-A2A-Extensions"}
-EXTENSIONS_READ: Final = 32
+MAX_EXTENSIONS: Final = 32
 
-_ACCEPTED: Final[dict[ProtocolVersion, frozenset[str]]] = {"1.0": frozenset({"1.0"}), "0.3": frozenset({"0.3", "1.0"})}
+_ACCEPTABLE: Final[dict[ProtocolVersion, frozenset[str]]] = {
+    "1.0": frozenset({"1.0"}),
+    "0.3": frozenset({"0.3", "1.0"}),
+}
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
@@ -35,7 +38,7 @@ def asked_version(header: str | None, query: str | None = None) -> str:
 
 def check_version(written_in: ProtocolVersion, version: str) -> None:
     """Checks that a request written in one version may ask for ``version``. Raises VersionNotSupported."""
-    if version in _ACCEPTED[written_in]:
+    if version in _ACCEPTABLE[written_in]:
         return
     if written_in == "1.0" and version == "0.3":
         raise VersionNotSupported(
@@ -49,16 +52,16 @@ def requested_extensions(headers: Mapping[str, str]) -> tuple[str, ...]:
     """The URIs of the extension headers, each once, in order. The names of ``headers`` are in lower case."""
     lines = [headers.get(name.lower(), "") for name in EXTENSION_HEADERS.values()]
     names = [name.strip() for line in lines for name in line.split(",")]
-    return tuple(dict.fromkeys(filter(None, names)))[:EXTENSIONS_READ]
+    return tuple(dict.fromkeys(filter(None, names)))[:MAX_EXTENSIONS]
 
 
-def activated_extensions(names: tuple[str, ...], offered: Mapping[str, bool]) -> tuple[str, ...]:
+def activated_extensions(names: tuple[str, ...], offer: Mapping[str, bool]) -> tuple[str, ...]:
     """The requested extensions that an agent offers, to be echoed. Raises ExtensionRequired.
 
-    ``offered`` tells of each URI whether requests must name it. An extension that we do not know is ignored; no other
+    ``offer`` tells of each URI whether requests must name it. An extension that we do not know is ignored; no other
     version of it is taken in its place (4.6.3).
     """
-    missing = [uri for uri, is_required in offered.items() if is_required and uri not in names]
+    missing = [uri for uri, is_required in offer.items() if is_required and uri not in names]
     if missing:
         raise ExtensionRequired(f"Name these extensions in the request: {', '.join(missing)}.")
-    return tuple(name for name in names if name in offered)
+    return tuple(name for name in names if name in offer)

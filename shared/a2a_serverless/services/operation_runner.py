@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.services.streams import Heartbeat
 
-MOST_NAMED: Final = 32
+MAX_FILES: Final = 32
 
 Answer: TypeAlias = "ProtoModel | bytes | None"
 """An answer; bytes are a published document, which is JSON already."""
@@ -287,16 +287,16 @@ def _check_content(agent: Agent, request: SendMessageRequest) -> None:
 
 
 def _check_files(service: TaskService, principal: Principal, request: SendMessageRequest) -> None:
-    """Refuses parts that name a stored file that does not exist, and more than ``MOST_NAMED`` different files."""
+    """Refuses parts that name a stored file that does not exist, and more than ``MAX_FILES`` different files."""
     places: dict[StoredFile, str] = {}
     for at, part in enumerate(request.message.parts):
         if content := file_of(part):
             places.setdefault(content, f"message.parts[{at}].url")
     if service.contents is None or not places:
         return
-    if len(places) > MOST_NAMED:
-        description = f"is one too many: a message may name {MOST_NAMED} different uploads"
-        raise InvalidParams(violations=(FieldViolation([*places.values()][MOST_NAMED], description),))
+    if len(places) > MAX_FILES:
+        description = f"is one too many: a message may name {MAX_FILES} different uploads"
+        raise InvalidParams(violations=(FieldViolation([*places.values()][MAX_FILES], description),))
     missing = [field for content, field in places.items() if not service.contents.exists(principal, content)]
     if missing:
         description = "names no upload of yours: PUT the content first, and name it by the address that you were given"

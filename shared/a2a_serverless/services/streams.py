@@ -91,7 +91,7 @@ async def follow_events(
 ) -> AsyncGenerator[StreamItem | Heartbeat]:
     """Yields every event after ``after``, and heartbeats, until a status in ``ends`` was sent or the time is over."""
     clock = stream.clock
-    told_at = quiet_since = clock.now()
+    sent_at = quiet_since = clock.now()
     while clock.now() < stream.until:
         events = await stream.off_loop(lambda after=after: stream.log.read(key, after))  # type: ignore[misc]
         for event in events:
@@ -101,8 +101,8 @@ async def follow_events(
                 return
         now = clock.now()
         if events:
-            told_at = quiet_since = now
-        elif now - told_at >= HEARTBEAT_MS:
-            told_at = now
+            sent_at = quiet_since = now
+        elif now - sent_at >= HEARTBEAT_MS:
+            sent_at = now
             yield None
         await asyncio.sleep(BUSY_S if now - quiet_since < BUSY_MS else QUIET_S)
