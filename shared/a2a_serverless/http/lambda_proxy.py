@@ -135,7 +135,7 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         time_left_ms = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
         exchange = Exchange(app, proxy_scope(proxy_event(event), context, time_left_ms), proxy_body(event))
-        body = asyncio.run(_collected(exchange)) if exchange.streams else exchange.read()
+        body = asyncio.run(_collect(exchange)) if exchange.streams else exchange.read()
         answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
         return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)
 
@@ -157,7 +157,7 @@ def proxy_event(event: object) -> Event:
     return event
 
 
-async def _collected(exchange: Exchange) -> bytes:
+async def _collect(exchange: Exchange) -> bytes:
     try:
         return b"".join([frame async for frame in exchange])
     finally:

@@ -160,14 +160,14 @@ class OperationHandler:
                 async for item in items:
                     if slot and slot.is_renewal_due:
                         await self._api.service.off_loop(slot.renew)
-                    yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
+                    if item is None:
+                        yield sse.BEAT
+                        continue
+                    content = resolve_contents(self._api.service.contents, principal, contents.of(item))
+                    yield sse.frame(self._envelope.success(self._codec.stream_item(content)), item.n)
         except Exception as error:  # noqa: BLE001 - the status was sent already
             _, body = self._envelope.failure(log_error(error, self._api.service.metrics, self._context.trace))
             yield sse.failure(body)
-
-    def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
-        contents = resolve_contents(self._api.service.contents, principal, content)
-        return sse.frame(self._envelope.success(self._codec.stream_item(contents)), n)
 
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request, and records its span."""
