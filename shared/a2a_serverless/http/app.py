@@ -227,7 +227,7 @@ class ErrorMiddleware:
             logger.info("the client has gone")
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the application
             log_error(error, self._api.service.metrics)
-            if has_begun:
+            if has_begun:  # the client has the status: only breaking off tells it that the answer is not whole
                 raise InvocationFailed(error) from None
             await _refusal(scope, error)(scope, receive, send)
 

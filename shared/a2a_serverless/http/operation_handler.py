@@ -97,6 +97,7 @@ class OperationHandler:
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
+            # First: a caller without the scope learns nothing about parameters or tasks (test_scopes.py).
             self._caller.check(self._agent.id, operation.access)
             headers = NO_STORE | self._negotiate()
             a2a_request = self._codec.read(operation, params)
@@ -133,7 +134,7 @@ class OperationHandler:
         try:
             limits = StreamLimits(after, until, codec.subscription_ends)
             stream = open_stream(operation, service, context, self._agent, a2a_request, limits)
-        except BaseException:
+        except BaseException:  # no stream will close, and release the slot: the owner would lose it until it expires
             if slot:
                 slot.release()
             raise

@@ -147,7 +147,8 @@ def make_rest() -> ASGIApp:
     routes = tuple(app.routes)
     for template in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
         app.router.routes.append(Route(template, Responder(partial(_refuse, routes))))
-    return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
+    # Only the router: the whole application would answer errors itself, in another form and without our log.
+    return AsyncExitStackMiddleware(app.router)
 
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:

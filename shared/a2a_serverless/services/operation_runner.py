@@ -201,8 +201,8 @@ def _stream_message(
     if isinstance(started, Message):
         return OpenStream("", started.context_id or "", _items(StreamItem(None, started)))
     key = started.head.key
-    # The start is read before the task is started or enqueued: a run that is quick would else be over by then, and the
-    # stream would begin with its end.
+    # In this order: if the task ran first, a quick run could end before its start is read, and the client would get the
+    # result in one item, without the events on the way.
     if started.task:
         start = StreamStart(started.task, sends_task=True, after=started.task.n)
     else:
