@@ -12,8 +12,9 @@ from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.run import run
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.requests import RequestContext, TaskService

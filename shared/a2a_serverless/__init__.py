@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders, SigV4
     from a2a_serverless.domain.schedules import Schedule
-    from a2a_serverless.engine.steps import TypeCodec
+    from a2a_serverless.engine.result_codecs import TypeCodec
     from a2a_serverless.mirrors import mirror
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
@@ -48,7 +48,7 @@ _ELSEWHERE: Final = {
     "Schedule": "domain.schedules",
     "mirror": "mirrors",
     **dict.fromkeys(("OAuthClientCredentials", "SecretHeaders", "SigV4"), "domain.remotes"),
-    "TypeCodec": "engine.steps",
+    "TypeCodec": "engine.result_codecs",
     **dict.fromkeys(_PROTOCOL, "protocol.v1"),
 }
 __all__ = [

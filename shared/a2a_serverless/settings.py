@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.access import Quota
-from a2a_serverless.domain.delivery import WebhookEvents
+from a2a_serverless.domain.agent import WebhookEvents
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.model import DAY_MS
 

@@ -39,8 +39,8 @@ from tests.world import HOOK, HOUR_MS, ME, World, accepting
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
-    from a2a_serverless.domain.delivery import PushConfig, WebhookEvents
+    from a2a_serverless.domain.agent import Agent, TaskContext, WebhookEvents
+    from a2a_serverless.domain.delivery import PushConfig
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"

@@ -24,8 +24,8 @@ from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import call_name
 from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
-from a2a_serverless.engine import run as engine_run
-from a2a_serverless.engine.run import Engine
+from a2a_serverless.engine.engine import Engine
+from a2a_serverless.engine.lease import take_task_once
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.agents import IncomingNotification
 from a2a_serverless.protocol.v1 import TaskState
@@ -69,7 +69,7 @@ def _start(ports: Ports) -> RunSession | None:
     )
     by = ports.ids.new()
     try:
-        taken = retry_on_conflict(lambda: engine_run._start_run(engine, KEY, by))  # noqa: SLF001 - run() needs a loop
+        taken = retry_on_conflict(lambda: take_task_once(engine, KEY, by))  # run() needs a loop
     except heads.AlreadyLeased:
         return None
     ports.events = taken[1] if taken else []

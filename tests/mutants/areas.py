@@ -58,7 +58,9 @@ def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
 AREAS: Final = {
     "scopes": Area(
         (
-            *("engine/emits.py", "engine/endings.py", "engine/framework_task.py", "engine/scopes.py"),
+            *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/endings.py"),
+            *("engine/framework_task.py", "engine/journal.py", "engine/loop.py", "engine/scopes.py"),
+            *("engine/signals.py", "domain/record_names.py"),
             "domain/records.py",
             "domain/progress.py",
         ),
@@ -78,8 +80,11 @@ AREAS: Final = {
     ),
     "runs": Area(
         (
-            *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
-            *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
+            *("engine/acts.py", "engine/callbacks.py", "engine/client_messages.py", "engine/engine.py"),
+            *("engine/execution.py", "engine/inline.py", "engine/lease.py", "engine/messages.py"),
+            *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
+            *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
+            *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py", "domain/head.py"),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
             "domain/budgets.py",
@@ -125,7 +130,7 @@ AREAS: Final = {
             *("services/callbacks.py", "services/content_links.py", "services/listing.py"),
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
-            *("services/task_changes.py", "services/tasks.py"),
+            *("services/requests.py", "services/task_changes.py", "services/tasks.py"),
             "services/retries.py",
             "services/ticks.py",
         ),

@@ -31,8 +31,8 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.delivery import Cursor, PushConfig, WebhookEvents
+    from a2a_serverless.domain.agent import TaskContext, WebhookEvents
+    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Signed, Signer
     from a2a_serverless.protocol.versions import ProtocolVersion

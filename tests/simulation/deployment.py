@@ -22,8 +22,9 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.ports.system import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers

@@ -21,7 +21,7 @@ from a2a_serverless.aws.resources import (
     value_store,
 )
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.run import Engine
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.store.stores import PauseStore, TaskIndex

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, get_args, overload
 
 from a2a_serverless.domain.budgets import METADATA_KEY, NO_BUDGET, Budget
-from a2a_serverless.domain.delivery import WebhookEvents
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -34,6 +33,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
 Runs: TypeAlias = Literal["queued", "inline"]
+WebhookEvents: TypeAlias = Literal["all", "results", "states"]
+"""The events of a task of which a webhook is notified (docs/webhooks.md). "states": each state, without artifacts.
+"results": each state, and at the task's end the whole task. "all": each state and each chunk of an artifact.
+"""
 MessageContent: TypeAlias = "str | dict[str, Json] | Sequence[Part] | Message"
 """The content of an agent's message: a text, a dict (a data part), parts, or the message, which gets the task's ids."""
 Answer: TypeAlias = "MessageContent | None"

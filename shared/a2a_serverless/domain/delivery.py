@@ -20,6 +20,7 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from a2a_serverless.domain.agent import WebhookEvents  # noqa: TC001 - stored classes are read by their annotations
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.protocol.versions import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
 Chunks: TypeAlias = Literal["all", "last", "none"]
 """The chunks of an artifact that are notified: each, only the last one, or none."""
-WebhookEvents: TypeAlias = Literal["all", "results", "states"]
-"""The events of a task of which a webhook is notified (docs/webhooks.md). "states": each state, without artifacts.
-"results": each state, and at the task's end the whole task. "all": each state and each chunk of an artifact.
-"""
 
 
 class Verification(StrEnum):

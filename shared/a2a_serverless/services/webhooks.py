@@ -33,7 +33,7 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.delivery import WebhookEvents
+    from a2a_serverless.domain.agent import WebhookEvents
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer

@@ -17,8 +17,9 @@ from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.loop import play
-from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.run import run
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
 from a2a_serverless.ports.system import Sealer, Signed, Signer

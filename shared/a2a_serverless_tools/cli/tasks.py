@@ -12,8 +12,7 @@ import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.errors import objects_in
-from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
-from a2a_serverless.domain.delivery import WebhookEvents
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, WebhookEvents
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
