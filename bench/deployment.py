@@ -78,6 +78,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(
         log,
+        store,
         queues,
         clock,
         ids,

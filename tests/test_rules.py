@@ -107,8 +107,8 @@ NEEDED: Final = {
     ("domain/model.py", "pydantic"),  # tells models from other values
     ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
-    ("domain/delivery.py", "a2a_serverless.protocol.operations"),  # the type of a version of A2A
-    ("domain/remotes.py", "a2a_serverless.protocol.operations"),
+    ("domain/delivery.py", "a2a_serverless.protocol.versions"),  # the type of a version of A2A
+    ("domain/remotes.py", "a2a_serverless.protocol.versions"),
     ("domain/agent.py", "datetime"),  # the type of moments
     ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/outside_events.py", "datetime"),  # converts stored times

@@ -35,7 +35,7 @@ from tests.world import configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 AT_ONCE = SendMessageRequest(
     message=text_message("hello"), configuration=SendMessageConfiguration(return_immediately=True)

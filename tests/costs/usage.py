@@ -171,7 +171,6 @@ def _play(world: Counted) -> None:
 def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:
     edge = Edge(
         world.service,
-        world.table,
         world.engine.agents,
         AllowAnonymous(),
         MemoryCallbackVerifier(),

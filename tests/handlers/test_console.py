@@ -35,7 +35,6 @@ def asked(path: str, verb: str = "GET", accept: str = "*/*", *, console: bool = 
     world = World([Writer().agent])
     edge = Edge(
         world.service,
-        world.table,
         world.engine.agents,
         AllowAnonymous(),
         MemoryCallbackVerifier(),
@@ -134,7 +133,7 @@ def as_caller(
     console: Console | None = INSIDE,
 ) -> HttpResponse:
     verifier, agents = MemoryCallbackVerifier(), world.engine.agents
-    edge = Edge(world.service, world.table, agents, As(caller), verifier, 60, console=console)
+    edge = Edge(world.service, agents, As(caller), verifier, 60, console=console)
     return edge.answer(HttpRequest("GET", path, query=tuple(query.items())))
 
 

@@ -69,9 +69,7 @@ class Everywhere:
         world.sweeper = replace(world.sweeper, metrics=counting)
         keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))
-        self.edge = Edge(
-            world.service, world.table, world.engine.agents, OidcOrApiKey(keys.find), MemoryCallbackVerifier(), 60
-        )
+        self.edge = Edge(world.service, world.engine.agents, OidcOrApiKey(keys.find), MemoryCallbackVerifier(), 60)
 
     def ask(self, request: HttpRequest, **headers: str) -> HttpResponse:
         answer = self.edge.answer(request._replace(headers={"x-api-key": KEY, **request.headers, **headers}))

@@ -188,6 +188,7 @@ def _call_back(ports: Ports) -> None:
 def _service(ports: Ports) -> TaskService:
     return TaskService(
         log=ports.log,
+        publications=UNUSED,
         queues=ports.queues,
         clock=ports.clock,
         ids=ports.ids,

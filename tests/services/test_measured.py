@@ -57,7 +57,6 @@ class Watched:
         """What the edge answers to a JSON-RPC call."""
         edge = Edge(
             self.world.service,
-            self.world.table,
             self.world.engine.agents,
             AllowAnonymous(),
             MemoryCallbackVerifier(),

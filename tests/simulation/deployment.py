@@ -132,7 +132,7 @@ class Simulation(Instances):
         self.items = self.table.items
         self.engine = replace(self.engine, on_error=self._note_error)
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
-        self.edge = Edge(self.service, self.table, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
+        self.edge = Edge(self.service, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
         names = [f"notifier-{number}" for number in range(self.notifiers)]
         self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
 

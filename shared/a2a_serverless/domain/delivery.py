@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from a2a_serverless.domain.agent import WebhookEvents  # noqa: TC001 - stored classes are read by their annotations
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
-from a2a_serverless.protocol.operations import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.protocol.versions import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

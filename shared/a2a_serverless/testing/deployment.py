@@ -112,6 +112,7 @@ class InProcessDeployment:
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
+            self.table,
             queues,
             clock,
             ids,

@@ -141,7 +141,6 @@ class LocalDeployment(InProcessDeployment):
         verifier = SignedCallbackVerifier(self.table, self.clock.now)
         return Api(
             self.service,
-            self.table,
             self.agents,
             AllowAnonymous(),
             verifier,
