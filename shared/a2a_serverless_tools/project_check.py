@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
-from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, SecretHeaders, remote_of
+from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, Remote, SecretHeaders, remote_of
 from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
@@ -57,6 +57,14 @@ def check_project(project: Project | None = None) -> Checked:
     if problems:
         raise ProjectError("\n".join(problems))
     return Checked(agents, local)
+
+
+def mirrors_here() -> list[tuple[str, Remote]]:
+    """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
+    checked = check_project()
+    described = [one for found in (checked.agents | checked.local).values() for one in found]
+    remotes = [(str(one["id"]), remote_of(one["remote"])) for one in described]
+    return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
 
 
 def run_import(

@@ -32,7 +32,8 @@ from a2a_webhook_receiver.errors import (
     UnsupportedMedia,
 )
 from a2a_webhook_receiver.receive import Claimed, Repeated
-from a2a_webhook_receiver.verifier import Subject, VerifiedChallenge
+from a2a_webhook_receiver.subject import Subject
+from a2a_webhook_receiver.verifier import VerifiedChallenge
 
 logger = logging.getLogger("a2a_webhook_receiver")
 

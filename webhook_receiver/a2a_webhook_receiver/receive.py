@@ -15,9 +15,9 @@ from a2a_webhook_receiver.inbox import Inbox
 from a2a_webhook_receiver.jwks import JwksCache
 from a2a_webhook_receiver.preview import view_challenge, view_claims
 from a2a_webhook_receiver.replay import Admitted, Duplicate, ReplayStore, Sighting, sighting_of
+from a2a_webhook_receiver.subject import Subject
 from a2a_webhook_receiver.tasks import Delivery, Relay, TaskSource, with_task
 from a2a_webhook_receiver.verifier import (
-    Subject,
     VerifiedChallenge,
     VerifiedNotification,
     accept,

@@ -44,6 +44,7 @@ from a2a_webhook_receiver.errors import (
 from a2a_webhook_receiver.expectations import Expectation, Presented, match
 from a2a_webhook_receiver.keys import KEY_ID, KeySet
 from a2a_webhook_receiver.strict_json import Json
+from a2a_webhook_receiver.subject import Subject
 
 Headers = Iterable[tuple[str, str]]
 
@@ -78,16 +79,6 @@ class Envelope:
     client_token: str | None
     authorization: str | None
     version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Which event of which task a notification is about. ``notification_id`` stays the same over all attempts."""
-
-    task_id: str
-    config_id: str
-    notification_id: str
-    event_number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import typer
 from a2a_serverless.adapters.agent_credentials import secrets_in_environment
 from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.client import discover
-from a2a_serverless.domain.remotes import Remote, remote_of
+from a2a_serverless.domain.remotes import Remote
 from a2a_serverless_tools.cli.options import CliContext
-from a2a_serverless_tools.project_check import check_project
+from a2a_serverless_tools.project_check import mirrors_here
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
@@ -41,14 +41,6 @@ class MirrorCard:
 def write_card(file: Path, document: Mapping[str, Any]) -> None:
     """Writes a card as it was served, for a mirror to read."""
     file.write_text(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n", "utf-8")
-
-
-def mirrors_here() -> list[tuple[str, Remote]]:
-    """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
-    checked = check_project()
-    described = [one for found in (checked.agents | checked.local).values() for one in found]
-    remotes = [(str(one["id"]), remote_of(one["remote"])) for one in described]
-    return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
 
 
 def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[MirrorCard]:

@@ -111,8 +111,8 @@ def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the functio
 
 
 def _find_mirrors() -> "list[tuple[str, Remote]]":
-    from a2a_serverless_tools.cli.mirror_cards import mirrors_here
     from a2a_serverless_tools.project import ProjectError
+    from a2a_serverless_tools.project_check import mirrors_here
 
     try:
         return mirrors_here()
