@@ -58,7 +58,6 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "cancel": tasks.cancel,
         "tasks list": listing.list_tasks,
         "tasks retry": tasks.retry,
-        "versions": tasks.versions,
         "deliveries": tasks.deliveries,
         "trace": trace.trace,
         "cards list": cards.list_cards,
@@ -132,8 +131,6 @@ tasks list --context CONTEXT --limit 100 # Those of a conversation
 tasks retry document TASK # A new task goes on from the step that failed
 tasks retry document TASK --from outline # From this step on; `trace` shows the names
 tasks retry document --last --no-wait # Only start it, and print its id
-versions image CONTEXT # Each picture of the conversation, the oldest first
-versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
 trace document TASK # Bars: queue, runs, steps, calls, waits, artifacts, webhooks
 trace document TASK --json # For programs
 deliveries document TASK # Each webhook of the task, each attempt

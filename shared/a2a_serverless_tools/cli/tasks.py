@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel, tasks retry, versions, deliveries."""
+"""The commands that talk to agents: send, get, watch, cancel, tasks retry, deliveries."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,6 @@ from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.delivery import WebhookEvents
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
-from a2a_serverless.domain.model import Json
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, stream_response
@@ -24,7 +23,7 @@ from a2a_serverless_tools.cli.file_transfer import download, file_part
 from a2a_serverless_tools.cli.files import read_binary, read_source, save
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
 from a2a_serverless_tools.cli.following import watch as watched
-from a2a_serverless_tools.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
+from a2a_serverless_tools.cli.formatting import item_json, item_line, result_text, task_rows
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.cli.operator_commands import attempt_result, show_webhook, webhook_state
 from a2a_serverless_tools.cli.options import (
@@ -43,8 +42,6 @@ from a2a_serverless_tools.cli.options import (
 )
 from a2a_serverless_tools.cli.retries import post_retry
 from a2a_serverless_tools.cli.terminal import Explained
-from a2a_serverless_tools.cli.versions import Version
-from a2a_serverless_tools.cli.versions import versions as versions_of
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
@@ -76,8 +73,6 @@ Events = Annotated[
     typer.Option("--webhook-events", help="Notify it of the states, also of the whole task at its end, or of all."),
 ]
 FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
-ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
-Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 _Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
 
@@ -191,29 +186,6 @@ def retry(  # noqa: PLR0913 - the options of a command
         _hand_in(cli, place, retried)
 
 
-def versions(
-    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = ""
-) -> None:
-    """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
-
-    A refinement is a new task, so old versions stay. --out saves each with its number in front: v1.boat.png.
-    """
-    made = versions_of(find(cli, url, agent).client, context)
-    wanted = {key: made[key] for key in made if name in {None, key}}
-    if cli.terminal.json:
-        cli.terminal.data({key: [_printed(one) for one in wanted[key]] for key in wanted})
-    elif not wanted:
-        there = f"No artifact has that name. There are: {', '.join(made)}."
-        cli.terminal.note(
-            there if made else f"This conversation has no artifacts: `tasks list {agent}` shows contexts."
-        )
-    else:
-        for key, found in wanted.items():
-            cli.terminal.rows([(f"{key} {one.number}", _words(one)) for one in found])
-    for one in (one for found in wanted.values() for one in found):
-        save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
-
-
 def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
     found = find(cli, url, agent)
@@ -227,18 +199,10 @@ def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last =
         cli.terminal.note("The task has no webhooks.")
 
 
-def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None, prefix: str = "") -> None:
+def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None) -> None:
     """Saves artifacts in the folder ``out``, if there is one, and says so."""
-    for path in save(artifacts, out, prefix, lambda url: download(url, cli.transport)) if out else ():
+    for path in save(artifacts, out, fetch=lambda url: download(url, cli.transport)) if out else ():
         cli.terminal.note(f"Saved {path}")
-
-
-def _words(one: Version) -> str:
-    return f"{moment(one.at)}  {size_words(one.artifact)}  task {one.task_id}"
-
-
-def _printed(one: Version) -> Json:
-    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None, agent: str) -> TaskPushNotificationConfig | None:
