@@ -97,7 +97,6 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 _LINES: Final = """\
 init my-agents # A folder with one agent, its test, and the deployment's settings
 init my-shop --from langgraph # The agent is a LangGraph graph; no model is needed yet
-init my-agents --mirror https://agents.example.com/weather # Its agent stands before another A2A agent
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line

@@ -35,12 +35,8 @@ class MirrorCard:
 
     def write(self) -> None:
         """Stores the card in the file."""
-        write_card(Path(self.file), self.document)
-
-
-def write_card(file: Path, document: Mapping[str, Any]) -> None:
-    """Writes a card as it was served, for a mirror to read."""
-    file.write_text(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n", "utf-8")
+        text = json.dumps(self.document, indent=2, ensure_ascii=False)
+        Path(self.file).write_text(f"{text}\n", "utf-8")
 
 
 def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[MirrorCard]:

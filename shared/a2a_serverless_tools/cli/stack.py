@@ -35,15 +35,6 @@ Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
-Mirror = Annotated[
-    str,
-    typer.Option(
-        help="The project's agent stands before the A2A agent at this URL, whose card is read once, with "
-        "A2A_AUTHORIZATION if that is set.",
-        metavar="URL",
-        show_default=False,
-    ),
-]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the documents and pictures.", metavar="FOLDER")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
@@ -96,34 +87,23 @@ def demo(  # noqa: PLR0913 - the options of a command
         cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
 
 
-def init(cli: CliContext, folder: Folder, *, framework: Framework = None, mirror: Mirror = "") -> None:
+def init(cli: CliContext, folder: Folder, *, framework: Framework = None) -> None:
     """Make a project for agents of your own, in a new folder.
 
     With --from its agent is one of that framework, beside a script that answers until you name a model. The library's
     wheels are copied into the project. No command asks a package index for them, and uv.lock has their digests and
     those of all that they need. Commit both.
     """
-    from a2a_serverless.client import discover
-    from a2a_serverless.mirrors import slug
-    from a2a_serverless_tools.cli.mirror_cards import write_card
-    from a2a_serverless_tools.stack.mirror_project import make_mirror
     from a2a_serverless_tools.stack.new_project import create, lock
 
-    if framework and mirror:
-        raise typer.BadParameter("give only one of --from and --mirror")
-    remote = discover(mirror, cli.request, cli.headers).document if mirror else None
     with cli.terminal.waiting("Making the project"):
         files = create(folder, framework=framework or "")
-        if remote:
-            files = make_mirror(folder, mirror, remote, write_card)
     with cli.terminal.waiting("Locking what the project needs"):
         why = lock(folder)
     listed = [path.relative_to(folder.parent).as_posix() for path in files] + (
         [] if why else [f"{folder.name}/uv.lock"]
     )
     message = 'shop "a coat"' if framework else 'tailor "A coat, please."'
-    if remote:
-        message = f'{slug(str(remote.get("name", "")))} "Hello"'
     commands = [
         f"cd {folder}",
         "uv run pytest",
