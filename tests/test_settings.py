@@ -17,7 +17,6 @@ HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 LOCAL_SWITCHES = {
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:8010",
     "ANONYMOUS_ACCESS": "on",
-    "LOCAL_AGENTS": "on",
     "CARD_SHAPE": "v1",
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
@@ -53,7 +52,6 @@ def test_every_default_is_safe() -> None:
     settings = read({})
     assert (settings.webhook_ownership, settings.idempotency) == ("enforce", True)
     assert not settings.anonymous_access
-    assert settings.local_agents is False
     assert settings.webhook_local_allow == ()
 
 
@@ -115,11 +113,7 @@ def test_a_local_switch_is_refused_without_an_endpoint(name: str) -> None:
 def test_local_switches_may_be_on_where_aws_is_on_this_machine(endpoint: str) -> None:
     settings = read(LOCAL_SWITCHES | {"AWS_ENDPOINT_URL": endpoint})
     assert settings.webhook_local_allow == ("127.0.0.1:8010",)
-    assert (settings.anonymous_access, settings.local_agents, settings.idempotency) == (
-        True,
-        True,
-        False,
-    )
+    assert (settings.anonymous_access, settings.idempotency) == (True, False)
     assert (settings.card_shape, settings.webhook_ownership) == ("v1", "off")
 
 

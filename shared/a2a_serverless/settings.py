@@ -147,7 +147,6 @@ class Settings(BaseModel):
     health_address: Annotated[str, _read(_parse_address)] = ""
     console: Annotated[ConsoleSwitch, _choice(*get_args(ConsoleSwitch))] = "off"
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
-    local_agents: _Switch = False
     anonymous_access: _Switch = False
     card_shape: Annotated[CardShape, _choice(*get_args(CardShape))] = "both"
     idempotency: _Switch = True
@@ -221,7 +220,6 @@ class Settings(BaseModel):
         switches = {
             "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
             "ANONYMOUS_ACCESS": self.anonymous_access,
-            "LOCAL_AGENTS": self.local_agents,
             "CARD_SHAPE": self.card_shape != "both",
             "IDEMPOTENCY": not self.idempotency,
             "WEBHOOK_OWNERSHIP=off": self.webhook_ownership == "off",

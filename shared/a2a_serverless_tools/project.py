@@ -113,14 +113,12 @@ class Project(_Table):
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
     ``statements`` what these functions may do in AWS, ``vpc`` the network in which they run. ``functions`` are memory
     and timeout of each function, ``constants`` the template's constants that differ. ``otel`` says where spans go,
-    ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists. ``local_agents`` are
-    deployed on this machine only.
+    ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists.
     """
 
     root: Path
     name: str
     agents: tuple[_ImportPath, ...] = Field(min_length=1, max_length=100)
-    local_agents: tuple[_ImportPath, ...] = ()
     source_folder: str = Field(default=".", alias="source")
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
@@ -244,7 +242,7 @@ def _is_installed(module: str) -> bool:
 
 def own_packages(project: Project) -> list[Path]:
     """The project's packages and modules that its agents import, directly or not: what a function must carry."""
-    pending = [path.partition(":")[0] for path in (*project.agents, *project.local_agents)]
+    pending = [path.partition(":")[0] for path in project.agents]
     found: dict[str, Path] = {}
     while pending:
         top = pending.pop().partition(".")[0]

@@ -33,16 +33,14 @@ Described = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Checked:
-    """The descriptions of a project's agents by import path, and those of ``local_agents``."""
+    """The descriptions of a project's agents by import path."""
 
     agents: Described
-    local: Described
 
     @property
     def inline(self) -> list[str]:
         """The import paths of agents that run in the api."""
-        both = (self.agents | self.local).items()
-        return [path for path, found in both if any(one["runs"] == "inline" for one in found)]
+        return [path for path, agents in self.agents.items() if any(agent["runs"] == "inline" for agent in agents)]
 
 
 def check_project(project: Project | None = None) -> Checked:
@@ -53,17 +51,16 @@ def check_project(project: Project | None = None) -> Checked:
     project = project or find_project()
     environment = project.environment | function_environment(project.source)
     command = [sys.executable, "-B", "-m", "a2a_serverless_tools.project_check"]
-    agents, local, problems = run_import(command, environment, ProjectError, project.model_dump_json())
+    agents, problems = run_import(command, environment, ProjectError, project.model_dump_json())
     if problems:
         raise ProjectError("\n".join(problems))
-    return Checked(agents, local)
+    return Checked(agents)
 
 
 def mirrors_here() -> list[tuple[str, Remote]]:
     """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
-    checked = check_project()
-    described = [one for found in (checked.agents | checked.local).values() for one in found]
-    remotes = [(str(one["id"]), remote_of(one["remote"])) for one in described]
+    agents = [agent for agents in check_project().agents.values() for agent in agents]
+    remotes = [(str(agent["id"]), remote_of(agent["remote"])) for agent in agents]
     return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
 
 
@@ -103,23 +100,22 @@ def failure(path: str, error: BaseException) -> str:
     return f"{path} cannot be imported: {type(error).__name__}: {error}"
 
 
-def _examine(project: Project) -> tuple[Described, Described, list[str]]:
-    described: tuple[Described, Described] = ({}, {})
+def _examine(project: Project) -> tuple[Described, list[str]]:
+    described: Described = {}
     problems = []
-    for paths, found in zip((project.agents, project.local_agents), described, strict=True):
-        for path in paths:
-            try:
-                found[path] = describe(path)
-            except BaseException as error:  # noqa: BLE001 - whatever an import raises
-                problems.append(failure(path, error))
-    problems += _conflicts(described[0])
-    problems += _unlisted_secrets(described[0] | described[1], project)
+    for path in project.agents:
+        try:
+            described[path] = describe(path)
+        except BaseException as error:  # noqa: BLE001 - whatever an import raises
+            problems.append(failure(path, error))
+    problems += _conflicts(described)
+    problems += _unlisted_secrets(described, project)
     own = {path.stem: path for path in own_packages(project)}
     for file in sorted(_loaded(own)):
         tree, name = ast.parse(file.read_bytes()), file.relative_to(project.source)
         problems += _unknown_secrets(tree, f"{name}", project)
         problems += _undeclared(tree, f"{name}", {*own, *LIBRARY}, project)
-    return *described, problems
+    return described, problems
 
 
 def _unlisted_secrets(described: Described, project: Project) -> Iterator[str]:

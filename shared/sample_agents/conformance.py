@@ -1,4 +1,4 @@
-"""The agents that A2A's conformance kits call. They exist in local runs only (``LOCAL_AGENTS``).
+"""The agents that A2A's conformance kits call. Only tests deploy them (``tests/manifests.py``).
 
 The beginning of a message's id tells the 1.0 kit's agents what to do; the table below is the kit's own list. There is
 one agent for each profile, because an agent's card decides which tests of that kit run. The 0.3 kit sends no such ids:

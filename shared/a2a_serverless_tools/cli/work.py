@@ -62,10 +62,9 @@ def work(
 
     paths = stack.cli.paths()
     project = read_project(paths.root)
-    checked = check_project(project)
     manifest = paths.state / MANIFEST
     manifest.parent.mkdir(parents=True, exist_ok=True)
-    write_manifest(manifest, checked.agents, checked.local)
+    write_manifest(manifest, check_project(project).agents)
     if stack.name.emulator:
         environment |= aws_environment(stack.name.emulator)
     os.environ.update(environment | {"AGENTS_FILE": str(manifest)})

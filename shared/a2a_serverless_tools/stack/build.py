@@ -140,7 +140,7 @@ class _Work:
 
     @cached_property
     def manifest(self) -> bytes:
-        return json.dumps([self.checked.agents, self.checked.local]).encode()
+        return json.dumps(self.checked.agents).encode()
 
     @cached_property
     def agents(self) -> bytes:
@@ -206,7 +206,7 @@ class _Work:
             os.link(file, unfinished / f"{name}.zip")
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(document)
-        write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
+        write_manifest(unfinished / MANIFEST, self.checked.agents)
         shutil.rmtree(done, ignore_errors=True)
         unfinished.rename(done)
 
@@ -220,14 +220,14 @@ class _Work:
         if name in self.runs_agents:
             ours += [_copy(one, folder / one.name) for one in own_packages(self.project)]
         if name in READ_AGENTS:
-            write_manifest(folder / MANIFEST, self.checked.agents, self.checked.local)
+            write_manifest(folder / MANIFEST, self.checked.agents)
         trim_library(folder)
         compile_sources(folder, ours, python=self.python, cache=self.paths.compiled / self.target.runtime)
         return folder
 
     def _check(self, folders: Mapping[str, Path]) -> None:
         inline = [path for path in self.checked.inline if API in folders]
-        everywhere = [*self.checked.agents, *self.checked.local] if WORKER in folders else []
+        everywhere = [*self.checked.agents] if WORKER in folders else []
         reasons: dict[str, list[str]] = {}
         for name, paths in ((WORKER, everywhere), (API, inline)):
             found = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()

@@ -144,9 +144,9 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
 
 def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
-    env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
+    env = {"AGENTS_FILE": str(built.path / MANIFEST)} | sam.function_environment(deployment, "api")
     project = read_project(paths.root)
-    env |= {"AGENTS_FILE": str(built.path / MANIFEST), "PROJECT": project.name}
+    env |= aws_environment(deployment.endpoint) | {"PROJECT": project.name}
     env |= {"INBOX": options.webhook_url.removesuffix("webhook")}
     return _serve(paths, "api", project.source, "a2a_serverless_tools.local.api:make_app", env, options.api_port)
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from a2a_serverless_tools.stack import local_stack, paths
 from tests.conformance.kit import results
+from tests.manifests import manifest_of_samples
 
 ROOT = Path(__file__).parents[3]
 WORK = ROOT / ".a2a/conformance"
@@ -25,7 +26,7 @@ KITS = {  # the branch 1.0-dev, and the tag 0.3.0.beta4
     "0.3": "eb1f804c27ea25db8805264d9ed2d7ca077a7776",
 }
 SWITCHES = {
-    "LOCAL_AGENTS": "on",
+    "AGENTS_FILE": str(manifest_of_samples()),
     "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
