@@ -38,9 +38,8 @@ with uncollected():
             SystemClock(),
             deployed_agents(settings),
             settings.need("PUBLIC_BASE_URL"),
-            settings.card_shape,
-            settings.schemes,
-            settings.trusted_issuer,
+            schemes=settings.schemes,
+            issuer=settings.trusted_issuer,
         )
         store = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
         times = rotation_times(settings.jwks_max_age_seconds)

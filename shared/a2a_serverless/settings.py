@@ -108,7 +108,6 @@ def _parse_address(text: str) -> str:
 
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
-CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
 ConsoleSwitch: TypeAlias = Literal["off", "on", "internals"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
 _Items: TypeAlias = Annotated[tuple[str, ...], _read(_split)]
@@ -148,8 +147,6 @@ class Settings(BaseModel):
     console: Annotated[ConsoleSwitch, _choice(*get_args(ConsoleSwitch))] = "off"
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
     anonymous_access: _Switch = False
-    card_shape: Annotated[CardShape, _choice(*get_args(CardShape))] = "both"
-    idempotency: _Switch = True
 
     @property
     def quota(self) -> Quota:
@@ -220,8 +217,6 @@ class Settings(BaseModel):
         switches = {
             "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
             "ANONYMOUS_ACCESS": self.anonymous_access,
-            "CARD_SHAPE": self.card_shape != "both",
-            "IDEMPOTENCY": not self.idempotency,
             "WEBHOOK_OWNERSHIP=off": self.webhook_ownership == "off",
         }
         wrong = []

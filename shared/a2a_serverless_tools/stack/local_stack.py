@@ -28,6 +28,7 @@ from a2a_serverless_tools.stack.settings import VARIABLE, local_place, local_sec
 from a2a_serverless_tools.stack.targets import Build, this_machine
 
 READY_S = 120
+API_APP = "a2a_serverless_tools.local.api:make_app"
 RECEIVER_APP = "a2a_webhook_receiver.app:app"
 
 
@@ -142,13 +143,13 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
         return start_emulator(paths, port=options.emulator_port)
 
 
-def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options) -> Process:
+def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options, app: str = API_APP) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
     env = {"AGENTS_FILE": str(built.path / MANIFEST)} | sam.function_environment(deployment, "api")
     project = read_project(paths.root)
     env |= aws_environment(deployment.endpoint) | {"PROJECT": project.name}
     env |= {"INBOX": options.webhook_url.removesuffix("webhook")}
-    return _serve(paths, "api", project.source, "a2a_serverless_tools.local.api:make_app", env, options.api_port)
+    return _serve(paths, "api", project.source, app, env, options.api_port)
 
 
 def start_receiver(paths: Paths, options: Options) -> Process:

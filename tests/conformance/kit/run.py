@@ -14,7 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless_tools.stack import local_stack, paths
+from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack.emulator import aws_environment, without_aws
 from tests.conformance.kit import results
 from tests.manifests import manifest_of_samples
 
@@ -27,12 +28,12 @@ KITS = {  # the branch 1.0-dev, and the tag 0.3.0.beta4
 }
 SWITCHES = {
     "AGENTS_FILE": str(manifest_of_samples()),
-    "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
-NEW = {"CARD_SHAPE": "v1"}
-OLD = {"CARD_SHAPE": "v0_3", "BLOCKING_SECONDS": "1"}
+SWITCHES_OF = {"1.0": {}, "0.3": {"BLOCKING_SECONDS": "1"}}
+SHAPES = {"1.0": "v1", "0.3": "v0_3"}  # of the cards, by the kit's version
+API = "tests.conformance.kit.api:make_app"
 SUITE = "tests/compatibility/"
 OLD_SUITES = ("tests/mandatory/", "tests/optional/")
 READING = ("-p", "reading")
@@ -47,19 +48,18 @@ class Run:
     kit: str
     agent: str
     arguments: tuple[str, ...]
-    switches: dict[str, str]
     deployed: bool = False
 
 
 RUNS = (
-    Run("A", "1.0", "conformance", (SUITE,), NEW),
-    Run("B", "1.0", "conformance-plain", (SUITE,), NEW),
-    Run("C", "1.0", "conformance-extension", (SUITE, *ONLY_C), NEW),
-    Run("A (1.0.1)", "1.0", "conformance", (SUITE, *READING), NEW),
-    Run("B (1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), NEW),
-    Run("B (deployed, 1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), NEW, deployed=True),
-    Run("0.3 JSON-RPC", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all"), OLD),
-    Run("0.3 REST", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all", "--transports=rest"), OLD),
+    Run("A", "1.0", "conformance", (SUITE,)),
+    Run("B", "1.0", "conformance-plain", (SUITE,)),
+    Run("C", "1.0", "conformance-extension", (SUITE, *ONLY_C)),
+    Run("A (1.0.1)", "1.0", "conformance", (SUITE, *READING)),
+    Run("B (1.0.1)", "1.0", "conformance-plain", (SUITE, *READING)),
+    Run("B (deployed, 1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), deployed=True),
+    Run("0.3 JSON-RPC", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all")),
+    Run("0.3 REST", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all", "--transports=rest")),
 )
 
 
@@ -112,7 +112,7 @@ def _play(here: paths.Paths, wanted: argparse.Namespace, console: Console) -> No
     try:
         for run in (run for run in RUNS if wanted.only in run.name):
             kit = checked_out(wanted.kit, run.kit)
-            if variant != (variant := (run.switches, run.deployed)):
+            if variant != (variant := (run.kit, run.deployed)):
                 base_url = _brought_up(here, wanted, run, console)
             play(run, kit, base_url)
             console.print(f"{run.name}: {results.counts(results.read(run.name, _report(run)))}", soft_wrap=True)
@@ -121,15 +121,37 @@ def _play(here: paths.Paths, wanted: argparse.Namespace, console: Console) -> No
 
 
 def _brought_up(here: paths.Paths, wanted: argparse.Namespace, run: Run, console: Console) -> str:
-    """The address of a stack with a run's switches."""
-    switches = {**SWITCHES, **run.switches}
-    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=switches)
-    rest_url = local_stack.up(here, options, console).deployment.rest_url
-    if not run.deployed:
-        return options.api_url
-    moved = {**switches, "PUBLIC_BASE_URL": rest_url}
-    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=moved)
-    return local_stack.up(here, options, console).deployment.rest_url
+    """The address of a stack for a run: with its switches, its cards, and no idempotency."""
+    ports = wanted.emulator_port, wanted.api_port, wanted.receiver_port
+    switches = {**SWITCHES, **SWITCHES_OF[run.kit]}
+    options = local_stack.Options(*ports, switches=switches)
+    running = local_stack.up(here, options, console)
+    if run.deployed:
+        moved = {**switches, "PUBLIC_BASE_URL": running.deployment.rest_url}
+        running = local_stack.up(here, local_stack.Options(*ports, switches=moved), console)
+        _replace_handler(running.deployment)
+    else:
+        processes.stop(here, running.api)
+        api = local_stack.start_api(here, running.build, running.deployment, options, API)
+        processes.wait_until_ready(api, "/", seconds=local_stack.READY_S)
+    _publish_cards(running.deployment, SHAPES[run.kit])
+    return running.deployment.rest_url if run.deployed else options.api_url
+
+
+def _replace_handler(deployment: sam.Deployment) -> None:
+    """Lets the deployed api answer by ``function.py``."""
+    variables = sam.function_environment(deployment, "api") | {"PYTHONPATH": str(Path(__file__).parent)}
+    sam.client("lambda", deployment.endpoint).update_function_configuration(
+        FunctionName=deployment.outputs["ApiFunctionName"],
+        Handler="function.handler",
+        Environment={"Variables": variables},
+    )
+
+
+def _publish_cards(deployment: sam.Deployment, shape: str) -> None:
+    rotator = sam.function_environment(deployment, "rotator") | aws_environment(deployment.endpoint)
+    command = [sys.executable, "-m", "tests.conformance.kit.cards", shape]
+    subprocess.run(command, cwd=ROOT, env=without_aws(os.environ) | rotator, check=True)  # noqa: S603 - our own
 
 
 def _arguments() -> argparse.Namespace:
