@@ -193,13 +193,13 @@ COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
 
 
 def _examples(command: str) -> str:
-    found = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
-    shown = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in found)
-    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+    examples = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
+    lines = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in examples)
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
 
 
-def _print_version(ctx: typer.Context, *, wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: typer.Context, *, value: bool) -> None:
+    if value:
         (ctx.find_object(CliContext) or CliContext()).terminal.raw(f"a2a-serverless {version('a2a-serverless')}\n")
         raise typer.Exit
 
@@ -212,7 +212,7 @@ def _options(*, version: Version = False) -> None:
 
 
 def _make_app() -> typer.Typer:
-    made = typer.Typer(
+    app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -220,14 +220,14 @@ def _make_app() -> typer.Typer:
         epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
         "4 the task waits for you.",
     )
-    made.callback()(_options)
-    groups = {"": made}
+    app.callback()(_options)
+    groups = {"": app}
     for panel, commands in COMMANDS.items():
         for name, function in commands.items():
             group, _, word = name.rpartition(" ")
             if group not in groups:
                 groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
-                made.add_typer(groups[group], name=group, rich_help_panel=panel)
+                app.add_typer(groups[group], name=group, rich_help_panel=panel)
             shown_in = None if group else panel
             # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
             settings = {"ignore_unknown_options": name == "keys revoke"}
@@ -239,7 +239,7 @@ def _make_app() -> typer.Typer:
                 context_settings=settings,
             )
             register(as_command(function))
-    return made
+    return app
 
 
 app: Final = _make_app()

@@ -43,11 +43,13 @@ def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[Mirr
     """Reads the card of each remote agent, with its mirror's credentials. Raises what ``discover`` raises."""
     for agent, remote in mirrors:
         auth = RemoteAuth(remote.auth, secrets_in_environment(cli.environment))
-        served = discover(remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}).document
-        stored = json.loads(Path(remote.card_file).read_text("utf-8"))
-        names = sorted({*served, *stored} - {SIGNATURES})
-        changed = [name for name in names if served.get(name) != stored.get(name)]
-        yield MirrorCard(agent, remote.card_file, served, changed)
+        document = discover(
+            remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}
+        ).document
+        copy = json.loads(Path(remote.card_file).read_text("utf-8"))
+        names = sorted({*document, *copy} - {SIGNATURES})
+        differences = [name for name in names if document.get(name) != copy.get(name)]
+        yield MirrorCard(agent, remote.card_file, document, differences)
 
 
 def refresh_cards(cli: CliContext, *, write: Write = False) -> None:

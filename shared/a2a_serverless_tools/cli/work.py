@@ -40,15 +40,15 @@ def work(
     """
     from a2a_serverless.settings import SettingsError, read
 
-    given = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
+    overrides = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
     if health:  # without it an image may have an address of its own
-        given["HEALTH_ADDRESS"] = health
+        overrides["HEALTH_ADDRESS"] = health
     try:
-        read(given)
+        read(overrides)
     except SettingsError as error:
         raise WrongUsage(f"{error}.", "give --health an address and a port") from None
     with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
-        environment = {**stack.cli.worker_environment(stack.name), **given}
+        environment = {**stack.cli.worker_environment(stack.name), **overrides}
         service = stack.cli.worker_service(stack.name)
     if service == LAMBDA:
         stack.terminal.note("Lambda runs tasks of this stack, too: set the constant WorkerService and deploy it.")

@@ -177,14 +177,14 @@ class LocalDeployment(InProcessDeployment):
 
     def relay_changes(self) -> bool:
         """Also forgets the changes, after ``on_event``: a local server may run for days."""
-        found = super().relay_changes()
+        changes = super().relay_changes()
         if self.on_event:
             for key, n in self.table.feed[: self._relayed]:
                 for event in self.table.read(key, n - 1, limit=1):
                     self.on_event(key, event)
         del self.table.feed[: self._relayed]
         self._relayed = 0
-        return found
+        return changes
 
     def close(self) -> None:
         """Ends ``dispatch``; runs under way are asked to hand over, and no worker takes their tasks."""

@@ -74,13 +74,13 @@ class DeployedStack:
         """The environment of the function that this output names. Raises StackNotFound, CommandFailed."""
         client: Any = self._aws.client("lambda")
         try:
-            found = client.get_function_configuration(FunctionName=self.output(function))
+            configuration = client.get_function_configuration(FunctionName=self.output(function))
         except (BotoCoreError, ClientError) as error:
             failure = failure_of(error)
             if isinstance(failure, (AccessDenied, CredentialsExpired)):
                 raise failure from error
             raise CommandFailed(f"the environment of {function} cannot be read: {error}") from error
-        return dict(found.get("Environment", {}).get("Variables", {}))
+        return dict(configuration.get("Environment", {}).get("Variables", {}))
 
     def alarms(self) -> dict[str, str]:
         """The state of each alarm of the stack and its nested stacks, by alarm name. Raises StackNotFound."""

@@ -94,8 +94,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 processes.stop(paths, process)
         receiver = start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
-            named = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
-            switches = local_switches(options) | named | otel
+            places = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
+            switches = local_switches(options) | places | otel
             if OTEL_HEADERS in otel:  # a secret, so it is not written into the template
                 secrets[OTEL_HEADERS] = switches.pop(OTEL_HEADERS)
                 switches[OTEL_HEADERS_SECRET] = local_place(OTEL_HEADERS)
