@@ -107,8 +107,8 @@ ACTS: Final[dict[str, Act]] = {
 
 def _act(message_id: str) -> Act:
     """The action for the longest known prefix of the id. Any other id gets none: the task completes at once."""
-    known = [prefix for prefix in ACTS if message_id.startswith(prefix)]
-    return ACTS[max(known, key=len)] if known else _nothing
+    prefixes = [prefix for prefix in ACTS if message_id.startswith(prefix)]
+    return ACTS[max(prefixes, key=len)] if prefixes else _nothing
 
 
 @agent(

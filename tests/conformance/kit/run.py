@@ -94,41 +94,41 @@ def play(run: Run, kit: Path, base_url: str) -> None:
 
 def main() -> None:
     """Plays the runs, writes the document from all reports that there are, and names what nobody has explained."""
-    wanted, console = _arguments(), Console()
-    if not wanted.again:
-        _play(paths.find(state=WORK / "state"), wanted, console)
+    arguments, console = _arguments(), Console()
+    if not arguments.again:
+        _play(paths.find(state=WORK / "state"), arguments, console)
     reports = {run.name: _report(run) for run in RUNS if _report(run).exists()}
     cases = [case for name, report in reports.items() for case in results.read(name, report)]
     if len(reports) == len(RUNS):
         DOCUMENT.write_text(_document(DOCUMENT.read_text(), cases, min(map(results.day, reports.values()))))
     for case in (open_ends := results.unexplained(cases)):
-        console.print(f"{case.run}: {case.test}: {case.outcome}: {case.said}", markup=False, soft_wrap=True)
+        console.print(f"{case.run}: {case.test}: {case.outcome}: {case.text}", markup=False, soft_wrap=True)
     sys.exit(1 if open_ends else 0)
 
 
-def _play(here: paths.Paths, wanted: argparse.Namespace, console: Console) -> None:
+def _play(here: paths.Paths, arguments: argparse.Namespace, console: Console) -> None:
     """The runs, each on the variant of the stack that it needs."""
     base_url, variant = "", None
     try:
-        for run in (run for run in RUNS if wanted.only in run.name):
-            kit = checked_out(wanted.kit, run.kit)
+        for run in (run for run in RUNS if arguments.only in run.name):
+            kit = checked_out(arguments.kit, run.kit)
             if variant != (variant := (run.kit, run.deployed)):
-                base_url = _brought_up(here, wanted, run, console)
+                base_url = _brought_up(here, arguments, run, console)
             play(run, kit, base_url)
             console.print(f"{run.name}: {results.counts(results.read(run.name, _report(run)))}", soft_wrap=True)
     finally:
         local_stack.down(here, console)
 
 
-def _brought_up(here: paths.Paths, wanted: argparse.Namespace, run: Run, console: Console) -> str:
+def _brought_up(here: paths.Paths, arguments: argparse.Namespace, run: Run, console: Console) -> str:
     """The address of a stack for a run: with its switches, its cards, and no idempotency."""
-    ports = wanted.emulator_port, wanted.api_port, wanted.receiver_port
+    ports = arguments.emulator_port, arguments.api_port, arguments.receiver_port
     switches = {**SWITCHES, **SWITCHES_OF[run.kit]}
     options = local_stack.Options(*ports, switches=switches)
     running = local_stack.up(here, options, console)
     if run.deployed:
-        moved = {**switches, "PUBLIC_BASE_URL": running.deployment.rest_url}
-        running = local_stack.up(here, local_stack.Options(*ports, switches=moved), console)
+        switches |= {"PUBLIC_BASE_URL": running.deployment.rest_url}
+        running = local_stack.up(here, local_stack.Options(*ports, switches=switches), console)
         _replace_handler(running.deployment)
     else:
         processes.stop(here, running.api)
@@ -170,9 +170,9 @@ def _document(text: str, cases: list[results.Case], day: str) -> str:
     before, _, rest = text.partition("<!-- drawn: results -->\n")
     _, _, after = rest.partition("<!-- end -->")
     commits = ", ".join(f"{version}: `{commit}`" for version, commit in KITS.items())
-    made = f"Run on {day}. Commits of the kit: {commits}."
+    heading = f"Run on {day}. Commits of the kit: {commits}."
     lines = [
-        made,
+        heading,
         "",
         *results.figures(cases),
         "",
