@@ -217,7 +217,7 @@ def signature(run: CheckRun) -> str:
 
 def _signing_key(what: str, signatures: Iterable[tuple[str, bytes, bytes]], keys: Mapping[str, JsonObject]) -> str:
     """The id of a published key that has signed the document. Raises CheckFailed if none has."""
-    from a2a_serverless.adapters.key_ring_secret import is_valid_signature
+    from a2a_serverless.adapters.es256 import is_valid_signature
 
     for kid, content, signature in signatures:
         if kid in keys and is_valid_signature(keys[kid], content, signature):

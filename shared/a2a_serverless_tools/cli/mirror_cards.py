@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.client import discover
 from a2a_serverless.domain.remotes import Remote

@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import addresses_of
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agent_loader import by_id

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from a2a_serverless.adapters.agent_credentials import PARAMETER
+from a2a_serverless.adapters.agent_secrets import PARAMETER
 from a2a_serverless_tools.project import Project, own_packages
 from a2a_serverless_tools.stack import library
 from a2a_serverless_tools.stack.emulator import without_aws

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from a2a_serverless.adapters.agent_credentials import PARAMETER, variable_of
+from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
 from a2a_serverless.domain.queue_messages import TickMessage, to_json
 from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULED_TIME_KEYWORD, Schedule
 from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
