@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import TaskLifetime
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
+_LAST_PORT: Final = 65_535
 # The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
 _CLAIMS: Final = {
     "owner": "owner_claim",
@@ -95,9 +96,6 @@ def _parse_claims(text: str) -> dict[str, str]:
             raise ValueError(f"must be a list of name=value with each of {names} once at most, not {item!r}")
         claims[name] = value
     return claims
-
-
-_LAST_PORT: Final = 65_535
 
 
 def _parse_address(text: str) -> str:

@@ -26,6 +26,8 @@ TURN_S: Final = 3.0
 REQUIRED: Final = AgentExtension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
 OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes nothing.")
 OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit requires these words
+_FILE: Final = Part(raw="T3V0cHV0IG9mIHRoZSBmaWxlLg==", media_type="text/plain", filename="output.txt")
+_LINK: Final = Part(url="https://example.com/output.txt", media_type="text/plain", filename="output.txt")
 
 
 async def _greet(task: TaskContext) -> Answer:
@@ -80,9 +82,6 @@ def _wait(seconds: float) -> Act:
 
     return act
 
-
-_FILE: Final = Part(raw="T3V0cHV0IG9mIHRoZSBmaWxlLg==", media_type="text/plain", filename="output.txt")
-_LINK: Final = Part(url="https://example.com/output.txt", media_type="text/plain", filename="output.txt")
 
 ACTS: Final[dict[str, Act]] = {
     "tck-complete-task": _greet,

@@ -23,6 +23,12 @@ STATES_0_3 = {state: state for state in STATES}
 STATES_1_0 = {f"TASK_STATE_{state.upper().replace('-', '_')}": state for state in STATES}
 CHALLENGE_TYPE = "a2a.webhook.challenge"
 MAX_CHALLENGE = 512
+_PARTS: tuple[tuple[str, Literal["text", "data", "link", "file"]], ...] = (
+    ("text", "text"),
+    ("data", "data"),
+    ("url", "link"),
+    ("raw", "file"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +195,6 @@ def _part(part: Object) -> Part:
     name, kind = contents[0]
     value = part[name] if kind == "data" else _text(part, name)
     return Part(kind, value, _optional_text(part, "mediaType") or "", _optional_text(part, "filename") or "")
-
-
-_PARTS: tuple[tuple[str, Literal["text", "data", "link", "file"]], ...] = (
-    ("text", "text"),
-    ("data", "data"),
-    ("url", "link"),
-    ("raw", "file"),
-)
 
 
 def _file_0_3(file: Object) -> Part:

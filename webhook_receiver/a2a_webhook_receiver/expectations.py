@@ -14,6 +14,9 @@ from typing import Final, Protocol
 
 from a2a_webhook_receiver.errors import NoToken, UnknownTask, WrongCredentials, WrongToken
 
+STANDING: Final = "standing"
+"""The id of the expectation of a static token."""
+
 
 def digest(secret: str) -> str:
     """The stored form of a secret: hex SHA-256 of its UTF-8."""
@@ -73,10 +76,6 @@ class Expectations(Protocol):
 
     def list_open(self, now: int, limit: int) -> tuple[Expectation, ...]:
         """The expectations that have not expired, those that expire last first; at most ``limit``."""
-
-
-STANDING: Final = "standing"
-"""The id of the expectation of a static token."""
 
 
 class WithStaticToken:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from a2a_webhook_receiver.receive import Receiver
     from a2a_webhook_receiver.settings import Settings
 
+Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
+Label = Annotated[str | None, Query(max_length=100)]
+
 HEARTBEAT_SECONDS = 15.0
 LISTED = 100
 _FULL_RETRY = 30_000
@@ -49,12 +52,6 @@ router = APIRouter(dependencies=[Depends(require_admin)])
 def _safe_url(url: str) -> str:
     require_safe_url(url)
     return url
-
-
-Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
-
-
-Label = Annotated[str | None, Query(max_length=100)]
 
 
 class ExpectationRequest(BaseModel):

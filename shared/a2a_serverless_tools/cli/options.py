@@ -75,6 +75,11 @@ InBinding = Annotated[
     ),
 ]
 Last = Annotated[bool, typer.Option("--last", help="Your task of this agent that has changed last.")]
+_BINDING = inspect.Parameter("binding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=InBinding)
+_SHARED = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
+]
 
 
 def _read_stdin(limit: int) -> bytes:
@@ -204,13 +209,6 @@ class StackContext:
     @property
     def admin(self) -> "DeliveryAdmin":
         return self.operations.admin
-
-
-_BINDING = inspect.Parameter("binding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=InBinding)
-_SHARED = [
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
-]
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 DENIED: Final = frozenset({"403", "AccessDenied", "AccessDeniedException"})
 EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
+FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
+THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 _ACTION: Final = re.compile(r"not authorized to perform: (\S+)")
 
 
@@ -147,10 +149,6 @@ def _not_found(text: str, error: Exception) -> Exception:
     if isinstance(error, NoCredentialsError):
         return NoCredentials("there are no AWS credentials")
     return StackNotFound(f"{text}: {error}")
-
-
-FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
-THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 
 
 def invoke_function(
