@@ -46,8 +46,6 @@ from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from starlette.types import ASGIApp
-
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
@@ -124,17 +122,18 @@ class LocalDeployment(InProcessDeployment):
         self.agents = dict(by_id(agents))
         self.registry = AgentRegistry(self._remote_agents(self.agents), self.ids, self.base_url)
         self._version += 1
-        is_replaced = partial(self._is_newer_than, self._version)
+        version = self._version
         self.engine = replace(
             self.engine,
             agents=self.agents,
             registry=self.registry,
-            is_replaced=is_replaced,
+            is_replaced=lambda: self._version > version,
             prices=self.engine.prices if prices is None else prices,
         )
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine).for_agent)
         ensure_ring(self.rotation)
-        self.app = self._make_app(self.make_api())
+        api = self.make_api()
+        self.app = refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
 
     def make_api(self) -> Api:
         """What the application works with."""
@@ -207,9 +206,6 @@ class LocalDeployment(InProcessDeployment):
     def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
         self.on_error(key, error, reference)
 
-    def _is_newer_than(self, version: int) -> bool:
-        return self._version > version
-
     def _remote_agents(self, agents: Mapping[str, Agent]) -> A2ARemoteAgents:
         siblings = {name: f"{self.base_url}/{name}" for name in agents}
         return A2ARemoteAgents(
@@ -219,6 +215,3 @@ class LocalDeployment(InProcessDeployment):
             agents=agents,
             read_secret=secrets_in_environment(os.environ),
         )
-
-    def _make_app(self, api: Api) -> ASGIApp:
-        return refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
