@@ -12,7 +12,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
+from a2a_serverless.adapters.logs import IdsOnly
+from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.domain.access import ApiKey, digest_of

@@ -117,7 +117,10 @@ AREAS: Final = {
         ),
     ),
     "keys": Area(
-        ("adapters/key_ring_secret.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
+        (
+            *("adapters/es256.py", "adapters/key_ring_secret.py", "domain/key_ring.py"),
+            *("services/key_rotation.py", "services/publish.py"),
+        ),
         (
             *("adapters/test_keys.py", "adapters/test_secrets.py", "domain/test_key_ring.py"),
             *("handlers/test_documents.py", "handlers/test_extended_card.py", "handlers/test_scopes.py"),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.delivery import Verification
 from a2a_serverless.domain.key_ring import KeyRing, create_ring

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.delivery import PushConfig, challenge_claims, notification_claims
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, rotate
 from a2a_serverless.domain.model import TaskKey

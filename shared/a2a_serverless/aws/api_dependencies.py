@@ -75,7 +75,6 @@ class _Parts:
             callback_sealer=lambda: self.callback_sealer,
             life=settings.life,
             blocking_ms=settings.blocking_seconds * 1000,
-            idempotent=settings.idempotency,
             inline_runner=lambda agent_id: self.inline_runner if self.agents[agent_id].runs == "inline" else None,
             metrics=self.metrics,
             tracer=self.tracer,

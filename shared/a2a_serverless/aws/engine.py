@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_credentials import AgentCredentials, secret_at, secrets_in_aws
+from a2a_serverless.adapters.agent_credentials import AgentCredentials
+from a2a_serverless.adapters.agent_secrets import secret_at, secrets_in_aws
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents

@@ -87,8 +87,8 @@ class Client:
 
     def with_extensions(self, *uris: str) -> Client:
         """The client, with the extensions named in every request (specification 4.6)."""
-        named = {EXTENSION_HEADERS[self.version]: ", ".join(uris)} if uris else {}
-        return replace(self, headers={**self.headers, **named})
+        extensions = {EXTENSION_HEADERS[self.version]: ", ".join(uris)} if uris else {}
+        return replace(self, headers={**self.headers, **extensions})
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""

@@ -56,9 +56,9 @@ def error_in(
     if problem is body and status < 400:  # noqa: PLR2004 - HTTP's classes
         return None
     reasons = [str(detail.get("reason")) for detail in objects_in(problem, "details")]
-    named = str(problem.get("error", "")).rpartition(".")[2]
+    name = str(problem.get("error", "")).rpartition(".")[2]
     kind = next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
-    kind = kind or _BY_NAME.get(named) or kind_by_code(problem)
+    kind = kind or _BY_NAME.get(name) or kind_by_code(problem)
     if kind is None and version == "0.3" and "message" in problem and not operation.sends:
         kind = _BY_STATUS.get(status)
     if kind is None and problem.get("status") == INTERNAL.grpc:

@@ -52,6 +52,9 @@ WEB: Final = re.compile("https?://")
 LINK: Final = '<a href="{}" target="_blank" rel="noreferrer">{}</a>'
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _FOLDER: Final = resources.files("a2a_serverless.http").joinpath("pages")
+# The page of the receiver's inbox uses these modules, too. The receiver stands alone, so it has them; every api has the
+# receiver, which verifies callbacks.
+_OF_RECEIVER: Final = frozenset({"dom.js", "markdown.js"})
 OUTPUT_LIMIT: Final = 20_000
 TRIES: Final = 20
 
@@ -135,7 +138,7 @@ _KINDS: Final = {"step": _step, "call": _call, "event": _event}
 
 def _serve_file(name: str) -> Response:
     media_type = TYPES.get(name[name.rfind(".") :])
-    if media_type is None or name not in {file.name for file in _FOLDER.iterdir()}:
+    if media_type is None or name not in {*_OF_RECEIVER, *(file.name for file in _FOLDER.iterdir())}:
         raise no_such_path()
     return Response(_read(name), headers=HEADERS, media_type=media_type)
 
@@ -147,4 +150,5 @@ def _entry(agent: Agent) -> str:
 
 
 def _read(name: str) -> bytes:
-    return _FOLDER.joinpath(name).read_bytes()
+    folder = resources.files("a2a_webhook_receiver") if name in _OF_RECEIVER else _FOLDER
+    return folder.joinpath(name).read_bytes()

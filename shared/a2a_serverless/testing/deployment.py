@@ -11,7 +11,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import TaskLifetime
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
