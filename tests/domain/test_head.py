@@ -27,16 +27,13 @@ from a2a_serverless.domain.head import (
     HeadSnapshot,
     LeaseLost,
     NotRunnable,
-    OpenWait,
     TaskLifetime,
     TooManyLostRuns,
-    WaitKind,
     WakeCounterChanged,
     ask,
     cancel,
     check_fence,
     clear_children,
-    dump_waits,
     fail_task,
     follow_up,
     hand_over,
@@ -56,6 +53,7 @@ from a2a_serverless.domain.head import (
     wake,
 )
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000

@@ -1,4 +1,4 @@
-"""The head of a task, and every decision that may change it. A suspended task's head has its waits.
+"""The head of a task, and every decision that may change it.
 
 Each decision takes a head from a consistent read and returns the ``Change`` to append or the new head, or raises. The
 store writes it only if the stored head's ``rev`` is unchanged; otherwise the decision is made again on a new read.
@@ -10,79 +10,14 @@ end of its life. The sweeper enqueues due tasks. A due time is changed only when
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, own_scopes, scope_of
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import TERMINAL, Incoming, StatusEvent, check
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
-from a2a_serverless.domain.record_names import SEPARATOR, call_of
+from a2a_serverless.domain.waits import OpenWaits, load_waits
 from a2a_serverless.protocol.v1 import Message, TaskState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-WAITS: Final = 20
-NAME: Final = 100
-_ACTS: Final = ("ask:", "sleep:", "timeout:", "remind:", "received:", "retry:")
-
-
-class WaitKind(StrEnum):
-    """The kind of a wait."""
-
-    QUESTION = "question"
-    SLEEP = "sleep"
-    TIMEOUT = "timeout"
-    REMINDER = "reminder"
-    EVENT = "event"
-    CALL = "call"
-    BUDGET = "budget"
-    PAUSE = "pause"
-    RETRY = "retry"
-
-
-class OpenWait(NamedTuple):
-    """A wait (``kind`` is a ``WaitKind``) that has been open since ``since`` (ms), until ``until`` (ms) at the latest.
-
-    ``until`` is None if the wait has no end of its own. ``name`` is the author's, within its scopes; that of a
-    question, of its time limit and of its reminder is the id of the question's message. That of a step's retry has a
-    slash and the number of the next try behind it. It has 100 characters at most.
-    """
-
-    kind: str
-    name: str
-    since: int
-    until: int | None = None
-
-
-class OpenWaits(NamedTuple):
-    """The first open waits, and how many ``more`` there are."""
-
-    waits: tuple[OpenWait, ...] = ()
-    more: int = 0
-
-
-def shown_name(path: str) -> str:
-    """The name by which people know the wait of this path."""
-    scopes, separator, last = path.rpartition(SEPARATOR)
-    act = next(filter(last.startswith, _ACTS), "")
-    call = call_of(path)
-    name = call.path if call else f"{scopes}{separator}{last.removeprefix(act)}"
-    return name[:NAME].encode(errors="replace").decode()
-
-
-def dump_waits(waits: Sequence[OpenWait]) -> str:
-    """The text in which a head has the first ``WAITS`` of these, and the number of the others."""
-    return json.dumps([max(0, len(waits) - WAITS), *waits[:WAITS]], ensure_ascii=False, separators=(",", ":"))
-
-
-def load_waits(text: str) -> OpenWaits:
-    """The waits in a text of ``dump_waits``, or in ""."""
-    more, *waits = json.loads(text or "[0]")
-    return OpenWaits(tuple(OpenWait(*wait) for wait in waits), more)
-
 
 RUN_LEASE_MS: Final = 30_000
 RUN_RENEWAL_MS: Final = 10_000
@@ -113,7 +48,7 @@ class Head(NamedTuple):
     the last snapshot of a long log: the number of its last event, then its place in the store. ``rings`` counts the
     sweeps in a row that enqueued the task, ``lost`` the runs in a row that died. ``parked`` means suspended, until the
     task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was suspended last
-    (``domain/head.py``). ``children`` means that the task has called other agents.
+    (``domain/waits.py``). ``children`` means that the task has called other agents.
     ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
     ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other

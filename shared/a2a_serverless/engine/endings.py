@@ -24,7 +24,7 @@ from a2a_serverless.protocol.v1 import TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.domain.head import WaitKind
+    from a2a_serverless.domain.waits import WaitKind
     from a2a_serverless.engine.journal import Journal
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope

@@ -31,11 +31,12 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
 from a2a_serverless.domain.events import INTERRUPTED, StatusEvent, event_size
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot, WaitKind, dump_waits, load_waits
+from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.domain.waits import WaitKind, dump_waits, load_waits
 from a2a_serverless.engine.acts import Acts, no_secret
 from a2a_serverless.engine.calls import AgentRegistry, TaskCanceled, cancel_children
 from a2a_serverless.engine.execution import Execution
@@ -67,10 +68,10 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.head import OpenWait
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.domain.usage import Usage
+    from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.ports.system import Ids, Metrics, Queues, Sealer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.store.stores import TaskIndex

@@ -213,7 +213,7 @@ class RunSession:
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``waits`` says why it waits (``domain/head.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
         ``head.ask``.
         """
         self.flush()

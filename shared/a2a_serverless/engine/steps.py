@@ -34,11 +34,11 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
 )
 from a2a_serverless.domain.errors import causes_of
-from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.head import OpenWait
+    from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
 
 T = TypeVar("T")
