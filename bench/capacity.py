@@ -29,9 +29,9 @@ sys.path.insert(0, str(ROOT))
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.domain.decisions import TaskLifetime, submit
 from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal

@@ -25,6 +25,7 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import strict_ssl_context
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
@@ -52,7 +53,7 @@ PER_SECOND: Final = 50
 ADDRESS: Final = "93.184.215.14"
 NOWHERE: Final = "93.184.215.15"
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-LIFE: Final = heads.TaskLifetime(86_400_000, 86_400_000)
+LIFE: Final = decisions.TaskLifetime(86_400_000, 86_400_000)
 RUN_MS: Final = 900_000
 
 Arrivals = dict[tuple[str, int], float]
@@ -116,10 +117,10 @@ class Instance:
         config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now)
         cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
         message = Message(message_id=by(), role=Role.USER, parts=(Part(text="hi"),))
-        head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
+        head, event = decisions.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
         self.table.create(NewTask(head, event, None, ((config, cursor),)))
         snapshot = self.table.read_head(key)
-        if snapshot is None or not self.table.append(heads.start_run(snapshot, now=now, by=by())):
+        if snapshot is None or not self.table.append(decisions.start_run(snapshot, now=now, by=by())):
             raise RuntimeError("nobody else is here")
         relay(self.table, self.queues, [key], now)
         return key

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from a2a_serverless.domain import delivery, head
+from a2a_serverless.domain import decisions, delivery, head
 from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
@@ -60,18 +60,18 @@ class RemovedGuard:
 async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
     ending = await running.run(engine, key, remaining_ms)
     if ending is running.RunOutcome.LEASED:
-        engine.queues.enqueue(WorkMessage(key), head.RUN_LEASE_MS // 1000)
+        engine.queues.enqueue(WorkMessage(key), decisions.RUN_LEASE_MS // 1000)
     return ending
 
 
 def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> Any:
     del seen
-    return head.suspend(before, fence, before.wake, **when)
+    return decisions.suspend(before, fence, before.wake, **when)
 
 
 def _ask_whatever_came(snapshot: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
     del seen
-    return head.ask(snapshot, fence, state, question, snapshot.head.wake, **when)
+    return decisions.ask(snapshot, fence, state, question, snapshot.head.wake, **when)
 
 
 async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:
@@ -104,7 +104,7 @@ def _forget_the_end(self: RunSession, name: str, result: Any) -> Any:
 
 def _wake_for_everything(_: Any, call: Any, incoming: Any, service: Any) -> Any:
     del incoming
-    return None if call.done or call.failed else head.wake(_, now=service.clock.now())
+    return None if call.done or call.failed else decisions.wake(_, now=service.clock.now())
 
 
 def _save_over(self: MemoryKeyRingStore, ring: Any, before: Any) -> bool:
@@ -155,7 +155,7 @@ _suspend: Final = RunSession.suspend
 def _take_for_a_failure(self: RunSession, seen: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
     try:
         _suspend(self, seen, wake_at, waits, *timers)
-    except head.WakeCounterChanged as woken:
+    except decisions.WakeCounterChanged as woken:
         raise StoreFailed from woken
 
 
@@ -210,7 +210,11 @@ REMOVED_GUARDS: Final = _by_name(
         ((Emits, "_emit_in", _write_only), (Emits, "settle", _no)),
     ),
     RemovedGuard("endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),)),
-    RemovedGuard("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
+    RemovedGuard(
+        "poison message",
+        "a task of which five workers died is given up",
+        ((decisions, "LOST_LIMIT", 1 << 30), (head, "LOST_LIMIT", 1 << 30)),
+    ),
     RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
     RemovedGuard(
         "stream slots",

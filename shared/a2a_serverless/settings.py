@@ -19,7 +19,7 @@ from a2a_serverless.domain.model import DAY_MS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
-    from a2a_serverless.domain.head import TaskLifetime
+    from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
 # The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
@@ -165,7 +165,7 @@ class Settings(BaseModel):
     @property
     def life(self) -> "TaskLifetime":
         """How long tasks may work, and how long they are kept."""
-        from a2a_serverless.domain.head import TaskLifetime
+        from a2a_serverless.domain.decisions import TaskLifetime
 
         return TaskLifetime(self.task_max_life_days * DAY_MS, self.task_retention_days * DAY_MS)
 

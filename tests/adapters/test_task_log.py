@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import Cursor
 from a2a_serverless.domain.errors import Overloaded
@@ -165,7 +166,7 @@ def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: 
 
 def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
     """The task once its lease ran out and another runner has taken it."""
-    change = heads.start_run(snapshot, now=NOW + 60_000, by="the other")
+    change = decisions.start_run(snapshot, now=NOW + 60_000, by="the other")
     assert store.log.append(change)
     return heads.HeadSnapshot(change.after, change.event.n)
 
@@ -178,7 +179,7 @@ def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadS
 
 
 def _canceled(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
-    change = heads.cancel(snapshot, now=NOW + 3, by="the client")
+    change = decisions.cancel(snapshot, now=NOW + 3, by="the client")
     assert store.log.append(change)
     return heads.HeadSnapshot(change.after, change.event.n)
 
@@ -240,7 +241,7 @@ def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped
     runner = RunSession(_through(early).log, Counter(), lambda: NOW, snapshot)
     runner.emit(Artifact(artifact_id="document", parts=(Part(text="late"),)), 1, append=False, last=True)
     last = happens(store, snapshot).last
-    with pytest.raises(heads.LeaseLost):
+    with pytest.raises(decisions.LeaseLost):
         runner.flush()
     loaded = store.log.read_log(KEY)
     assert loaded is not None
@@ -270,7 +271,7 @@ def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient
 def _replayed(store: Store) -> None:
     """A task of three events whose log has a snapshot up to the second."""
     snapshot = taken(store.log)
-    assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
+    assert store.log.update_head(snapshot.head, decisions.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     store.log.append_chunk(writer(), chunk(3))
 
 
@@ -325,7 +326,7 @@ def test_a_fold_in_the_form_of_another_release_is_as_good_as_none(store: Store) 
     digest = sha256(content).hexdigest()
     store.blobs.put(f"tenant/owner/task-1/{digest}", content)
     head = head_of(store.log)
-    assert store.log.update_head(head, heads.set_snapshot(head, 1, f"2 {len(content)} {digest}"))
+    assert store.log.update_head(head, decisions.set_snapshot(head, 1, f"2 {len(content)} {digest}"))
     assert store.log.read_task(KEY) == (head_of(store.log), _whole(store))
 
 
@@ -340,7 +341,9 @@ def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_it
         reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
         before = reader.log.read_task(KEY)
         assert calls.queries > 5
-        assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
+        assert store.log.update_head(
+            snapshot.head, decisions.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY))
+        )
         store.log.append_chunk(writer(), chunk(23, text, append=True))
         calls.queries = 0
         read = reader.log.read_task(KEY)
@@ -374,7 +377,7 @@ def test_own_writes_are_known_again_although_the_refusal_does_not_show_them(
     silent = _through(Silent(client))
     new, receipt = opening(sent="message"), IdempotencyRecord("echo", "again", "digest", KEY.task)
     assert [silent.log.create(new), silent.log.create(new)] == [None, None]
-    change = heads.start_run(seen(store.log), now=NOW, by="me")
+    change = decisions.start_run(seen(store.log), now=NOW, by="me")
     assert [silent.log.append(change, receipt), silent.log.append(change, receipt)] == [True, True]
     event = chunk(3)
     assert [silent.log.append_chunk(writer(), event), silent.log.append_chunk(writer(), event)] == [True, True]

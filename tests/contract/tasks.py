@@ -7,12 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
-from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.decisions import (
     Change,
-    Head,
-    HeadSnapshot,
     TaskLifetime,
     follow_up,
     report_status,
@@ -20,6 +16,8 @@ from a2a_serverless.domain.head import (
     start_run,
     submit,
 )
+from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
+from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
@@ -27,6 +25,7 @@ from a2a_serverless.store import keys
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.testing.memory import MemoryStores
 

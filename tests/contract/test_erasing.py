@@ -13,8 +13,8 @@ from moto import mock_aws
 from a2a_serverless.domain.access import ApiKey
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
+from a2a_serverless.domain.decisions import cancel, follow_up, start_run
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import DAY_MS, Principal, TaskKey, path
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import call_name

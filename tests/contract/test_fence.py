@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, hand_over, renew_lease, resume_run
+from a2a_serverless.domain.decisions import cancel, hand_over, renew_lease, resume_run
+from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part, TaskState

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.records import SHARDS, NewTask
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "300"))
-LIFE: Final = heads.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
+LIFE: Final = decisions.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
 ME: Final = Principal("acme", "alice")
 
 
@@ -51,7 +51,7 @@ class Clock:
 def _task(store: Store, number: int) -> None:
     message = Message(message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
     key, incoming = ME.key(f"task-{number}"), Incoming(message)
-    head, event = heads.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
+    head, event = decisions.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
     assert store.log.create(NewTask(head, event, None)) is None
 
 

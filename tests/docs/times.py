@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
 from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, rotation_times
-from a2a_serverless.domain import access, circuit_breaker, delivery, head
+from a2a_serverless.domain import access, circuit_breaker, decisions, delivery
 from a2a_serverless.engine import run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
@@ -46,9 +46,12 @@ TIMES = [
     ),
     Time(
         "a run's lease",
-        head.RUN_LEASE_MS,
-        "domain/head.py: RUN_LEASE_MS",
-        {"longer than its renewal twice, and the clocks": head.RUN_LEASE_MS > 2 * head.RUN_RENEWAL_MS + CLOCKS_MS},
+        decisions.RUN_LEASE_MS,
+        "domain/decisions.py: RUN_LEASE_MS",
+        {
+            "longer than its renewal twice, and the clocks": decisions.RUN_LEASE_MS
+            > 2 * decisions.RUN_RENEWAL_MS + CLOCKS_MS
+        },
     ),
     Time(
         "a task is erased after its end by",
@@ -56,37 +59,37 @@ TIMES = [
         "a2a_serverless_tools/operators/erasure.py: ERASE_AFTER_MS",
         {
             "a run's lease, all tries of a write that began in it, and the clocks fit into it": erasure.ERASE_AFTER_MS
-            > head.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS
+            > decisions.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS
         },
     ),
     Time(
         "its renewal",
-        head.RUN_RENEWAL_MS,
-        "domain/head.py: RUN_RENEWAL_MS",
-        {"longer than the time between two looks at the head": head.RUN_RENEWAL_MS > run.WATCH_S * 1000},
+        decisions.RUN_RENEWAL_MS,
+        "domain/decisions.py: RUN_RENEWAL_MS",
+        {"longer than the time between two looks at the head": decisions.RUN_RENEWAL_MS > run.WATCH_S * 1000},
     ),
     Time(
         "a message that looks whether a run lives takes",
         run.LOOK_DELAY_S * 1000,
         "engine/run.py: LOOK_DELAY_S",
-        {"longer than a run's lease, and the clocks": run.LOOK_DELAY_S * 1000 > head.RUN_LEASE_MS + CLOCKS_MS},
+        {"longer than a run's lease, and the clocks": run.LOOK_DELAY_S * 1000 > decisions.RUN_LEASE_MS + CLOCKS_MS},
     ),
     Time(
         "a run hands over before Lambda's time ends by",
         run.MARGIN_MS,
         "engine/run.py: MARGIN_MS",
         {
-            "less than a run's lease": run.MARGIN_MS < head.RUN_LEASE_MS,
+            "less than a run's lease": run.MARGIN_MS < decisions.RUN_LEASE_MS,
             "more than an agent has to clean up": run.MARGIN_MS > run.CLEAN_UP_S * 1000,
         },
     ),
     Time(
         "a new task is due after",
-        head.GRACE_MS,
-        "domain/head.py: GRACE_MS",
+        decisions.GRACE_MS,
+        "domain/decisions.py: GRACE_MS",
         {
-            "not before a run's lease": head.GRACE_MS >= head.RUN_LEASE_MS,
-            "at most `SOON_MS`": head.GRACE_MS <= head.SOON_MS,
+            "not before a run's lease": decisions.GRACE_MS >= decisions.RUN_LEASE_MS,
+            "at most `SOON_MS`": decisions.GRACE_MS <= decisions.SOON_MS,
         },
     ),
     Time(

@@ -10,21 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, NEXT, TERMINAL, Incoming, StatusEvent
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.decisions import (
     AHEAD_MS,
     DELAY_LIMIT_MS,
     GRACE_MS,
     LATE_MS,
-    LOST_LIMIT,
     RUN_LEASE_MS,
     SOON_MS,
     SUSPEND_MS,
     AlreadyLeased,
     Change,
-    Head,
-    HeadSnapshot,
     LeaseLost,
     NotRunnable,
     TaskLifetime,
@@ -52,6 +47,9 @@ from a2a_serverless.domain.head import (
     suspend,
     wake,
 )
+from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
+from a2a_serverless.domain.events import INTERRUPTED, NEXT, TERMINAL, Incoming, StatusEvent
+from a2a_serverless.domain.head import LOST_LIMIT, Head, HeadSnapshot
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState

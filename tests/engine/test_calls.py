@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
@@ -461,7 +461,7 @@ class Chunks(Elsewhere):
         if self.begun:
             return
         self.begun = True
-        self.table.append(heads.start_run(self.table.read_head(key), now=self.now, by=self.ids.new()))
+        self.table.append(decisions.start_run(self.table.read_head(key), now=self.now, by=self.ids.new()))
         for number in range(1, self.chunks + 1):
             self.plan(number * 200_000 // (self.chunks + 1), lambda number=number: self.chunk(key, number))  # type: ignore[misc]
         self.plan(200_000, lambda: self.end(key))
@@ -474,7 +474,7 @@ class Chunks(Elsewhere):
 
     def end(self, key: TaskKey) -> None:
         snapshot = self.table.read_head(key)
-        change = heads.report_status(
+        change = decisions.report_status(
             snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.now, by=self.ids.new()
         )
         assert self.table.append(change)
@@ -657,7 +657,7 @@ def test_a_call_that_is_over_goes_on_while_a_step_still_runs() -> None:
     def end() -> None:
         peer.state = TaskState.COMPLETED
         head = world.table.read_head(ME.key(task.id)).head
-        assert world.table.update_head(head, heads.wake(head, now=world.now))
+        assert world.table.update_head(head, decisions.wake(head, now=world.now))
 
     world, peer = world_of(agent_of(work, "parent")), Endless()
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))

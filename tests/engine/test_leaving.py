@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.decisions import RUN_LEASE_MS
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import StepResult
 from a2a_serverless.engine.inline import EngineInlineRunner
@@ -259,7 +260,7 @@ class LostLook:
 def test_a_call_that_is_sent_after_its_tasks_end_is_marked_by_the_retry_of_a_failed_look() -> None:
     log = memory().log
     snapshot = taken(log)
-    assert log.append(heads.cancel(snapshot, now=NOW + 1, by="client"))
+    assert log.append(decisions.cancel(snapshot, now=NOW + 1, by="client"))
     lost_look: Any = LostLook(log, 1)
     session = RunSession(lost_look, Counter(), lambda: NOW, snapshot)
     with pytest.raises(StoreFailed) as failed:
@@ -272,7 +273,7 @@ def test_a_call_that_is_sent_after_another_run_has_taken_its_task_is_stored_all_
     store = memory()
     snapshot = taken(store.log)
     store.now.ms = snapshot.head.lease_until
-    assert store.log.update_head(snapshot.head, heads.resume_run(snapshot.head, now=store.now.ms, by="the other"))
+    assert store.log.update_head(snapshot.head, decisions.resume_run(snapshot.head, now=store.now.ms, by="the other"))
     sent = StepResult("", {"task": "t-2"})
     stored, is_over = RunSession(store.log, Counter(), store.now, snapshot).store_sent_call("@call/child/sent", sent)
     assert (stored.value, is_over) == (sent.value, False)

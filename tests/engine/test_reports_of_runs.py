@@ -12,8 +12,8 @@ import pytest
 
 from a2a_serverless import Step
 from a2a_serverless.domain.agent import CancelReason, TaskFailed, TaskRejected
+from a2a_serverless.domain.decisions import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
 from a2a_serverless.protocol.v1 import TaskState

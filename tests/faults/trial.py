@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState, requires_notification
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
@@ -307,7 +307,7 @@ class Trial:
 
     def _take(self, key: TaskKey) -> None:
         snapshot = self.world.table.read_head(key)
-        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
+        assert self.world.table.append(decisions.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def _chunk(self, key: TaskKey) -> None:
         snapshot, world = self.world.table.read_head(key), self.world
@@ -325,7 +325,7 @@ class Trial:
 
     def _report(self, key: TaskKey, state: TaskState, message: Message | None) -> None:
         snapshot = self.world.table.read_head(key)
-        change = heads.report_status(
+        change = decisions.report_status(
             snapshot, snapshot.head.fence, state, message, now=self.world.now, by=self.world.ids.new()
         )
         assert self.world.table.append(change)

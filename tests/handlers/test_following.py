@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.decisions import ask, report_status, start_run
 from a2a_serverless.domain.events import INTERRUPTED
-from a2a_serverless.domain.head import HeadSnapshot, ask, report_status, start_run
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Principal, TaskKey
 
 WHOLE: Final = sorted(set(BINDINGS) - {"legacy"})

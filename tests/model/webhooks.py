@@ -17,7 +17,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.metrics import NULL_METRICS
@@ -154,7 +154,7 @@ def _deliver(ports: Ports) -> None:
 def _end_task(ports: Ports) -> None:
     by = ports.ids.new()
     with suppress(TaskNotCancelable):
-        change_task(ports.log, KEY, AGENT, lambda snapshot: heads.cancel(snapshot, now=ports.clock.now(), by=by))
+        change_task(ports.log, KEY, AGENT, lambda snapshot: decisions.cancel(snapshot, now=ports.clock.now(), by=by))
     relay(ports.push, ports.queues, [KEY], ports.clock.now())
 
 

@@ -79,7 +79,13 @@ AREAS: Final = {
     "runs": Area(
         (
             *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
-            *("engine/steps.py", "engine/task_context.py", "engine/task_reader.py", "domain/head.py"),
+            *(
+                "engine/steps.py",
+                "engine/task_context.py",
+                "engine/task_reader.py",
+                "domain/head.py",
+                "domain/decisions.py",
+            ),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
             "domain/budgets.py",

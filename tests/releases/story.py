@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from moto import mock_aws
 
 from a2a_serverless.adapters.key_ring_secret import dump_key_ring
-from a2a_serverless.domain import head, queue_messages
+from a2a_serverless.domain import decisions, head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 KEY: Final = TaskKey("acme", "auth0|5f7c/ö", "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11")
 WHO: Final = Principal(KEY.tenant, KEY.owner)
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-LIFE: Final = head.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE: Final = decisions.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 EXPIRES: Final = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
 ASKED: Final = Message(
     message_id="m-1",
@@ -127,13 +127,15 @@ PAUSE: Final = agent_pause("image")
 CHALLENGES_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 
 
-def heads() -> tuple[head.Head, head.Change, head.Change]:
+def heads() -> tuple[head.Head, decisions.Change, decisions.Change]:
     """A task's first head, and how it was taken and ended."""
-    first, _ = head.submit(
+    first, _ = decisions.submit(
         KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
     )
-    taken = head.start_run(head.HeadSnapshot(first, 1), now=NOW + 10, by="by-2")
-    ended = head.report_status(head.HeadSnapshot(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5")
+    taken = decisions.start_run(head.HeadSnapshot(first, 1), now=NOW + 10, by="by-2")
+    ended = decisions.report_status(
+        head.HeadSnapshot(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5"
+    )
     return first, taken, ended
 
 
@@ -165,7 +167,7 @@ def write(store: Store) -> None:
 
 def head_2() -> tuple[head.Head, StatusEvent]:
     """A task's first head, made by a caller whose scopes it keeps."""
-    return head.submit(
+    return decisions.submit(
         KEY_2, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=False, caller=CALLER
     )
 

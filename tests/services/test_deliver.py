@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions, delivery
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.delivery import Attempt, CursorState, Verification, notification_id
 from a2a_serverless.domain.events import ArtifactEvent
@@ -120,11 +119,11 @@ class Scene:
     def take(self) -> None:
         """Somebody runs the task, and says no more about it."""
         snapshot = self.world.table.read_head(self.key)
-        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
+        assert self.world.table.append(decisions.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def end(self) -> None:
         snapshot = self.world.table.read_head(self.key)
-        done = heads.report_status(
+        done = decisions.report_status(
             snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.world.now, by=self.world.ids.new()
         )
         assert self.world.table.append(done)

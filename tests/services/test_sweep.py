@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.decisions import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS
 from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS, HeadSnapshot
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.domain.records import SHARDS, DueItem, NewTask
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless import TaskContext
-    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "2000"))
@@ -68,7 +68,7 @@ class Scene:
         return self.world.queue.ready()
 
     def take(self) -> None:
-        assert self.world.table.append(heads.start_run(self.read_head, now=self.world.now, by="runner"))
+        assert self.world.table.append(decisions.start_run(self.read_head, now=self.world.now, by="runner"))
 
     def run(self) -> None:
         self.world.run(self.key)
@@ -179,7 +179,7 @@ def test_an_ended_task_without_webhooks_is_never_due() -> None:
 def test_an_ended_task_whose_calls_still_run_is_enqueued_so_that_they_are_canceled() -> None:
     scene = Scene()
     scene.run()
-    assert scene.world.table.update_head(scene.head, heads.mark_orphan(scene.head, now=scene.world.now))
+    assert scene.world.table.update_head(scene.head, decisions.mark_orphan(scene.head, now=scene.world.now))
     assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)], "until somebody has canceled them"
 
@@ -202,7 +202,7 @@ def test_rule_05_a_webhook_that_is_behind_is_enqueued_also_while_the_task_runs_o
     enqueued = []
     for _ in range(3):
         scene.world.now += 20_000
-        scene.world.table.update_head(scene.head, heads.renew_lease(scene.head, 1, now=scene.world.now))
+        scene.world.table.update_head(scene.head, decisions.renew_lease(scene.head, 1, now=scene.world.now))
         enqueued += scene.sweep()
     assert DeliveryMessage(scene.key, "hook") in enqueued
     assert WorkMessage(scene.key) not in enqueued
@@ -316,7 +316,7 @@ class Crowd:
             message = Message(
                 message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context"
             )
-            head, event = heads.submit(
+            head, event = decisions.submit(
                 key, "echo", "context", Incoming(message), now=START, by=f"by-{number}", life=LIFE, push=False
             )
             self.world.table.create(NewTask(head, event, None))
@@ -435,7 +435,7 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     def wait_again() -> None:
         scene.take()
         head, now = scene.head, scene.world.now
-        waiting = heads.suspend(head, head.fence, head.wake, now=now, wake_at=now + heads.SUSPEND_MS)
+        waiting = decisions.suspend(head, head.fence, head.wake, now=now, wake_at=now + decisions.SUSPEND_MS)
         assert scene.world.table.update_head(head, waiting)
 
     wait_again()
@@ -450,12 +450,12 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     assert looks == [60, 120, 180]
 
 
-@pytest.mark.parametrize("left_ms", [1, 2_001, 60_000, heads.DELAY_LIMIT_MS])
+@pytest.mark.parametrize("left_ms", [1, 2_001, 60_000, decisions.DELAY_LIMIT_MS])
 def test_a_task_that_waits_for_no_longer_than_a_queue_can_is_enqueued_for_the_end_of_its_wait(left_ms: int) -> None:
     scene = Scene()
     scene.take()
     now = scene.world.now + GRACE_MS
-    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=scene.world.now, wake_at=now + left_ms)
+    waiting = decisions.suspend(scene.head, 1, scene.head.wake, now=scene.world.now, wake_at=now + left_ms)
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now))
     assert scene.sweep(GRACE_MS) == []
     assert scene.world.queue.waiting == [(now + -(-left_ms // 1000) * 1000, WorkMessage(scene.key))]
@@ -468,7 +468,7 @@ def test_a_task_whose_wait_is_over_is_enqueued_at_once() -> None:
     scene = Scene()
     scene.take()
     now = scene.world.now
-    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=now, wake_at=now + MINUTE_MS)
+    waiting = decisions.suspend(scene.head, 1, scene.head.wake, now=now, wake_at=now + MINUTE_MS)
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now + MINUTE_MS))
     assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)]
     assert scene.head.due_at == now + 2 * MINUTE_MS
@@ -557,7 +557,7 @@ def test_rule_05_a_sweeper_that_dies_before_it_enqueues_the_end_of_a_wait_delays
 def _sleeping(ms: int) -> Scene:
     scene = Scene()
     scene.take()
-    asleep = heads.suspend(
+    asleep = decisions.suspend(
         scene.head, scene.head.fence, scene.head.wake, now=scene.world.now, wake_at=scene.world.now + ms
     )
     assert scene.world.table.update_head(scene.head, asleep)

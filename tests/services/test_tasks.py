@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.decisions import Change
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.services.requests import TaskService
 

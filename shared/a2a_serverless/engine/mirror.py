@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
+from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
-from a2a_serverless.domain.head import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
 from a2a_serverless.engine.signals import guarded

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.agent import (
     Agent,
@@ -28,10 +29,11 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
     work_on,
 )
+from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
 from a2a_serverless.domain.events import INTERRUPTED, StatusEvent, event_size
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot
+from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.value_store import ValueStore
 
 WATCH_S: Final = 1.0
-LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
+LOOK_DELAY_S: Final = (decisions.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
 """This many seconds after its last renewal, a lease is over on any clock."""
 MARGIN_MS: Final = 20_000
 CLEAN_UP_S: Final = 5.0
@@ -142,11 +144,11 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     """
     try:
         taken = await _take_task(engine, key, remaining_ms)
-    except heads.TooManyLostRuns:
+    except decisions.TooManyLostRuns:
         if _give_up(engine, key):
             _clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
-    except heads.AlreadyLeased:
+    except decisions.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
         _clean_up(engine, key)
@@ -162,7 +164,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
                 ending = await _run_agent(_watched_stores(engine), session, events, remaining_ms)
         except StoreFailed as failed:
             ending = await _release_task(engine, session, failed, remaining_ms)
-    except heads.LeaseLost:
+    except decisions.LeaseLost:
         ending = RunOutcome.LEASE_LOST
     except ProcessInterrupted as interrupted:
         raise cause_of(interrupted) from None
@@ -242,7 +244,7 @@ def _clean_up(engine: Engine, key: TaskKey) -> None:
     snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_given_up:
         engine.send_to_dead_letters(WorkMessage(key))
-        engine.log.update_head(snapshot.head, heads.note_dead_letter(snapshot.head))
+        engine.log.update_head(snapshot.head, decisions.note_dead_letter(snapshot.head))
         snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_terminal and snapshot.head.children:
         try:
@@ -281,8 +283,8 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
     if snapshot is None:
         return None
     try:
-        resumed = heads.resume_run(snapshot.head, now=engine.now(), by=by)
-    except heads.NotRunnable:
+        resumed = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+    except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
     if paused := engine.pauses.find(snapshot.head.agent, key):
@@ -294,7 +296,7 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
     events = loaded[1]
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
+        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
         check_written(engine.log.append(change))
         resumed, events = change.after, [*events, change.event]
     else:
@@ -308,7 +310,7 @@ def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
     now = engine.now()
     others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
     wake_at = retry_at(paused, head.key.task, now)
-    after = heads.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
+    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
     check_written(engine.log.update_head(head, after))
     _enqueue_wake(engine, after)
 
@@ -337,10 +339,10 @@ def _give_up(engine: Engine, key: TaskKey) -> bool:
         snapshot = engine.log.read_head(key)
         if snapshot is None:
             return False
-        with suppress(heads.NotRunnable, heads.AlreadyLeased):
+        with suppress(decisions.NotRunnable, decisions.AlreadyLeased):
             try:
-                heads.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
-            except heads.TooManyLostRuns:
+                decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
+            except decisions.TooManyLostRuns:
                 said, lost = "The task was given up: its workers died.", heads.LOST_LIMIT
                 check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
                 logger.error("task given up", extra={"task": key.task})
@@ -536,7 +538,7 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     """The ``CancelReason`` that the agent sees for the reason of the stop."""
     if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored):
         return CancelReason.HAND_OVER
-    if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
+    if isinstance(reason, decisions.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE
 

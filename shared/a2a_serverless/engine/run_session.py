@@ -16,13 +16,9 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
-from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.decisions import (
     RUN_RENEWAL_MS,
     Change,
-    Head,
-    HeadSnapshot,
     LeaseLost,
     ask,
     check_fence,
@@ -35,6 +31,9 @@ from a2a_serverless.domain.head import (
     set_snapshot,
     suspend,
 )
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
+from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import MOMENT_BITS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent import BudgetExceeded, StepConflict
 from a2a_serverless.domain.contents import ContentNotFound
+from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.head import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
@@ -172,9 +172,9 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
-    if head.parked and 0 < (left_ms := head.wake_at - now) <= heads.DELAY_LIMIT_MS:
+    if head.parked and 0 < (left_ms := head.wake_at - now) <= decisions.DELAY_LIMIT_MS:
         again_at = now + _wait(head) if pending else None
-        after = heads.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
+        after = decisions.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
         return _SweepResult(due, told, None, late_ms)
@@ -191,14 +191,14 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
     with the first success, and events after it may still be pending.
     """
     if head.is_leased(now):
-        return heads.reschedule(head, at=head.lease_until, enqueued=False), False
+        return decisions.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.is_runnable(now) or (head.is_terminal and head.children):
-        return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
-    at = None if head.is_terminal else heads.due_while_suspended(head, now=now)
+        return decisions.reschedule(head, at=now + _wait(head), enqueued=True), True
+    at = None if head.is_terminal else decisions.due_while_suspended(head, now=now)
     if pending:
         again_at = now + _wait(head)
         at = min(again_at, at or again_at)
-    return heads.reschedule(head, at=at, enqueued=pending), False
+    return decisions.reschedule(head, at=at, enqueued=pending), False
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:

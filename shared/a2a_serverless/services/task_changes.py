@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
+    from a2a_serverless.domain.decisions import Change
+    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.records import IdempotencyRecord
     from a2a_serverless.ports.system import Ids, Metrics
@@ -96,7 +97,7 @@ def fail_task(  # noqa: PLR0913 - the facts of a change
     key = snapshot.head.key
     about = {"context_id": snapshot.head.context_id, "task_id": key.task}
     message = Message(message_id=ids.new(), role=Role.AGENT, parts=(Part(text=text),), **about)
-    written = log.append(heads.fail_task(snapshot, message, now=now, by=ids.new(), lost=lost))
+    written = log.append(decisions.fail_task(snapshot, message, now=now, by=ids.new(), lost=lost))
     if written:
         metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
     return written

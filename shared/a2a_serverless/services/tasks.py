@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, Incoming, TaskReplay
@@ -21,8 +21,9 @@ from a2a_serverless.services.task_changes import (
 )
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.delivery import Cursor, PushConfig
-    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
+    from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
@@ -111,7 +112,7 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
         service.log,
         key,
         context.agent,
-        lambda snapshot: heads.cancel(snapshot, now=service.clock.now(), by=by, trace=context.trace),
+        lambda snapshot: decisions.cancel(snapshot, now=service.clock.now(), by=by, trace=context.trace),
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
@@ -126,7 +127,7 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
         record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest)
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, context, key, request)
-    head, event = heads.submit(
+    head, event = decisions.submit(
         key,
         context.agent,
         context_id,
@@ -214,7 +215,7 @@ def _continue(
         if only_if_asked and snapshot.head.state not in INTERRUPTED:
             raise QuestionClosed
         incoming = _incoming(context, request, key.task, snapshot.head.context_id)
-        return heads.follow_up(
+        return decisions.follow_up(
             snapshot, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
         )
 

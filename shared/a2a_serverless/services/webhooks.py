@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.decisions import GRACE_MS, mark_push
 from a2a_serverless.domain.delivery import (
     Cursor,
     CursorState,
@@ -22,7 +23,6 @@ from a2a_serverless.domain.delivery import (
     same_lease,
 )
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.head import GRACE_MS, mark_push
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
 from a2a_serverless.domain.queue_messages import DeliveryMessage

@@ -29,9 +29,10 @@ from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.events import ArtifactEvent, Event
-    from a2a_serverless.domain.head import Change, Head
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.records import Admit, DueItem, NamedResult, NewTask, StepResult
     from a2a_serverless.domain.timeline import StepTime

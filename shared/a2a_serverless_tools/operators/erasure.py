@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
@@ -146,7 +146,7 @@ def _end(erasure: ErasureService, key: TaskKey) -> int:
     head, by = snapshot.head, erasure.ids.new()
     with suppress(TaskNotCancelable, TaskNotFound):
         change_task(
-            erasure.log, key, head.agent, lambda snapshot: heads.cancel(snapshot, now=erasure.clock.now(), by=by)
+            erasure.log, key, head.agent, lambda snapshot: decisions.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
     ended = erasure.log.read_head(key)
     return ended.head.status_at + ERASE_AFTER_MS if ended and ended.head.fence else 0
