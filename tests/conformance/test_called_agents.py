@@ -17,8 +17,8 @@ from a2a_serverless.client import Client, HttpError, discover, text_message
 from a2a_serverless.domain.agent import current_task
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from sample_agents.document import document
 from sample_agents.orchestrator import orchestrator

@@ -16,9 +16,10 @@ from a2a_serverless.domain import decisions
 from a2a_serverless.domain.decisions import Change
 from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import Incoming, StatusEvent, replay
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, writer

@@ -11,9 +11,10 @@ import pytest
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.events import Incoming, StatusEvent, replay
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, LastTick, StepResult, TickConflict
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.store import keys

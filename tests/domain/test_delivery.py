@@ -31,9 +31,10 @@ from a2a_serverless.domain.delivery import (
     redrive,
     snapshot_for_backlog,
 )
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000

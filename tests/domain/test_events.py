@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import (
-    NEXT,
-    ArtifactEvent,
-    Event,
-    Incoming,
-    StatusEvent,
-    TaskReplay,
-    contiguous,
-    replay,
-)
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, contiguous
+from a2a_serverless.domain.replay import TaskReplay, replay
+from a2a_serverless.domain.states import NEXT
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.store.payloads import dump_snapshot, load_snapshot
 from tests.protocol.strategies import built

@@ -48,9 +48,10 @@ from a2a_serverless.domain.decisions import (
     wake,
 )
 from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, NEXT, TERMINAL, Incoming, StatusEvent
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, Head, HeadSnapshot
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 

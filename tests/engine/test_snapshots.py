@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.events import event_size, replay
+from a2a_serverless.domain.events import event_size
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.engine.run_session import SNAPSHOT_BYTES
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import agent_of

@@ -14,7 +14,7 @@ import pytest
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.decisions import ask, report_status, start_run
-from a2a_serverless.domain.events import INTERRUPTED
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState

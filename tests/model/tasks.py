@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.decisions import TaskLifetime
-from a2a_serverless.domain.events import CHUNKS, NEXT, TERMINAL, ArtifactEvent, Event, Incoming, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.records import NewTask
+from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import load_event

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.requests import RequestContext

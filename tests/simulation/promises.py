@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.decisions import RUN_RENEWAL_MS
 from a2a_serverless.domain.delivery import CursorState
-from a2a_serverless.domain.events import TERMINAL, ArtifactEvent, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import items, keys
 from tests.faults.journeys import may_be_left_out

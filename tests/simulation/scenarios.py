@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,

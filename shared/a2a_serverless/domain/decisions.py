@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from a2a_serverless.domain.access import Caller, own_scopes
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import TERMINAL, Incoming, StatusEvent, check
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, Head, HeadSnapshot
+from a2a_serverless.domain.states import TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.operations import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
 from a2a_serverless.protocol.v1 import TaskState
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, scope_of
-from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.domain.model import Principal, TaskKey
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.domain.waits import OpenWaits, load_waits
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.decisions import SUSPEND_MS
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
 from a2a_serverless.domain.remotes import PATH, remote_name
+from a2a_serverless.domain.replay import is_same_text, join_chunks
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
 from a2a_serverless.engine.signals import guarded
 from a2a_serverless.protocol.v1 import (

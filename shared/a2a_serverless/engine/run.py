@@ -32,11 +32,12 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
 from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
-from a2a_serverless.domain.events import INTERRUPTED, StatusEvent, event_size
+from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.domain.waits import WaitKind, dump_waits, load_waits
 from a2a_serverless.engine.acts import Acts, no_secret

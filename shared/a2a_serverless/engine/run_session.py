@@ -32,11 +32,12 @@ from a2a_serverless.domain.decisions import (
     suspend,
 )
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
+from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.records import MOMENT_BITS
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages

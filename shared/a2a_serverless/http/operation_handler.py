@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
 from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
-from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
+from a2a_serverless.domain.events import StatusEvent, update_of
 from a2a_serverless.domain.publications import extended_card_name
+from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import codecs, sse
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation

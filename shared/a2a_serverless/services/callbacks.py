@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from a2a_serverless.domain.decisions import mark_orphan, wake
 from a2a_serverless.domain.errors import InvalidSignature, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.events import RUNNABLE, TERMINAL
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import MINUTE_MS
 from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import CALL, EVENT, GOT, SIGNED, CallName
 from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict, update_head
 

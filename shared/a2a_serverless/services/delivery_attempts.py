@@ -15,9 +15,11 @@ from a2a_serverless.domain import delivery, trace
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.delivery import POST_DEADLINE_MS, Attempt, Cursor, CursorState
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import TERMINAL, Event, StatusEvent, TaskReplay, update_of
+from a2a_serverless.domain.events import Event, StatusEvent, update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.replay import TaskReplay
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.notification_bodies import NotificationBody, notification, tells_whole_task
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, HostBusy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_serverless.services.requests import RequestContext, TaskService

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, Incoming, TaskReplay
+from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.replay import TaskReplay
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.task_changes import (
     Conflict,

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
-from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, TaskReplay
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
