@@ -35,9 +35,9 @@ from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.records import NewTask
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks

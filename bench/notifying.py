@@ -31,9 +31,9 @@ from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
-from a2a_serverless.domain.records import NewTask
 from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.domain.records import NamedResult
+    from a2a_serverless.domain.step_results import NamedResult
 
 
 @dataclass(frozen=True)

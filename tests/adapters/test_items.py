@@ -16,7 +16,7 @@ from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushCon
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord
+from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.store import items, keys, push_store
 from tests.contract.schema import table_schema

@@ -16,8 +16,9 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.delivery import Cursor
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.store import items, keys

@@ -19,7 +19,7 @@ from a2a_serverless.domain.decisions import (
 from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import NOW

@@ -18,7 +18,7 @@ from a2a_serverless.domain.access import Caller, Quota
 from a2a_serverless.domain.delivery import Cursor
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks

@@ -18,9 +18,11 @@ from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, writer
 

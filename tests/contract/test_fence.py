@@ -9,7 +9,7 @@ import pytest
 
 from a2a_serverless.domain.decisions import cancel, hand_over, renew_lease, resume_run
 from a2a_serverless.domain.head import Head, HeadSnapshot
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW

@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.decisions import mark_push
 from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, KEY, attempt, config, created, head_of, moved, seen
 

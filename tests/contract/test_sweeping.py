@@ -17,10 +17,11 @@ import pytest
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import SHARDS, NewTask
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store.dynamodb import PAGE
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.harness import Counter as Names
 from a2a_serverless.testing.memory import MemoryQueues
 from tests.contract.backends import NOW, dynamo

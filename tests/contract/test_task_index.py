@@ -13,7 +13,7 @@ from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.stores import TaskIndex
     from tests.contract.backends import Store
 

@@ -13,11 +13,13 @@ from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, LastTick, StepResult, TickConflict
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
 from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.store import keys
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
     EXPIRES,

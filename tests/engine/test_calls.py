@@ -17,13 +17,13 @@ from a2a_serverless.domain.agent import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.harness import SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore

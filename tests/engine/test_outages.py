@@ -15,7 +15,7 @@ from a2a_serverless.domain.decisions import RUN_LEASE_MS
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.run_session import RunSession

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import IdempotencyRecord, NamedResult, NewTask
+    from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
+    from a2a_serverless.domain.step_results import NamedResult
 
 _names = (f"histories-{number}" for number in count())
 

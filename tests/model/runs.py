@@ -18,12 +18,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain import decisions
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import call_name
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine import run as engine_run
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.run_session import RunSession

@@ -9,7 +9,7 @@ from a2a_serverless.domain import decisions
 from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import NewTask
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys

@@ -59,7 +59,7 @@ AREAS: Final = {
     "scopes": Area(
         (
             *("engine/emits.py", "engine/endings.py", "engine/framework_task.py", "engine/scopes.py"),
-            "domain/records.py",
+            *("domain/call_records.py", "domain/new_task.py", "domain/step_results.py"),
             "domain/progress.py",
         ),
         (

@@ -20,7 +20,8 @@ from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushCon
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import DAY_MS, Json, Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, NewTask
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store.keys import UPLOADED

@@ -14,13 +14,14 @@ from a2a_serverless.domain import decisions
 from a2a_serverless.domain.decisions import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS
 from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.events import Incoming
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS, DueItem, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.store import keys
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from a2a_serverless import TaskContext
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.store.items import DueItem
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "2000"))
 HOUR_MS = 60 * MINUTE_MS

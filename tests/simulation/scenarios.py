@@ -13,7 +13,6 @@ from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -33,6 +32,7 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import OwnerStore, agent_pause, owner_pause
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.memory import MemoryTable

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from a2a_serverless.domain import record_names as names
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER
-from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.records import NamedResult, StepResult
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
 
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 

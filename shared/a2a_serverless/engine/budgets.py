@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent import BudgetExceeded
 from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.record_names import call_of, is_try
-from a2a_serverless.domain.records import OpenedCall
 from a2a_serverless.domain.usage import MILLION
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.engine.run_session import RunSession
 
 AGENT: Final = "agent"

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent import AgentCallFailed, StepConflict, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
@@ -29,14 +30,7 @@ from a2a_serverless.engine.signals import NeedsWorker, guarded
 from a2a_serverless.engine.task_files import INLINE, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import (
-    Message,
-    Role,
-    StreamResponse,
-    Task,
-    TaskPushNotificationConfig,
-    stream_response,
-)
+from a2a_serverless.protocol.v1 import Message, Role, StreamResponse, Task, TaskPushNotificationConfig, stream_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

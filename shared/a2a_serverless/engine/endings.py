@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.record_names import SEPARATOR, path_of, wait_name
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:

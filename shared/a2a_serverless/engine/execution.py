@@ -15,8 +15,8 @@ from a2a_serverless.domain.budgets import NO_BUDGET, Budget, read_budget
 from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.record_names import TIMER, join_path
-from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
 from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
 from a2a_serverless.engine.emits import Emits

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from a2a_serverless.domain.agent import Answer
-    from a2a_serverless.domain.records import SentCall
+    from a2a_serverless.domain.call_records import SentCall
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution

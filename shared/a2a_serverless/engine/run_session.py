@@ -36,8 +36,8 @@ from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import MOMENT_BITS
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.domain.records import NamedResult, StepResult
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer

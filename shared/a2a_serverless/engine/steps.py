@@ -36,7 +36,7 @@ from a2a_serverless.domain.agent import (
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import Wait

@@ -13,19 +13,13 @@ from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import (
-    AgentCallFailed,
-    Content,
-    Retry,
-    Step,
-    StepConflict,
-)
+from a2a_serverless.domain.agent import AgentCallFailed, Content, Retry, Step, StepConflict
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.progress import with_percent
 from a2a_serverless.domain.record_names import EVENT, GOT, LEFT, NOW, SIGNED, join_path
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question

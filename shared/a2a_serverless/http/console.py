@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.http.api import Api, Console
     from a2a_serverless.http.messages import HttpRequest
 

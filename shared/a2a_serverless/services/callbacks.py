@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import mark_orphan, wake
 from a2a_serverless.domain.errors import InvalidSignature, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.head import Head
@@ -23,8 +24,8 @@ from a2a_serverless.domain.model import MINUTE_MS
 from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import CALL, EVENT, GOT, SIGNED, CallName
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict, update_head
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
-    from a2a_serverless.domain.records import TaskEntry, TaskPart
     from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Message, Task
+    from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import TaskIndex
-    from a2a_serverless.store.task_log import TaskLog
+    from a2a_serverless.store.task_log import TaskLog, TaskPart
 
 COUNTED: Final = 1000
 READ: Final = 300

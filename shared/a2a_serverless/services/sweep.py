@@ -21,8 +21,8 @@ from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS, DueItem
 from a2a_serverless.services.task_changes import fail_task
+from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.store.items import DueItem
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import IdempotencyRecord
+    from a2a_serverless.domain.new_task import IdempotencyRecord
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.store.task_log import TaskLog
 

@@ -9,8 +9,8 @@ from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig

@@ -16,8 +16,8 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, NewTask, TickConflict
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, TickConflict
 from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULE, SCHEDULED_TIME, format_tick
 from a2a_serverless.protocol.v1 import Message, Part, Role
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import encode_name, path
-from a2a_serverless.domain.records import DueItem, IdempotencyRecord, LastTick, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick
     from a2a_serverless.domain.timeline import StepTime
 
     Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | LastTick | OpenBreaker | ChallengeState
@@ -46,6 +47,26 @@ class WriteConflict(NamedTuple):
     """
 
     found: tuple[Item | None, ...]
+
+
+class DueItem(NamedTuple):
+    """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
+
+    ``item_key`` is its key in the store. ``key`` is None when this release cannot interpret the item key.
+    """
+
+    item_key: tuple[str, str]
+    key: TaskKey | None
+    config_id: str | None = None
+
+
+class TaskEntry(NamedTuple):
+    """A task in the index, which is eventually consistent. ``position`` is the token of the page after it."""
+
+    task: str
+    agent: str
+    state: TaskState
+    position: str
 
 
 def make_place(pk: str, sk: str) -> Item:

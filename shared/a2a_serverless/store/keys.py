@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from a2a_serverless.domain.model import decode_name, encode_name, key_of_path, path
-from a2a_serverless.domain.records import SHARDS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, TaskKey
 
+SHARDS: Final = 8
+"""The shards of the due index."""
 PUBLIC: Final = "PUBLIC"
 OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
 PAUSES: Final = "PAUSES"  # the partition of the pauses of agents and owners

@@ -17,30 +17,31 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, from_json
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import path
-from a2a_serverless.domain.records import StepResult
 from a2a_serverless.domain.replay import TaskReplay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.protojson import Metadata, ProtoModel, printed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import Admit
     from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Task
     from a2a_serverless.store.items import Item
 
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ASCII_JSON: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+Admit: TypeAlias = "Callable[[int], bool]"
+"""Is called with the bytes of each text before the text is read. False ends the reading there; it may raise, too."""
 INLINE_LIMIT: Final = 300 * 1024
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.model import Json, Principal, TaskKey
-    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Part
+    from a2a_serverless.store.items import TaskEntry
 
 LINK_S: Final = 3600
 SLOT_S: Final = 900

@@ -15,13 +15,13 @@ removes the head, so no run writes after it.
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, path
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, TaskPart, TickConflict
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
 from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import Admit, DueItem, NamedResult, NewTask, StepResult
+    from a2a_serverless.domain.new_task import NewTask
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
-    from a2a_serverless.store.items import Item, WriteConflict
-    from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.items import DueItem, Item, WriteConflict
+    from a2a_serverless.store.payloads import Admit, PayloadStore
     from a2a_serverless.store.table import Action, Table
 
 
@@ -73,6 +74,14 @@ class Fence:
 
 REREADS: Final = 5
 UNLIMITED: Final = 10**18
+
+
+class TaskPart(NamedTuple):
+    """A task as it was asked for, its head, and about how many bytes of stored text were read for it."""
+
+    head: Head
+    task: Task
+    size: int
 
 
 class TaskLog:

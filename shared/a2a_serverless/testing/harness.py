@@ -32,7 +32,6 @@ from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
-from a2a_serverless.domain.records import SHARDS, TaskEntry
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.loop import ENGINE_TASK, AgentThreads, RunLoop, play
 from a2a_serverless.engine.run import RunOutcome
@@ -58,6 +57,7 @@ from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.ticks import handle_tick, message_id_of
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.deployment import (
     LIFE,
     VISIBILITY_S,
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
+    from a2a_serverless.store.items import TaskEntry
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -14,9 +14,9 @@ from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
 from a2a_serverless.domain.delivery import Cursor, CursorState, WebhookStatus
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

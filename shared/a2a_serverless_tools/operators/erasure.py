@@ -13,13 +13,13 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import decisions
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import EVENT, call_of
-from a2a_serverless.domain.records import OpenedCall
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.services.task_changes import change_task
