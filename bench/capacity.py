@@ -29,14 +29,15 @@ sys.path.insert(0, str(ROOT))
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.domain.cursors import Cursor, Verification
 from a2a_serverless.domain.decisions import TaskLifetime, submit
-from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState

@@ -27,12 +27,13 @@ from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
+from a2a_serverless.domain.cursors import Cursor, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from a2a_serverless.domain import decisions, delivery, head
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain import cursors, decisions, head
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
@@ -135,8 +135,8 @@ def _check_before_only(self: RateLimiter, principal: Any, own: int) -> None:
 
 def _renew_once(self: CursorLease) -> None:
     now = self._context.clock.now()
-    if not delivery.covers_attempt(self.cursor, now):
-        self.move(delivery.renew_lease(self.cursor, now=now))
+    if not cursors.covers_attempt(self.cursor, now):
+        self.move(cursors.renew_lease(self.cursor, now=now))
 
 
 def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:

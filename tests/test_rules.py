@@ -107,6 +107,8 @@ NEEDED: Final = {
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/agent.py", "datetime"),  # the type of moments
     ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
+    ("domain/push_configs.py", "a2a_serverless.protocol.operations"),  # the version of a registration is stored with it
+    ("domain/remotes.py", "a2a_serverless.protocol.operations"),  # the version that a remote agent speaks
     ("domain/outside_events.py", "datetime"),  # converts stored times
     ("domain/schedules.py", "datetime"),  # converts the times of ticks
     ("domain/agent.py", "contextvars"),  # ``current_task``
@@ -160,7 +162,6 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
 VERSIONED: Final = {
     "a2a_serverless_tools": "a user at the edge",
     "client": "a client at its own edge",
-    "domain/delivery.py": "the version of the webhook's registration is stored with it",
     "http": "the edge",
     "protocol": "the models and codecs of each version",
     "services/publish.py": "the versions that a card offers",

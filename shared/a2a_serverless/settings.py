@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.access import Quota
-from a2a_serverless.domain.delivery import WebhookEvents
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.model import DAY_MS
+from a2a_serverless.domain.push_configs import WebhookEvents
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig
+from a2a_serverless.domain.cursors import Cursor, CursorState
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.head import Head, HeadSnapshot
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.new_task import IdempotencyRecord
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.store import items, keys, push_store
 from tests.contract.schema import table_schema

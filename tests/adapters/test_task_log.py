@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import Cursor
+from a2a_serverless.domain.cursors import Cursor
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.new_task import IdempotencyRecord

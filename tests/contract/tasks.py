@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.cursors import Cursor
 from a2a_serverless.domain.decisions import (
     Change,
     TaskLifetime,
@@ -16,10 +17,10 @@ from a2a_serverless.domain.decisions import (
     start_run,
     submit,
 )
-from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import NOW

@@ -15,7 +15,7 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller, Quota
-from a2a_serverless.domain.delivery import Cursor
+from a2a_serverless.domain.cursors import Cursor
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask

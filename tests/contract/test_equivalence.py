@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from moto import mock_aws
 
 from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.decisions import Change
-from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal

@@ -25,7 +25,7 @@ from tests.world import ME, World, webhook
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.delivery import Cursor
+    from a2a_serverless.domain.cursors import Cursor
 
 pytestmark = pytest.mark.enable_socket
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import TaskContext, TaskFailed, TaskRejected
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT

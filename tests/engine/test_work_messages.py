@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
 from a2a_serverless.domain import decisions
-from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState, requires_notification
+from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
+from a2a_serverless.domain.notifications import requires_notification
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.outbound import Outcome
 from a2a_serverless.domain.states import TERMINAL

@@ -224,7 +224,7 @@ GUARDS = (
         "a request begins only under a lease that outlasts it",
         LATE,
         "services.delivery_attempts",
-        "while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):",
+        "while not cursors.covers_attempt(self.cursor, now := self._context.clock.now()):",
         "while not (now := self._context.clock.now()):",
     ),
     Guard(
@@ -244,7 +244,7 @@ GUARDS = (
     Guard(
         "a replacement takes over the lease",
         REPLACEMENT,
-        "domain.delivery",
+        "domain.cursors",
         "if replaced is None or replaced.lease_until <= now:",
         "if True:",
     ),

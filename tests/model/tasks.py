@@ -17,8 +17,9 @@ from a2a_serverless.store.payloads import load_event
 from tests.model.ports import require
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless.domain import decisions
-from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
+from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome
@@ -42,7 +42,8 @@ from tests.model.tasks import AGENT, KEY, START, check_log, create, read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.push_configs import PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 

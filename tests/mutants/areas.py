@@ -108,7 +108,13 @@ AREAS: Final = {
     ),
     "deliveries": Area(
         (
-            *("domain/delivery.py", "services/circuit_breakers.py", "services/deliver*.py"),
+            *(
+                "domain/cursors.py",
+                "domain/notifications.py",
+                "domain/push_configs.py",
+                "services/circuit_breakers.py",
+                "services/deliver*.py",
+            ),
             *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
         ),
         (

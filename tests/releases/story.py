@@ -16,11 +16,12 @@ from a2a_serverless.domain import decisions, head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import DAY_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, NewTask
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState

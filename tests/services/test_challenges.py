@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from a2a_serverless.domain.delivery import CursorState, Verification
+from a2a_serverless.domain.cursors import CursorState, Verification
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import Outcome

@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless.domain.challenges import CHALLENGE_BURST
 from a2a_serverless.domain.circuit_breaker import FORCED_TRY_MS, OPEN_MS, OpenBreaker
-from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage

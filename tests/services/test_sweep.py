@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.decisions import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS
-from a2a_serverless.domain.delivery import CursorState
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import EgressPolicy, Outcome

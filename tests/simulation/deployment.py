@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS, POST_DEADLINE_MS
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, cast
 from botocore.exceptions import ClientError
 from pydantic import TypeAdapter, ValidationError
 
-from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
+from a2a_serverless.domain.notifications import TOKEN_LIFE_S
 from a2a_serverless.ports.system import Signed
 
 if TYPE_CHECKING:

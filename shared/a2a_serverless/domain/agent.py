@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, get_args, overload
 
 from a2a_serverless.domain.budgets import METADATA_KEY, NO_BUDGET, Budget
-from a2a_serverless.domain.delivery import WebhookEvents
+from a2a_serverless.domain.push_configs import WebhookEvents
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

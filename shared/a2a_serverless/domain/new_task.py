@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import PushConfig
 
 
 class IdempotencyRecord(NamedTuple):

@@ -29,8 +29,8 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
     work_on,
 )
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import Head, HeadSnapshot

@@ -17,8 +17,8 @@ from a2a_serverless.protocol.protojson import Ident, Metadata, OptionalIdent, Pr
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import WebhookStatus
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.push_configs import WebhookStatus
     from a2a_serverless.domain.timeline import TaskTimeline
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")

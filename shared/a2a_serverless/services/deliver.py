@@ -11,14 +11,13 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import (
+from a2a_serverless.domain import cursors
+from a2a_serverless.domain.cursors import (
     CLOCK_SKEW_MS,
     DUE_SLACK_MS,
     POST_DEADLINE_MS,
     Cursor,
     CursorState,
-    NextNotification,
     Verdict,
     Verification,
 )
@@ -47,9 +46,10 @@ from a2a_serverless.services.task_changes import check_written, retry_on_conflic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.delivery import PushConfig
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.notifications import NextNotification
+    from a2a_serverless.domain.push_configs import PushConfig
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class _Claim:
         if cursor.due_at is None:
             return DeliveryOutcome.CAUGHT_UP
         context = self.context
-        after = delivery.release_lease(delivery.record_success(cursor, cursor.position, now=context.clock.now()))
+        after = cursors.release_lease(cursors.record_success(cursor, cursor.position, now=context.clock.now()))
         check_written(context.store.move_cursor(self._message.key, cursor, after))
         return DeliveryOutcome.MORE_CAME  # an event may have come whose message met the due time: reads again
 
@@ -153,7 +153,7 @@ class _Claim:
         cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
             return DeliveryOutcome.NOTHING
-        after = delivery.record_failure(cursor, Verdict.RETRY, None, now=now, chance=context.chance())
+        after = cursors.record_failure(cursor, Verdict.RETRY, None, now=now, chance=context.chance())
         if not context.store.move_cursor(message.key, cursor, after):
             return DeliveryOutcome.NOTHING
         count_exhausted(context, message.key, after)
@@ -173,7 +173,7 @@ class _Delivery:
         self._lease = CursorLease(context, self._key, cursor, claim.remaining_ms)
         self._attempts = Attempts(context, snapshot.head, config, self._lease)
         self._notifications = Notifications(context, snapshot, config, claim.memory)
-        self._try_id = context.ids.new() if delivery.passes_breaker(cursor, context.clock.now()) else ""
+        self._try_id = context.ids.new() if cursors.passes_breaker(cursor, context.clock.now()) else ""
         self._was_challenged = False
 
     def begin(self, now: int) -> DeliveryOutcome | None:
@@ -227,7 +227,7 @@ class _Delivery:
         context, cursor = self._context, self._lease.cursor
         is_last = self._notifications.is_last(upcoming)
         if upcoming.event is None and upcoming.skipped:
-            self._lease.move(delivery.record_success(cursor, upcoming.n, now=context.clock.now()))
+            self._lease.move(cursors.record_success(cursor, upcoming.n, now=context.clock.now()))
             return None
         body = self._notifications.body(upcoming)
         if upcoming.event and not cursor.failing_since:
@@ -235,11 +235,11 @@ class _Delivery:
             context.metrics.record({"QueueAge": waited}, queue="delivery", task=self._key.task, config=cursor.config_id)
         result = self._send(upcoming.n, body)
         if not result.outcome.accepted:
-            return self._fail(upcoming.n, result, delivery.classify_outcome(result.outcome))
+            return self._fail(upcoming.n, result, cursors.classify_outcome(result.outcome))
         self._attempts.record(upcoming.n, result, None)
         if self._lease.verification is Verification.UNVERIFIED:
             count(context, self._key, "DeliveryUnverified", cursor.config_id)
-        after = delivery.record_success(self._lease.cursor, upcoming.n, now=context.clock.now())
+        after = cursors.record_success(self._lease.cursor, upcoming.n, now=context.clock.now())
         if is_last:
             return self._release(after)
         self._lease.move(after)
@@ -257,7 +257,7 @@ class _Delivery:
         """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues it again."""
         context, retry_after = self._context, _seconds(result.outcome.retry_after)
         cursor, now, chance = self._lease.cursor, context.clock.now(), context.chance()
-        after = delivery.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
+        after = cursors.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
         self._attempts.record(n, result, after.next_at if after.state is CursorState.ACTIVE else None)
         if n == CHALLENGE and after.state is not CursorState.ACTIVE:
             self._lease.verification = Verification.REFUSED
@@ -268,21 +268,21 @@ class _Delivery:
 
     def _release(self, after: Cursor) -> DeliveryOutcome:
         """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
-        self._lease.move(delivery.release_lease(after))
+        self._lease.move(cursors.release_lease(after))
         snapshot = self._context.log.read_head(self._key)
         return DeliveryOutcome.MORE_CAME if snapshot and snapshot.last > after.position else DeliveryOutcome.CAUGHT_UP
 
     def _hand_over(self, ending: DeliveryOutcome, delay_s: int = 0) -> DeliveryOutcome:
         """Releases the lease and enqueues a message for the next delivery."""
         cursor = self._lease.cursor
-        if self._lease.try_to_move(delivery.release_lease(cursor)):
+        if self._lease.try_to_move(cursors.release_lease(cursor)):
             self._context.queues.enqueue(DeliveryMessage(self._key, cursor.config_id), delay_s)
         return ending
 
     def _postpone(self, wait: CircuitOpen) -> DeliveryOutcome:
         """Postpones the next attempt until the host may be tried. The cursor is unleased, or leased by us."""
         now, chance = self._context.clock.now(), self._context.chance()
-        after = delivery.postpone(self._lease.cursor, wait.until, wait.unanswered, now=now, chance=chance)
+        after = cursors.postpone(self._lease.cursor, wait.until, wait.unanswered, now=now, chance=chance)
         if self._lease.try_to_move(after):
             _enqueue_next(self._context, self._key, after)
         return DeliveryOutcome.CIRCUIT_OPEN
@@ -312,7 +312,7 @@ class _Delivery:
             self._attempts.record(CHALLENGE, result, None)
             self._was_challenged = True
             return None
-        verdict = delivery.classify_outcome(result.outcome)
+        verdict = cursors.classify_outcome(result.outcome)
         if verdict is Verdict.DELIVERED:  # a 2xx without the echo is a permanent failure, like most 4xx
             verdict = Verdict.PERMANENT
         return self._fail(CHALLENGE, result, verdict)

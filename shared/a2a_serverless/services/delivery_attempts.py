@@ -11,13 +11,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery, trace
+from a2a_serverless.domain import cursors, notifications, trace
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import POST_DEADLINE_MS, Attempt, Cursor, CursorState
+from a2a_serverless.domain.cursors import POST_DEADLINE_MS, Cursor, CursorState
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import Event, StatusEvent, update_of
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.push_configs import Attempt
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.ports.tracing import NULL_TRACER
@@ -31,9 +32,11 @@ from a2a_serverless.services.webhooks import sealing_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from a2a_serverless.domain.delivery import Chunks, Cursor, NextNotification, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.notifications import Chunks, NextNotification
+    from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer, Sender, Signed, Signer
     from a2a_serverless.ports.tracing import Tracer
     from a2a_serverless.protocol.notification_bodies import NotificationBody
@@ -110,14 +113,14 @@ class Notifications:
         """The next notification after the cursor; None if there is no later event. Raises Unreadable, MemoryBusy."""
         events = [event for event in self._events if event.n > cursor.position]
         self._events = events or self._read_page(cursor.position)
-        return delivery.find_next(cursor, self._events, self._chunks)
+        return notifications.find_next(cursor, self._events, self._chunks)
 
     def summarize(self, cursor: Cursor, upcoming: NextNotification) -> NextNotification:
         """Replaces a long backlog by a snapshot, unless the task is large; that is determined once."""
-        in_place = None if self._is_large else delivery.snapshot_for_backlog(cursor, self._events, self._chunks)
+        in_place = None if self._is_large else notifications.snapshot_for_backlog(cursor, self._events, self._chunks)
         if in_place is None:
             return upcoming
-        self._is_large = len(self.body(in_place).content) > delivery.SNAPSHOT_LIMIT
+        self._is_large = len(self.body(in_place).content) > notifications.SNAPSHOT_LIMIT
         return upcoming if self._is_large else in_place
 
     def is_last(self, upcoming: NextNotification) -> bool:
@@ -214,7 +217,7 @@ class CursorLease:
 
     def take(self, now: int) -> None:
         """Stores a new lease. Raises Conflict if the stored cursor has changed."""
-        leased_cursor = delivery.claim_lease(self.cursor, self._context.ids.new(), now=now)
+        leased_cursor = cursors.claim_lease(self.cursor, self._context.ids.new(), now=now)
         check_written(self._context.store.move_cursor(self._key, self.cursor, leased_cursor))
         self.cursor = leased_cursor
 
@@ -225,8 +228,8 @@ class CursorLease:
         before it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
         answer came late, while the time suffices for the POST.
         """
-        while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):
-            self.move(delivery.renew_lease(self.cursor, now=now))
+        while not cursors.covers_attempt(self.cursor, now := self._context.clock.now()):
+            self.move(cursors.renew_lease(self.cursor, now=now))
             if self._remaining_ms() < POST_DEADLINE_MS:
                 raise TooLittleTime
 
@@ -253,8 +256,8 @@ class CursorLease:
             return self.try_to_move(after)
         if stored and stored.state in STOPPED and self.is_of(stored):
             store.move_cursor(self._key, stored, replace(after, state=stored.state, lease_until=0, due_at=None))
-        elif stored and stored.incarnation != before.incarnation and delivery.same_lease(stored, before):
-            store.move_cursor(self._key, stored, delivery.release_lease(stored))
+        elif stored and stored.incarnation != before.incarnation and cursors.same_lease(stored, before):
+            store.move_cursor(self._key, stored, cursors.release_lease(stored))
         return False
 
     def is_of(self, stored: Cursor) -> bool:
@@ -332,9 +335,9 @@ class Attempts:
         config, signer, issuer = self._config, self._context.signer, self._context.issuer
         now = self._context.clock.now()
         if n == CHALLENGE:
-            claims = delivery.challenge_claims(config, content, issuer=issuer, now=now, jti=jti)
+            claims = notifications.challenge_claims(config, content, issuer=issuer, now=now, jti=jti)
             return signer.sign(CHALLENGE_TYP, claims)
-        claims = delivery.notification_claims(self._head.key, config, n, content, issuer=issuer, now=now, jti=jti)
+        claims = notifications.notification_claims(self._head.key, config, n, content, issuer=issuer, now=now, jti=jti)
         return signer.sign(NOTIFICATION_TYP, claims)
 
     def _headers(self, body: NotificationBody, signed: Signed) -> dict[str, str]:

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain import decisions
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage

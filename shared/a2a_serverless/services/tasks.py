@@ -23,10 +23,11 @@ from a2a_serverless.services.task_changes import (
 )
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.decisions import Change
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.head import Head, HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
 

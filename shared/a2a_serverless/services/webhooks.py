@@ -12,19 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.circuit_breaker import host_of
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification, replace_cursor, same_lease
 from a2a_serverless.domain.decisions import GRACE_MS, mark_push
-from a2a_serverless.domain.delivery import (
-    Cursor,
-    CursorState,
-    PushConfig,
-    Verification,
-    WebhookStatus,
-    replace_cursor,
-    same_lease,
-)
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.domain.push_configs import PushConfig, WebhookStatus
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter
@@ -33,9 +26,9 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.delivery import WebhookEvents
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
     from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.store.push_store import PushStore

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
-    from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick
+    from a2a_serverless.domain.push_configs import Attempt, PushConfig
     from a2a_serverless.domain.timeline import StepTime
 
     Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | LastTick | OpenBreaker | ChallengeState

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, close_cursor
+from a2a_serverless.domain.cursors import Cursor, CursorState, close_cursor
 from a2a_serverless.domain.model import check_readable
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.table import Count, Delete, Put, PutNew, TableStore, Update
 

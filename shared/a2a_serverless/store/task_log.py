@@ -29,12 +29,13 @@ from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.decisions import Change
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.new_task import NewTask
+    from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task

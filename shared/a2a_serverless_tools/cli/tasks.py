@@ -13,9 +13,9 @@ import typer
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
-from a2a_serverless.domain.delivery import WebhookEvents
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import Json
+from a2a_serverless.domain.push_configs import WebhookEvents
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
