@@ -44,7 +44,7 @@ from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, Ta
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.store import items, keys

@@ -39,7 +39,7 @@ from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.relay import relay
 from a2a_serverless.testing.memory import MemoryMetrics, MemorySealer, MemoryStores
 from tests.adapters.strangers import authority, server_context

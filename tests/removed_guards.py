@@ -21,7 +21,7 @@ from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
-from a2a_serverless.services.delivery_attempts import CursorLease
+from a2a_serverless.services.cursor_lease import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
 from a2a_serverless.testing import deployment as in_process

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
 
 HEADERS: Final = {"content-type": "application/json", "a2a-version": "1.0"}
 OK: Final = 200

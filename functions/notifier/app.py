@@ -12,11 +12,7 @@ with uncollected():
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.clock import Cached, SystemClock, UuidIds
-    from a2a_serverless.adapters.key_ring_secret import (
-        KEY_RING_CACHE_MS,
-        KeyRingSigner,
-        SecretKeyRingStore,
-    )
+    from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, KeyRingSigner, SecretKeyRingStore
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.webhook_sender import WebhookSender
@@ -26,7 +22,7 @@ with uncollected():
     from a2a_serverless.domain.queue_messages import DeliveryMessage
     from a2a_serverless.services.circuit_breakers import CircuitBreakers
     from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, deliver
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
     from a2a_serverless.settings import read
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore

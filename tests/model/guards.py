@@ -223,7 +223,7 @@ GUARDS = (
     Guard(
         "a request begins only under a lease that outlasts it",
         LATE,
-        "services.delivery_attempts",
+        "services.cursor_lease",
         "while not cursors.covers_attempt(self.cursor, now := self._context.clock.now()):",
         "while not (now := self._context.clock.now()):",
     ),

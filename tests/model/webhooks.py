@@ -27,7 +27,7 @@ from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import Webhooks

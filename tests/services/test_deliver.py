@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
     from a2a_serverless.ports.system import Signed, Signer
     from a2a_serverless.protocol.operations import ProtocolVersion
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.model import TaskKey
 
-
 WebhookEvents: TypeAlias = Literal["all", "results", "states"]
 """The events of a task of which a webhook is notified (docs/webhooks.md). "states": each state, without artifacts.
 "results": each state, and at the task's end the whole task. "all": each state and each chunk of an artifact.

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.usage import Usage
 
-
 MOMENT_BITS: Final = 20
 
 

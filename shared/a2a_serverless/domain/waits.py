@@ -11,7 +11,6 @@ from a2a_serverless.domain.record_names import SEPARATOR, call_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
 WAITS: Final = 20
 NAME: Final = 100
 _ACTS: Final = ("ask:", "sleep:", "timeout:", "remind:", "received:", "retry:")

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import mark_orphan, wake
 from a2a_serverless.domain.errors import InvalidSignature, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import MINUTE_MS
 from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage

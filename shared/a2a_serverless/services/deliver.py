@@ -26,21 +26,11 @@ from a2a_serverless.domain.outbound import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.protocol.notification_bodies import NotificationBody
 from a2a_serverless.services.circuit_breakers import CircuitOpen, HostBusy
-from a2a_serverless.services.delivery_attempts import (
-    CHALLENGE,
-    AttemptResult,
-    Attempts,
-    CursorLease,
-    CursorLost,
-    DeliveryContext,
-    Notifications,
-    TooLittleTime,
-    Unreadable,
-    count,
-    count_exhausted,
-    reading,
-)
+from a2a_serverless.services.cursor_lease import CursorLease, CursorLost, TooLittleTime
+from a2a_serverless.services.delivery_attempts import CHALLENGE, AttemptResult, Attempts
+from a2a_serverless.services.delivery_context import DeliveryContext, count, count_exhausted
 from a2a_serverless.services.memory_budget import MemoryBusy, MemoryShare
+from a2a_serverless.services.notifications import Notifications, Unreadable, reading
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:

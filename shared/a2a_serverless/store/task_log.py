@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.events import ArtifactEvent, Event
-    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.new_task import NewTask
     from a2a_serverless.domain.push_configs import PushConfig

@@ -25,7 +25,7 @@ from a2a_serverless.ports.system import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
