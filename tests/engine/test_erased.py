@@ -9,7 +9,7 @@ import pytest
 
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.store import keys
-from a2a_serverless.store.task_log import Fence
+from a2a_serverless.store.fence import Fence
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import agent_of

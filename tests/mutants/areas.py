@@ -162,7 +162,7 @@ AREAS: Final = {
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
             *("store/payloads.py", "store/push_store.py", "store/stores.py"),
-            *("store/dynamodb.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
+            *("store/dynamodb.py", "store/fence.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.table import Put, PutNew, Update
-from a2a_serverless.store.task_log import Fence
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
