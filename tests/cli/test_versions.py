@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskContext
+from a2a_serverless.domain.task_context import TaskContext
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 from tests.echo import agent_of

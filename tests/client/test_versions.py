@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.client import Client, text_message
-from a2a_serverless.domain.agent import TaskContext
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
+from a2a_serverless.domain.task_context import TaskContext
 from a2a_serverless.protocol.v1 import Artifact, Part, SendMessageRequest, Task, TaskState, TaskStatus
 from a2a_serverless_tools.cli.versions import by_name, versions
 from tests.client.deployment import BASE, Deployment, answering, rpc

@@ -23,7 +23,7 @@ from tests.peer import FILE, Failure, Peer
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 CONTENT: Final = bytes(range(256)) * 4096  # a megabyte
 LINK: Final = "/blobs/tenant/me/task/0a1b?X-Amz-Expires=3600&X-Amz-Signature=s"

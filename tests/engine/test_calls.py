@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain import decisions
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 

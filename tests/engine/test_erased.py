@@ -18,7 +18,7 @@ from tests.removed_guards import RemovedGuard
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 UNFENCED = RemovedGuard(
     "erased task",

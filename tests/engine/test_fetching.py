@@ -19,7 +19,7 @@ from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import UrlFetcher
     from a2a_serverless.protocol.v1 import Task
 

@@ -38,8 +38,8 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.testing.deployment import InProcessDeployment
 
 DEADLINE_S = 60.0

@@ -35,8 +35,8 @@ from tests.world import ME, MINUTE_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 STEP_S = 20
 TEXTS = ["one: hello. ", "two: hello. ", "three: hello. "]

@@ -17,8 +17,8 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Task
 
 CHUNK = 32 * 1024

@@ -20,8 +20,8 @@ from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 HOURS = 3
 MESSAGES = 30

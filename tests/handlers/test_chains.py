@@ -36,8 +36,9 @@ from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 ALICE = Principal("acme", "alice")
 KEY = "a2a_alice"

@@ -29,9 +29,9 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
 
 WHOLE: Final = sorted(set(BINDINGS) - {"legacy"})
 MINUTE_MS: Final = 60_000

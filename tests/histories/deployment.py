@@ -44,8 +44,9 @@ from tests.simulated import Killed
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.services.requests import TaskService
     from a2a_serverless.testing.harness import SimulatedLoop

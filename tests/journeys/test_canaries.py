@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.http.messages import HttpRequest
     from tests.edge import HttpResponse
 

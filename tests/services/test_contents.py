@@ -52,7 +52,7 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.operations import ProtocolVersion
 
 KEY = ME.key("task-1")

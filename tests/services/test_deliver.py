@@ -32,10 +32,10 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Signed, Signer
     from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.services.delivery_context import DeliveryContext

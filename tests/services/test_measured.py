@@ -26,7 +26,7 @@ from tests.edge import Edge
 from tests.world import HOOK, HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECRETS = ("the-token", "the-credentials", "hello world", "the outcome", "the question", "the answer", "the reason")

@@ -26,7 +26,8 @@ from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
     from tests.simulation.scenarios import Play
 
 QUEUED: Final = "player"

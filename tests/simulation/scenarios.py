@@ -45,7 +45,7 @@ from tests.simulation.store import StoreDown
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from a2a_serverless.domain.agent import Callback, TaskContext
+    from a2a_serverless.domain.task_context import Callback, TaskContext
     from a2a_serverless.protocol.operations import ProtocolVersion
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from a2a_serverless.domain.agent import CallbackRequest
 from a2a_serverless.domain.errors import InvalidSignature
+from a2a_serverless.domain.task_context import CallbackRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from a2a_serverless.domain.agent import SecretNotRead
+from a2a_serverless.domain.agent_errors import SecretNotRead
 from a2a_serverless.domain.record_names import call_name
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls

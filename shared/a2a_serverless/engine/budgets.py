@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import BudgetExceeded
+from a2a_serverless.domain.agent_errors import BudgetExceeded
 from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
 from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.record_names import call_of, is_try

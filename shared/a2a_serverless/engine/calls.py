@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from a2a_serverless.domain.agent import AgentCallFailed, StepConflict, TaskFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.record_names import CallName
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import RemoteAgents

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from a2a_serverless.domain.agent import StepConflict, TaskEnded
+from a2a_serverless.domain.agent_errors import StepConflict, TaskEnded
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, read_budget
 from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.events import Event, StatusEvent
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
+    from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.task_context import CancelReason, MessageContent
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.protocol.v1 import Message

@@ -12,7 +12,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent import BUDGET_EXTENSION
+from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks

@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import (
-    Agent,
+from a2a_serverless.domain.agent import Agent, Answer, InvalidAnswer
+from a2a_serverless.domain.agent_errors import (
     AgentCallFailed,
-    Answer,
     BudgetExceeded,
-    CancelReason,
-    InvalidAnswer,
     StepConflict,
     StepTimedOut,
     TaskFailed,
     TaskRejected,
-    work_on,
 )
+from a2a_serverless.domain.current_task import work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
@@ -38,6 +35,7 @@ from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.domain.waits import WaitKind, dump_waits, load_waits
 from a2a_serverless.engine.acts import Acts, no_secret
@@ -69,10 +67,10 @@ from a2a_serverless.services.task_changes import check_written, fail_task, retry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.ports.system import Ids, Metrics, Queues, Sealer

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
 from a2a_serverless.domain.decisions import (
     RUN_RENEWAL_MS,
@@ -50,10 +50,10 @@ from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, up
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.step_results import NamedResult, StepResult
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from a2a_serverless.domain.agent import BudgetExceeded, StepConflict
+from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict
 from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.errors import IllegalTransition

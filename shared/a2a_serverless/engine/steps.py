@@ -1,6 +1,6 @@
 """The steps of a run: a step with a stored result is read back; any other step runs, and its ending is stored.
 
-Results and errors are stored as JSON values: results by codecs (``domain.agent.Codec``), and errors so that a later run
+Results and errors are stored as JSON values: results by codecs (``domain.steps.Codec``), and errors so that a later run
 raises the same error as the step.
 """
 
@@ -22,11 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, Ty
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 
-from a2a_serverless.domain.agent import (
+from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
-    Codec,
-    Retry,
-    Step,
     StepConflict,
     StepFailed,
     StepTimedOut,
@@ -47,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.steps import Codec, Retry, Step
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.execution import Execution
 

@@ -13,13 +13,14 @@ from functools import partial, wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent import AgentCallFailed, Content, Retry, Step, StepConflict
+from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.progress import with_percent
 from a2a_serverless.domain.record_names import EVENT, GOT, LEFT, NOW, SIGNED, join_path
 from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.endings import Question
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
-    from a2a_serverless.domain.agent import CallbackRequest, CancelReason, KeyValueStore, MessageContent, TaskContext
     from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.key_value_store import KeyValueStore
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.task_context import CallbackRequest, CancelReason, Content, MessageContent, TaskContext
     from a2a_serverless.engine.acts import Acts
     from a2a_serverless.engine.endings import Wait
     from a2a_serverless.engine.scopes import Scope
@@ -61,7 +63,7 @@ def _remember_signals(method: M) -> M:
 
 
 class DurableTaskContext:
-    """Implements ``domain.agent.TaskContext``, and has no public names beside it."""
+    """Implements ``domain.task_context.TaskContext``, and has no public names beside it."""
 
     def __init__(self, acts: Acts) -> None:
         self._acts, self._execution = acts, acts.execution
@@ -481,7 +483,7 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCallback:
-    """Implements ``domain.agent.Callback``."""
+    """Implements ``domain.task_context.Callback``."""
 
     task: DurableTaskContext
     name: str

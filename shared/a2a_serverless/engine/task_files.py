@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of, is_expiring
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import OutboundError

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack, cast
 from weakref import WeakSet
 
-from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent, AgentCallFailed, Content
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outbound import Outcome
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
+    from a2a_serverless.domain.task_context import Content
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.items import TaskEntry
