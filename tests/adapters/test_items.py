@@ -90,7 +90,7 @@ def test_a_cursor_is_in_the_due_index_only_while_it_is_due() -> None:
 
 
 def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:
-    leased = items.head_item(HEAD._replace(lease_until=99, fence=2, wake=1, rings=1, rev=9))
+    leased = items.head_item(HEAD._replace(lease_until=99, fence=2, wake=1, sweeps_in_a_row=1, rev=9))
     plain = items.head_item(HEAD)
     for name in ("own", "own_ctx", "st", "state", "agent", "expires", "due_shard", "due_at"):
         assert leased.get(name) == plain.get(name)

@@ -398,11 +398,11 @@ def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
 
 @pytest.mark.parametrize("push", [False, True])
 def test_a_paused_task_is_run_at_its_time_and_its_webhooks_are_looked_after(push: bool) -> None:  # noqa: FBT001
-    head = submitted(push=push).head._replace(rings=3)
+    head = submitted(push=push).head._replace(sweeps_in_a_row=3)
     paused = pause(head, now=NOW + 9, wake_at=NOW + SUSPEND_MS, waits="[0]")
     due_at = head.due_at if push else NOW + SUSPEND_MS - AHEAD_MS
     assert paused == head._replace(
-        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", rings=0, due_at=due_at, rev=head.rev + 1
+        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", sweeps_in_a_row=0, due_at=due_at, rev=head.rev + 1
     )
     with pytest.raises(NotRunnable):
         resume_run(paused, now=NOW + SUSPEND_MS - 1, by="runner")
@@ -443,16 +443,16 @@ def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
     waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW), 2)
     with pytest.raises(NotRunnable):
         start_run(waiting, now=NOW + 1, by="runner")
-    awake = HeadSnapshot(wake(waiting.head._replace(rings=3), now=NOW + 1), 2)
+    awake = HeadSnapshot(wake(waiting.head._replace(sweeps_in_a_row=3), now=NOW + 1), 2)
     assert awake.head == waiting.head._replace(
-        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, rings=0, rev=waiting.head.rev + 1
+        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, sweeps_in_a_row=0, rev=waiting.head.rev + 1
     )
     assert start_run(awake, now=NOW + 2, by="runner").after.fence == 2
 
 
 def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
-    head = taken().head._replace(rings=2)
-    assert wake(head, now=NOW + 5) == head._replace(wake=1, rings=0, rev=head.rev + 1)
+    head = taken().head._replace(sweeps_in_a_row=2)
+    assert wake(head, now=NOW + 5) == head._replace(wake=1, sweeps_in_a_row=0, rev=head.rev + 1)
 
 
 def test_there_is_no_news_for_a_task_that_has_ended() -> None:
@@ -531,14 +531,14 @@ def test_a_due_time_that_has_drifted_far_away_is_brought_back() -> None:
 
 def test_rescheduling_counts_the_messages_that_were_enqueued() -> None:
     head = submitted().head
-    assert reschedule(head, at=NOW + 9, enqueued=True) == head._replace(due_at=NOW + 9, rings=1, rev=2)
-    assert reschedule(head, at=None, enqueued=False) == head._replace(due_at=None, rings=0, rev=2)
+    assert reschedule(head, at=NOW + 9, enqueued=True) == head._replace(due_at=NOW + 9, sweeps_in_a_row=1, rev=2)
+    assert reschedule(head, at=None, enqueued=False) == head._replace(due_at=None, sweeps_in_a_row=0, rev=2)
 
 
 def test_a_run_and_a_follow_up_reset_the_count_of_messages() -> None:
-    enqueued = HeadSnapshot(submitted().head._replace(rings=4), 1)
-    assert taken(enqueued).head.rings == 0
-    assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.rings == 0
+    enqueued = HeadSnapshot(submitted().head._replace(sweeps_in_a_row=4), 1)
+    assert taken(enqueued).head.sweeps_in_a_row == 0
+    assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.sweeps_in_a_row == 0
 
 
 def test_the_first_webhook_is_noted() -> None:

@@ -106,7 +106,7 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
     scene.take()
     scene.world.table.update_head(scene.head, scene.head._replace(due_at=scene.world.now, rev=scene.head.rev + 1))
     assert scene.sweep() == []
-    assert (scene.head.due_at, scene.head.rings) == (scene.world.now + RUN_LEASE_MS, 0)
+    assert (scene.head.due_at, scene.head.sweeps_in_a_row) == (scene.world.now + RUN_LEASE_MS, 0)
 
 
 def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
@@ -290,7 +290,7 @@ def test_a_task_that_moved_on_during_the_sweep_is_left_as_it_is() -> None:
 
     sweep(replace(scene.world.sweeper, queues=cast("Any", Hurried())))
     assert taken == [True]
-    assert (scene.head.fence, scene.head.due_at, scene.head.rings) == (1, scene.world.now + GRACE_MS, 0)
+    assert (scene.head.fence, scene.head.due_at, scene.head.sweeps_in_a_row) == (1, scene.world.now + GRACE_MS, 0)
 
 
 def test_a_sweep_says_how_much_it_looked_at() -> None:
@@ -400,7 +400,7 @@ def test_two_sweepers_at_once_move_each_task_once() -> None:
     assert {key.task for key in crowd.keys} == set(crowd.enqueued)
     assert len(crowd.enqueued) <= 500 + BATCH, "once by the other, and once more what this one had looked at"
     found = [world.table.read_head(key).head for key in crowd.keys]
-    assert {(head.due_at, head.rings) for head in found} == {(world.now + MINUTE_MS, 1)}
+    assert {(head.due_at, head.sweeps_in_a_row) for head in found} == {(world.now + MINUTE_MS, 1)}
 
 
 def test_a_sweeper_that_dies_between_enqueuing_and_writing_enqueues_again() -> None:
@@ -461,7 +461,7 @@ def test_a_task_that_waits_for_no_longer_than_a_queue_can_is_enqueued_for_the_en
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now))
     assert scene.sweep(GRACE_MS) == []
     assert scene.world.queue.waiting == [(now + -(-left_ms // 1000) * 1000, WorkMessage(scene.key))]
-    assert (scene.head.due_at, scene.head.rings) == (now + left_ms + LATE_MS, 0)
+    assert (scene.head.due_at, scene.head.sweeps_in_a_row) == (now + left_ms + LATE_MS, 0)
     scene.world.now += left_ms
     assert scene.sweep() == [], "the message is under way"
 

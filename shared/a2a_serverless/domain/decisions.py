@@ -125,7 +125,7 @@ def follow_up(
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
     woken = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
-    return _change(head, event, due_at=due_at, rings=0, trace=trace, **woken, **sender)
+    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **woken, **sender)
 
 
 def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
@@ -162,7 +162,7 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
         lease_until=until,
         holder=by,
         due_at=min(_due_soon(head, now), until),  # the first sweep after the lease finds a run that died
-        rings=0,
+        sweeps_in_a_row=0,
         lost=lost,
         parked=False,
         wake_at=0,
@@ -261,7 +261,7 @@ def pause(head: Head, *, now: int, wake_at: int, waits: str) -> Head:
 
     A run that has died keeps its expired lease, so the next run counts it.
     """
-    paused = head._replace(parked=True, wake_at=wake_at, waits=waits, rings=0, rev=head.rev + 1)
+    paused = head._replace(parked=True, wake_at=wake_at, waits=waits, sweeps_in_a_row=0, rev=head.rev + 1)
     due_at = due_while_suspended(paused, now=now)
     return paused._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
 
@@ -282,7 +282,9 @@ def wake(head: Head, *, now: int) -> Head:
     if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
-    return head._replace(wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, rings=0, rev=head.rev + 1)
+    return head._replace(
+        wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1
+    )
 
 
 def mark_children(head: Head, fence: int) -> Head:
@@ -313,7 +315,9 @@ def clear_children(head: Head, *, now: int) -> Head:
 
 def reschedule(head: Head, *, at: int | None, enqueued: bool) -> Head:
     """The head after the sweeper has handled it; ``at`` (ms) is the next due time, None for never."""
-    return head._replace(due_at=at, rings=head.rings + 1 if enqueued else head.rings, rev=head.rev + 1)
+    return head._replace(
+        due_at=at, sweeps_in_a_row=head.sweeps_in_a_row + 1 if enqueued else head.sweeps_in_a_row, rev=head.rev + 1
+    )
 
 
 def announce_wake(head: Head, *, now: int, by: str, again_at: int | None = None) -> Head:

@@ -19,12 +19,12 @@ class Head(NamedTuple):
     """The current state of a task. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
     ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message.
-    ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``fold`` refers to
-    the last snapshot of a long log: the number of its last event, then its place in the store. ``rings`` counts the
-    sweeps in a row that enqueued the task, ``lost`` the runs in a row that died. ``parked`` means suspended, until the
-    task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was suspended last
-    (``domain/waits.py``). ``children`` means that the task has called other agents.
-    ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
+    ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``snapshot`` refers to
+    the last snapshot of a long log: the number of its last event, then its place in the store. ``sweeps_in_a_row`` are
+    the sweeps that enqueued the task since it last moved on, ``lost`` are the runs in a row that died. ``parked`` means
+    suspended, until the task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was
+    suspended last (``domain/waits.py``). ``children`` means that the task has called other agents. ``holder`` is the id
+    of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
     ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other
     times are in ms.
@@ -46,12 +46,12 @@ class Head(NamedTuple):
     wake: int = 0
     push: bool = False
     due_at: int | None = None
-    rings: int = 0
+    sweeps_in_a_row: int = 0
     lost: int = 0
     parked: bool = False
     children: bool = False
     trace: str = ""
-    fold: str = ""
+    snapshot: str = ""
     scopes: str = ""
     api_key: str = ""
     wake_at: int = 0
@@ -73,7 +73,7 @@ class Head(NamedTuple):
     @property
     def snapshot_position(self) -> int:
         """The number of the last event in the stored snapshot; 0 without one."""
-        return int(self.fold.partition(" ")[0] or 0)
+        return int(self.snapshot.partition(" ")[0] or 0)
 
     @property
     def open_waits(self) -> OpenWaits:

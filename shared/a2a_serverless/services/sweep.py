@@ -179,9 +179,9 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
         return _SweepResult(due, told, None, late_ms)
-    after, rings = _reschedule(head, now, pending=bool(pending))
+    after, is_enqueued = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
-        due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms
+        due, (*told, WorkMessage(key)) if is_enqueued else told, lambda: sweeper.log.update_head(head, after), late_ms
     )
 
 
@@ -215,4 +215,4 @@ def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) 
 
 
 def _wait(head: Head) -> int:
-    return min(WAIT_MS << min(head.rings, 10), WAIT_LIMIT_MS)
+    return min(WAIT_MS << min(head.sweeps_in_a_row, 10), WAIT_LIMIT_MS)
