@@ -89,7 +89,7 @@ class Instance:
         self.clock, self.ids, self.queues = SystemClock(), UuidIds(), Messages()
         self.table = MemoryStores(self.clock.now)
         self.committed: Arrivals = {}
-        self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nothing else appends
+        self._looks: dict[TaskKey, heads.CurrentHead] = {}  # nothing else appends
         self.dead: frozenset[str] = frozenset()
         self._port = port
         keys = Es256Keys()
@@ -140,7 +140,7 @@ class Instance:
         event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), snapshot.head.fence)  # noqa: FBT003, PLR2004
         self.table.append_chunk(snapshot.head._replace(lease_until=2**50), event)
         self.committed[key.task, n] = time.monotonic()
-        self._looks[key] = heads.HeadSnapshot(snapshot.head, n)
+        self._looks[key] = heads.CurrentHead(snapshot.head, n)
 
     def close(self) -> None:
         for _ in range(MESSAGES_AT_ONCE):

@@ -69,9 +69,9 @@ def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> A
     return decisions.suspend(before, fence, before.wake, **when)
 
 
-def _ask_whatever_came(snapshot: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
+def _ask_whatever_came(current: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
     del seen
-    return decisions.ask(snapshot, fence, state, question, snapshot.head.wake, **when)
+    return decisions.ask(current, fence, state, question, current.head.wake, **when)
 
 
 async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:

@@ -14,7 +14,7 @@ from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
 from a2a_serverless.domain.cursors import Cursor, CursorState
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.domain.push_configs import Attempt, PushConfig
@@ -129,7 +129,7 @@ def test_a_stored_class_has_what_its_items_are_read_by(kind: type) -> None:
 # ---- Which indexes a change of the head writes
 
 SUBMITTED = decisions.submit(KEY, "agent", "context", INCOMING, now=NOW, by="api", life=LIFE, push=False)[0]
-TAKEN = decisions.start_run(HeadSnapshot(SUBMITTED, 1), now=NOW + 200, by="run").after
+TAKEN = decisions.start_run(CurrentHead(SUBMITTED, 1), now=NOW + 200, by="run").after
 
 
 def _written(before: Head, after: Head) -> set[str]:
@@ -152,15 +152,13 @@ def _attributes(index: dict[str, Any]) -> set[str]:
         (decisions.set_snapshot(TAKEN, 1, "3 700 digest"), set()),
         (decisions.wake(TAKEN, now=NOW + 9_000), set()),
         (
-            decisions.report_status(
-                HeadSnapshot(TAKEN, 2), 1, TaskState.WORKING, None, now=NOW + 9_000, by="run"
-            ).after,
+            decisions.report_status(CurrentHead(TAKEN, 2), 1, TaskState.WORKING, None, now=NOW + 9_000, by="run").after,
             LISTS,
         ),
         (decisions.suspend(TAKEN, 1, TAKEN.wake, now=NOW + 9_000), {"due"}),
         (
             decisions.report_status(
-                HeadSnapshot(TAKEN, 2), 1, TaskState.COMPLETED, None, now=NOW + 9_000, by="run"
+                CurrentHead(TAKEN, 2), 1, TaskState.COMPLETED, None, now=NOW + 9_000, by="run"
             ).after,
             LISTS | {"due"},
         ),

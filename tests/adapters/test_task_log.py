@@ -134,7 +134,7 @@ def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: 
     snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(writer(), chunk(3))
-    store.log.append(progress(heads.HeadSnapshot(snapshot.head, 3)))
+    store.log.append(progress(heads.CurrentHead(snapshot.head, 3)))
     early = Filtered(client, lambda found, _: _with_head(found, older))
     loaded = _through(early).log.read_log(KEY)
     assert loaded is not None
@@ -145,7 +145,7 @@ def test_rule_01_a_task_that_is_read_torn_is_whole_as_of_its_head(store: Store, 
     snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(writer(), chunk(3))
-    change = progress(heads.HeadSnapshot(snapshot.head, 3), TaskState.COMPLETED)
+    change = progress(heads.CurrentHead(snapshot.head, 3), TaskState.COMPLETED)
     store.log.append(change)
     old_head = Filtered(client, lambda found, _: _with_head(found, older))
     late_event = Filtered(
@@ -165,31 +165,31 @@ def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: 
     assert seen(_through(late).log).last == 2
 
 
-def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _other_runner(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     """The task once its lease ran out and another runner has taken it."""
     change = decisions.start_run(snapshot, now=NOW + 60_000, by="the other")
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
-def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _chunk_of_another(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     after = _other_runner(store, snapshot)
     event = chunk(after.last + 1)._replace(fence=after.head.fence)
     assert store.log.append_chunk(writer(), event)
-    return heads.HeadSnapshot(after.head, event.n)
+    return heads.CurrentHead(after.head, event.n)
 
 
-def _canceled(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _canceled(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     change = decisions.cancel(snapshot, now=NOW + 3, by="the client")
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
-def _told_at_length(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _told_at_length(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     """A status whose text lies outside the table."""
     change = progress(snapshot, said="x" * 2 * LIMIT)
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
 HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
@@ -198,7 +198,7 @@ HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
 @pytest.mark.parametrize("happens", HAPPENED)
 @pytest.mark.parametrize("torn", [1, 3])
 def test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot], torn: int
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.CurrentHead], heads.CurrentHead], torn: int
 ) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)
@@ -226,15 +226,13 @@ def test_a_look_behind_which_chunks_of_the_same_run_stand_is_one_query(
     store.log.append_chunk(writer(), chunk(3, *parts))
     counted = Filtered(client, lambda found, _: found)
     reads = len(store.blobs.content)
-    assert seen(_through(counted).log) == heads.HeadSnapshot(snapshot.head, 3), (
-        "no blob is fetched: this store has none"
-    )
+    assert seen(_through(counted).log) == heads.CurrentHead(snapshot.head, 3), "no blob is fetched: this store has none"
     assert (counted.queries, reads) == (1, len(store.blobs.content))
 
 
 @pytest.mark.parametrize("happens", [_other_runner, _canceled])
 def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped_it(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot]
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.CurrentHead], heads.CurrentHead]
 ) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from tests.contract.backends import Store
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
@@ -66,18 +66,18 @@ def _opening(push: str | None = None) -> NewTask:
     return NewTask(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())
 
 
-def _run(store: Store) -> HeadSnapshot:
+def _run(store: Store) -> CurrentHead:
     """Submitted, working, one small artifact, completed: as the api and a worker write it."""
     assert store.log.create(_opening()) is None
-    taken = decisions.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     artifact = Artifact(artifact_id="document", parts=(Part(text=TEXT),), name="document.md")
     assert store.log.append_chunk(taken.after, chunk(3)._replace(artifact=artifact))
     done = decisions.report_status(
-        heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by()
+        heads.CurrentHead(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by()
     )
     assert store.log.append(done)
-    return heads.HeadSnapshot(done.after, 4)
+    return heads.CurrentHead(done.after, 4)
 
 
 def test_a_queued_task_with_one_small_artifact_costs_28_units_in_5_calls_at_most(metered: tuple[Store, Meter]) -> None:
@@ -106,7 +106,7 @@ def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Stor
 def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
     assert store.log.create(_opening()) is None
-    taken = decisions.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     for n in range(3, 500):
         event = chunk(n)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
@@ -176,7 +176,7 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
 def test_a_small_value_is_one_call_of_four_units(metered: tuple[Store, Meter], context: str | None) -> None:
     store, meter = metered
     assert store.log.create(_opening()) is None
-    taken = decisions.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     meter.reset()
     value = StoredText("checkpoint", "x" * 500, "v1")

@@ -133,7 +133,9 @@ class Twins(RuleBasedStateMachine):
             head = self.both(lambda store: store.log.read_head(key))
             if head:
                 self.both(
-                    lambda store: store.log.update_head(head.head, head.head._replace(fold=name, rev=head.head.rev + 1))
+                    lambda store: store.log.update_head(
+                        head.head, head.head._replace(snapshot=name, rev=head.head.rev + 1)
+                    )
                 )
 
     @rule(key=tasks, name=ids, value=small)

@@ -59,7 +59,7 @@ STRANGERS = (
 # ---- Reading a task
 
 
-def replayed(store: Store) -> heads.HeadSnapshot:
+def replayed(store: Store) -> heads.CurrentHead:
     """A task with two chunks whose log has a snapshot up to them."""
     snapshot = taken(store.log)
     store.log.append_chunk(writer(), chunk(3))
@@ -71,13 +71,13 @@ def replayed(store: Store) -> heads.HeadSnapshot:
 def test_rule_04_a_task_with_a_snapshot_goes_on_as_its_whole_log_does(store: Store) -> None:
     snapshot = replayed(store)
     store.log.append_chunk(writer(), chunk(5, append=True))
-    done = progress(heads.HeadSnapshot(snapshot.head, 5), TaskState.COMPLETED)
+    done = progress(heads.CurrentHead(snapshot.head, 5), TaskState.COMPLETED)
     assert store.log.append(done)
     assert snapshot.head.snapshot_position == done.after.snapshot_position == 4
     assert store.log.read_task(KEY) == (done.after, replay("task-1", "context", store.log.read(KEY, 0)))
 
 
-def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store) -> None:
+def test_a_task_is_shown_as_of_any_event_before_and_behind_its_snapshot(store: Store) -> None:
     snapshot = replayed(store)
     store.log.append_chunk(writer(), chunk(5, append=True))
     log = store.log.read(KEY, 0)
@@ -87,7 +87,7 @@ def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store
 
 def test_a_fold_that_is_kept_again_has_the_same_name_and_one_place(store: Store) -> None:
     snapshot, places = replayed(store), len(store.blobs.content)
-    assert store.log.store_snapshot(KEY) == snapshot.head.fold
+    assert store.log.store_snapshot(KEY) == snapshot.head.snapshot
     assert len(store.blobs.content) == places
 
 
@@ -120,7 +120,7 @@ def test_a_part_of_a_task_is_what_the_whole_task_shows_of_it(store: Store, *, wi
 def test_a_new_task_is_there_as_it_was_written(store: Store) -> None:
     new = opening()
     assert store.log.create(new) is None
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(new.head, 1)
+    assert store.log.read_head(KEY) == heads.CurrentHead(new.head, 1)
     assert store.log.read_log(KEY) == (new.head, [new.event])
     assert store.log.read(KEY, 0) == [new.event]
 
@@ -263,7 +263,7 @@ def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
         assert store.log.read_log(stranger) is None
         assert store.log.read(stranger, 0) == []
         assert store.log.read_steps(stranger) == {}
-        assert not store.log.append(progress(heads.HeadSnapshot(snapshot.head._replace(key=stranger), snapshot.last)))
+        assert not store.log.append(progress(heads.CurrentHead(snapshot.head._replace(key=stranger), snapshot.last)))
     assert seen(store.log) == snapshot
 
 
@@ -281,7 +281,7 @@ def test_a_status_event_moves_the_head_and_the_log_together(store: Store) -> Non
     snapshot = created(store.log)
     change = decisions.start_run(snapshot, now=NOW + 1, by=by())
     assert store.log.append(change)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(change.after, 2)
+    assert store.log.read_head(KEY) == heads.CurrentHead(change.after, 2)
     assert store.log.read(KEY, 1) == [change.event]
 
 
@@ -336,7 +336,7 @@ def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: 
 def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
     snapshot, event = taken(store.log), chunk(3)
     assert store.log.append_chunk(writer(), event)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(snapshot.head, 3)
+    assert store.log.read_head(KEY) == heads.CurrentHead(snapshot.head, 3)
     assert store.log.read(KEY, 2) == [event]
 
 
@@ -396,7 +396,7 @@ def test_a_touch_moves_the_head_and_takes_no_number(store: Store) -> None:
     snapshot = taken(store.log)
     renewed = decisions.renew_lease(snapshot.head, snapshot.head.fence, now=NOW + 10_000)
     assert store.log.update_head(snapshot.head, renewed)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(renewed, snapshot.last)
+    assert store.log.read_head(KEY) == heads.CurrentHead(renewed, snapshot.last)
 
 
 def test_a_touch_of_a_stale_head_is_refused(store: Store) -> None:
@@ -576,7 +576,7 @@ def test_what_is_due_comes_oldest_first(store: Store) -> None:
     assert sorted(key.task for key, _ in _due(store.log, NOW + 1000)) == sorted(key.task for key in tasks)
 
 
-def _lasting(store: Store, push: str | None = None) -> heads.HeadSnapshot:
+def _lasting(store: Store, push: str | None = None) -> heads.CurrentHead:
     """A task that does not expire on this day."""
     new = opening(push=push)
     assert store.log.create(new._replace(head=new.head._replace(expires=EXPIRES + 86_400))) is None

@@ -1,4 +1,4 @@
-"""The log and its fold: any sequence of events either follows the rules or is refused and changes nothing."""
+"""The log and its replay: any sequence of events either follows the rules or is refused and changes nothing."""
 
 from __future__ import annotations
 

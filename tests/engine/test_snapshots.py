@@ -1,4 +1,4 @@
-"""Long logs are folded while they grow, so that nobody reads one whole; short ones cost nothing."""
+"""Snapshots of long logs are stored while they grow, so that nobody reads one whole; short ones cost nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def played(work: Callable[[TaskContext], object], faults: NoFaults | At) -> tupl
 
 
 @pytest.mark.parametrize("work", [novel, talker])
-def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
+def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_snapshot(
     work: Callable[[TaskContext], object],
 ) -> None:
     count = Count()
@@ -65,7 +65,7 @@ def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
 def test_a_log_below_half_a_megabyte_is_never_folded() -> None:
     count = Count()
     _, task, head = played(note, count)
-    assert (task.status.state, head.fold) == (TaskState.COMPLETED, "")
+    assert (task.status.state, head.snapshot) == (TaskState.COMPLETED, "")
     assert "table.store_snapshot" not in count.calls
 
 
@@ -83,7 +83,7 @@ def test_what_earlier_runs_wrote_is_folded_too() -> None:
     assert world.table.read_log(ME.key(task.id))[0].snapshot_position > 0
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["before the fold is stored", "before the head names it"])
+@pytest.mark.parametrize("late", [False, True], ids=["before the snapshot is stored", "before the head names it"])
 @pytest.mark.parametrize("what", [die, fail])
 def test_a_death_around_a_fold_loses_and_doubles_nothing(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
     world, task, head = played(novel, At(1, late=late, what=what, only="table.store_snapshot"))

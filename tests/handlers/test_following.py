@@ -29,7 +29,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import Principal, TaskKey
     from a2a_serverless.domain.task_context import TaskContext
 
@@ -109,7 +109,7 @@ class Scene:
         return [event.n for event in self.world.events(task)]
 
     def _change(self, key: TaskKey, state: TaskState | None) -> None:
-        snapshot: HeadSnapshot = self.world.table.read_head(key)
+        snapshot: CurrentHead = self.world.table.read_head(key)
         now, by = self.world.now, self.world.ids.new()
         if state is None:
             event = chunk(snapshot.last + 1)._replace(append_id=by, at=now)

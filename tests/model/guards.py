@@ -216,7 +216,7 @@ GUARDS = (
         "a message that meets a lease is enqueued again, and who releases the lease looks for newer events",
         DELIVERIES,
         "services.deliver",
-        "if snapshot and snapshot.last > after.position else",
+        "if current and current.last > after.position else",
         "if False else",
         ("            _enqueue_at(self.context, self._message, wait_until)\n", "            pass\n"),
     ),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.head import HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from a2a_serverless.services.requests import RequestContext, TaskService
@@ -73,7 +73,7 @@ def _run(ports: Ports) -> None:
             ports.log, KEY, AGENT, lambda snapshot: decisions.start_run(snapshot, now=ports.clock.now(), by=by)
         )
         _accept(ports, by)
-        snapshot = HeadSnapshot(taken.after, taken.event.n)
+        snapshot = CurrentHead(taken.after, taken.event.n)
         session = RunSession(ports.log, ports.ids, ports.clock.now, snapshot)
         session.emit(artifact("a"), 1, append=False, last=True)
         session.flush()

@@ -134,9 +134,9 @@ def heads() -> tuple[head.Head, decisions.Change, decisions.Change]:
     first, _ = decisions.submit(
         KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
     )
-    taken = decisions.start_run(head.HeadSnapshot(first, 1), now=NOW + 10, by="by-2")
+    taken = decisions.start_run(head.CurrentHead(first, 1), now=NOW + 10, by="by-2")
     ended = decisions.report_status(
-        head.HeadSnapshot(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5"
+        head.CurrentHead(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5"
     )
     return first, taken, ended
 
@@ -187,7 +187,7 @@ def write_second(store: Store) -> None:
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
-    "head": (lambda store: store.log.read_head(KEY), head.HeadSnapshot(heads()[2].after, 5)),
+    "head": (lambda store: store.log.read_head(KEY), head.CurrentHead(heads()[2].after, 5)),
     "log": (lambda store: store.log.read_log(KEY), (heads()[2].after, list(EVENTS))),
     "step": (lambda store: dict(store.log.read_steps(KEY)), {"write/1": STEP}),
     "config": (lambda store: store.push.get_config(KEY, "hook"), CONFIG),
@@ -201,7 +201,7 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
     "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
-    "second head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
+    "second head": (lambda store: store.log.read_head(KEY_2), head.CurrentHead(head_2()[0], 2)),
     "second log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
     "second step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
     "values": (lambda store: {scope: store.values.get_value(scope, "k") for scope in VALUES}, VALUES),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless import TaskContext
-    from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.store.items import DueItem
 
@@ -54,8 +54,8 @@ class Scene:
         self.world.queue.clear()
 
     @property
-    def read_head(self) -> HeadSnapshot:
-        snapshot: HeadSnapshot = self.world.table.read_head(self.key)
+    def read_head(self) -> CurrentHead:
+        snapshot: CurrentHead = self.world.table.read_head(self.key)
         return snapshot
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 from a2a_serverless.domain.access import Caller, own_scopes
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.head import LOST_LIMIT, Head, HeadSnapshot
+from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.states import TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
 
@@ -114,33 +114,33 @@ def submit(  # noqa: PLR0913 - the facts of a new task
 
 
 def follow_up(
-    snapshot: HeadSnapshot, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
+    current: CurrentHead, incoming: Incoming, *, now: int, by: str, trace: str = "", caller: Caller | None = None
 ) -> Change:
     """Adds a further message of the client. A task that waited for it can run again; one that has ended refuses it."""
-    head = snapshot.head
+    head = current.head
     if head.is_terminal:
         raise UnsupportedOperation("The task has ended. Send a new message with the same contextId to go on.")
     state = TaskState.SUBMITTED if head.state is TaskState.SUBMITTED else TaskState.WORKING
-    event = StatusEvent(snapshot.last + 1, now, by, state, incoming=incoming)
+    event = StatusEvent(current.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
     woken = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
     return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **woken, **sender)
 
 
-def cancel(snapshot: HeadSnapshot, *, now: int, by: str, trace: str = "") -> Change:
+def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Change:
     """Cancels a task for its client. A running worker reads the event and stops."""
-    if snapshot.head.is_terminal:
+    if current.head.is_terminal:
         raise TaskNotCancelable
-    event = StatusEvent(snapshot.last + 1, now, by, TaskState.CANCELED)
-    return _ended(snapshot.head, event, trace)
+    event = StatusEvent(current.last + 1, now, by, TaskState.CANCELED)
+    return _ended(current.head, event, trace)
 
 
-def start_run(snapshot: HeadSnapshot, *, now: int, by: str, run: str = "") -> Change:
+def start_run(current: CurrentHead, *, now: int, by: str, run: str = "") -> Change:
     """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    taken = resume_run(snapshot.head, now=now, by=run or by)
-    event = StatusEvent(snapshot.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
-    return _change(taken._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
+    taken = resume_run(current.head, now=now, by=run or by)
+    event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
+    return _change(taken._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
 def resume_run(head: Head, *, now: int, by: str) -> Head:
@@ -171,7 +171,7 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
 
 
 def ask(  # noqa: PLR0913 - the facts of a question
-    snapshot: HeadSnapshot,
+    current: CurrentHead,
     fence: int,
     state: TaskState,
     question: Message,
@@ -184,13 +184,13 @@ def ask(  # noqa: PLR0913 - the facts of a question
     waits: str = "",
 ) -> Change:
     """A question that suspends the task, as ``suspend``. Raises LeaseLost for a stale fence, WakeCounterChanged."""
-    head = suspend(snapshot.head, fence, seen, now=now, wake_at=wake_at, waits=waits)
-    event = StatusEvent(snapshot.last + 1, now, by, state, message=question, fence=fence, usage=usage)
-    return _change(head._replace(rev=snapshot.head.rev), event)._replace(before=snapshot.head)
+    head = suspend(current.head, fence, seen, now=now, wake_at=wake_at, waits=waits)
+    event = StatusEvent(current.last + 1, now, by, state, message=question, fence=fence, usage=usage)
+    return _change(head._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
 def report_status(  # noqa: PLR0913 - the facts of a status
-    snapshot: HeadSnapshot,
+    current: CurrentHead,
     fence: int,
     state: TaskState,
     message: Message | None,
@@ -201,19 +201,19 @@ def report_status(  # noqa: PLR0913 - the facts of a status
     joined: tuple[str, ...] = (),
 ) -> Change:
     """A status of a run: progress (``working``), or the end. Raises LeaseLost for a stale fence."""
-    head = check_fence(snapshot.head, fence)
-    event = StatusEvent(snapshot.last + 1, now, by, state, message=message, fence=fence, usage=usage, joined=joined)
+    head = check_fence(current.head, fence)
+    event = StatusEvent(current.last + 1, now, by, state, message=message, fence=fence, usage=usage, joined=joined)
     if state in TERMINAL:
         return _ended(head, event)
     return _change(head, event)
 
 
-def fail_task(snapshot: HeadSnapshot, message: Message, *, now: int, by: str, lost: int = 0) -> Change:
+def fail_task(current: CurrentHead, message: Message, *, now: int, by: str, lost: int = 0) -> Change:
     """Fails a task at the end of its life, or when ``lost`` runs died. Raises NotRunnable if it has ended."""
-    if snapshot.head.is_terminal:
+    if current.head.is_terminal:
         raise NotRunnable
-    event = StatusEvent(snapshot.last + 1, now, by, TaskState.FAILED, message=message)
-    change = _ended(snapshot.head, event)
+    event = StatusEvent(current.last + 1, now, by, TaskState.FAILED, message=message)
+    change = _ended(current.head, event)
     return change._replace(after=change.after._replace(lost=lost))
 
 
@@ -297,9 +297,9 @@ def note_copied(head: Head, fence: int, copied: int) -> Head:
     return check_fence(head, fence)._replace(repeats="", repeats_from="", copied=copied, rev=head.rev + 1)
 
 
-def set_snapshot(head: Head, fence: int, replay: str) -> Head:
-    """The head of a task with a new snapshot; ``replay`` is the reference that the store returned."""
-    return check_fence(head, fence)._replace(fold=replay, rev=head.rev + 1)
+def set_snapshot(head: Head, fence: int, snapshot: str) -> Head:
+    """The head of a task with a new snapshot; ``snapshot`` is the reference that the store returned."""
+    return check_fence(head, fence)._replace(snapshot=snapshot, rev=head.rev + 1)
 
 
 def mark_orphan(head: Head, *, now: int) -> Head:

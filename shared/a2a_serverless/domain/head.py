@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from a2a_serverless.domain.access import FULL_SCOPE, READ, Caller, scope_of
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.domain.waits import OpenWaits, load_waits
-
-if TYPE_CHECKING:
-    from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.protocol.v1 import TaskState  # noqa: TC001 - tests build heads by their annotations
 
 LOST_LIMIT: Final = 5
 
@@ -19,12 +17,12 @@ class Head(NamedTuple):
     """The current state of a task. ``n`` is the last *status* event; ``expires`` is in seconds, the table's TTL.
 
     ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message.
-    ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``snapshot`` refers to
-    the last snapshot of a long log: the number of its last event, then its place in the store. ``sweeps_in_a_row`` are
-    the sweeps that enqueued the task since it last moved on, ``lost`` are the runs in a row that died. ``parked`` means
-    suspended, until the task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits for which it was
-    suspended last (``domain/waits.py``). ``children`` means that the task has called other agents. ``holder`` is the id
-    of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
+    ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``snapshot`` is the
+    reference to the last snapshot of a long log: the number of its last event, then its place in the store.
+    ``sweeps_in_a_row`` are the sweeps in a row that enqueued the task, ``lost`` are the runs in a row that died.
+    ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits
+    for which it was suspended last (``domain/waits.py``). ``children`` means that the task has called other agents.
+    ``holder`` is the id of the run that took the lease last, or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
     ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other
     times are in ms.
@@ -103,8 +101,8 @@ class Head(NamedTuple):
         return self.lease_until != 0 and self.holder != run
 
 
-class HeadSnapshot(NamedTuple):
-    """A head and the number of the last event of any kind, read together."""
+class CurrentHead(NamedTuple):
+    """A head and the number of the ``last`` event of any kind, read together."""
 
     head: Head
     last: int

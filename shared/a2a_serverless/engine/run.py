@@ -30,7 +30,7 @@ from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
 from a2a_serverless.domain.errors import A2AError, safe_error_fields, text_of
 from a2a_serverless.domain.events import StatusEvent, event_size
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -175,7 +175,7 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
 
 
 def _record_spans(
-    engine: Engine, session: RunSession, begun: HeadSnapshot, events: list[Event], ending: RunOutcome
+    engine: Engine, session: RunSession, begun: CurrentHead, events: list[Event], ending: RunOutcome
 ) -> None:
     """Records the run's span, and those of the waits before it. ``begun`` is the head that the run began with."""
     from a2a_serverless.domain.spans import run_span, wait_spans
@@ -254,7 +254,7 @@ def _clean_up(engine: Engine, key: TaskKey) -> None:
 
 async def _take_task(
     engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]
-) -> tuple[HeadSnapshot, list[Event]] | None:
+) -> tuple[CurrentHead, list[Event]] | None:
     """Takes the task as ``_start_run`` does; repeats it while a store fails and there is time.
 
     The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
@@ -273,7 +273,7 @@ async def _take_task(
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, list[Event]] | None:
+def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, list[Event]] | None:
     """Takes the task for the run ``by`` and returns it with its log; None when there is nothing to run.
 
     Raises AlreadyLeased, TooManyLostRuns, Conflict.
@@ -301,7 +301,7 @@ def _start_run(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, lis
     else:
         check_written(engine.log.update_head(snapshot.head, resumed))
     _count_start(engine, snapshot.head, resumed)
-    return HeadSnapshot(resumed, events[-1].n), events
+    return CurrentHead(resumed, events[-1].n), events
 
 
 def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:

@@ -33,7 +33,7 @@ from a2a_serverless.domain.decisions import (
 )
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.states import INTERRUPTED
@@ -129,7 +129,7 @@ class RunSession:
         log: TaskLog,
         ids: Ids,
         now: Callable[[], int],
-        snapshot: HeadSnapshot,
+        snapshot: CurrentHead,
         metrics: Metrics = NULL_METRICS,
         bytes_since_snapshot: int = 0,
         tracer: Tracer = NULL_TRACER,
@@ -260,7 +260,7 @@ class RunSession:
         self.has_written = True
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
-        self._snapshot = HeadSnapshot(change.after, change.event.n)
+        self._snapshot = CurrentHead(change.after, change.event.n)
         self._bytes_since_snapshot += event_size(change.event)
 
     def emit(

@@ -180,14 +180,14 @@ class Timeline(ProtoModel):
     @classmethod
     def of(cls, timeline: TaskTimeline) -> Self:
         """The timeline as an object of the answer."""
-        head = timeline.snapshot.head
+        head = timeline.current.head
         return cls(
             task_id=head.key.task,
             context_id=head.context_id,
             state=head.state.value,
             created_at=head.created_at,
             status_at=head.status_at,
-            last_event=timeline.snapshot.last,
+            last_event=timeline.current.last,
             spans=timeline.spans,
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),

@@ -114,9 +114,9 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
 
 def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: SentCall) -> None:
     """Stores the called agent's task, from its callback: the run may have died before it stored that task."""
-    snapshot = service.log.read_head(key)
-    if snapshot is not None:
-        service.log.store_step(snapshot.head, call.name.told, StepResult("", child.value), of_run=False)
+    current = service.log.read_head(key)
+    if current is not None:
+        service.log.store_step(current.head, call.name.told, StepResult("", child.value), of_run=False)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
@@ -217,7 +217,7 @@ def _minute(service: TaskService) -> int:
 
 def _read_head(service: TaskService, key: TaskKey) -> Head:
     """The task's head. Raises TaskNotFound if the task has ended, as for an unknown address."""
-    snapshot = service.log.read_head(key)
-    if snapshot is None or snapshot.head.is_terminal:
+    current = service.log.read_head(key)
+    if current is None or current.head.is_terminal:
         raise TaskNotFound
-    return snapshot.head
+    return current.head

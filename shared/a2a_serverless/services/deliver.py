@@ -36,7 +36,7 @@ from a2a_serverless.services.task_changes import check_written, retry_on_conflic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import Json, TaskKey
     from a2a_serverless.domain.notifications import NextNotification
     from a2a_serverless.domain.push_configs import PushConfig
@@ -107,14 +107,14 @@ class _Claim:
         if max(cursor.lease_until, cursor.next_at) > now:
             return self._retry_after_lease(cursor, now)
         with reading():
-            snapshot = context.log.read_head(key)
-            is_pending = snapshot is not None and snapshot.last > cursor.position
+            current = context.log.read_head(key)
+            is_pending = current is not None and current.last > cursor.position
             config = context.store.get_config(key, cursor.config_id) if is_pending else None
-        if snapshot and not is_pending:
+        if current and not is_pending:
             return self._settle(cursor)
-        if snapshot is None or config is None:
+        if current is None or config is None:
             return DeliveryOutcome.NOTHING
-        session = _Delivery(self, snapshot, config, cursor)
+        session = _Delivery(self, current, config, cursor)
         return session.begin(now) or session
 
     def _settle(self, cursor: Cursor) -> DeliveryOutcome:
@@ -152,17 +152,17 @@ class _Claim:
 
 
 class _Delivery:
-    """The delivery to the webhook ``config`` during one lease of its cursor. ``snapshot`` is the head before the lease.
+    """The delivery to the webhook ``config`` during one lease of its cursor. ``current`` is the head before the lease.
 
     A method that returns an outcome ends the delivery; a method that returns None lets it go on.
     """
 
-    def __init__(self, claim: _Claim, snapshot: HeadSnapshot, config: PushConfig, cursor: Cursor) -> None:
+    def __init__(self, claim: _Claim, current: CurrentHead, config: PushConfig, cursor: Cursor) -> None:
         self._context, self._config, self._remaining_ms = claim.context, config, claim.remaining_ms
-        self._key, context = snapshot.head.key, claim.context
+        self._key, context = current.head.key, claim.context
         self._lease = CursorLease(context, self._key, cursor, claim.remaining_ms)
-        self._attempts = Attempts(context, snapshot.head, config, self._lease)
-        self._notifications = Notifications(context, snapshot, config, claim.memory)
+        self._attempts = Attempts(context, current.head, config, self._lease)
+        self._notifications = Notifications(context, current, config, claim.memory)
         self._try_id = context.ids.new() if cursors.passes_breaker(cursor, context.clock.now()) else ""
         self._was_challenged = False
 
@@ -259,8 +259,8 @@ class _Delivery:
     def _release(self, after: Cursor) -> DeliveryOutcome:
         """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
         self._lease.move(cursors.release_lease(after))
-        snapshot = self._context.log.read_head(self._key)
-        return DeliveryOutcome.MORE_CAME if snapshot and snapshot.last > after.position else DeliveryOutcome.CAUGHT_UP
+        current = self._context.log.read_head(self._key)
+        return DeliveryOutcome.MORE_CAME if current and current.last > after.position else DeliveryOutcome.CAUGHT_UP
 
     def _hand_over(self, ending: DeliveryOutcome, delay_s: int = 0) -> DeliveryOutcome:
         """Releases the lease and enqueues a message for the next delivery."""

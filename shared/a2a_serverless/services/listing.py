@@ -148,8 +148,8 @@ def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> JsonObject:
     """``at`` is the time of the status (ms), ``reason`` why there is no result. Empty if the task cannot be read."""
     try:
         first: Any = log.read_outline(key, 1)
-        snapshot = log.read_head(key) if first and entry.state in _UNDONE else None
-        last: Any = log.read_outline(key, snapshot.head.n) if snapshot else None
+        current = log.read_head(key) if first and entry.state in _UNDONE else None
+        last: Any = log.read_outline(key, current.head.n) if current else None
     except UNREADABLE as error:
         logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
         return {}
@@ -177,7 +177,7 @@ def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> T
 
     Raises TaskNotFound.
     """
-    snapshot = read_existing_head(log, key, agent)
+    current = read_existing_head(log, key, agent)
     events = _first_events(log, key)
     statuses = [event for event in events if isinstance(event, StatusEvent)]
     spans = state_spans(statuses)
@@ -185,7 +185,7 @@ def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> T
     spans.sort(key=lambda span: span.began_at)
     usage = next((event.usage for event in reversed(statuses) if event.usage), None)
     budget = next((event.budget for event in reversed(statuses) if event.budget), None)
-    return TaskTimeline(snapshot, events, spans, list_statuses(store, snapshot), usage, budget)
+    return TaskTimeline(current, events, spans, list_statuses(store, current), usage, budget)
 
 
 def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:

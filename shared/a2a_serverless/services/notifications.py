@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless.domain.cursors import Cursor
-    from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.domain.notifications import Chunks, NextNotification
     from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.protocol.v1 import StreamContent, Task
@@ -45,19 +45,17 @@ def reading() -> Iterator[None]:
 
 
 class Notifications:
-    """The notifications of the webhook ``config``; ``snapshot`` is the task's head at the beginning of the delivery.
+    """The notifications of the webhook ``config``; ``current`` is the task's head at the beginning of the delivery.
 
     They share one reading of the log: each page is read once. ``memory`` is the delivery's share.
     """
 
-    def __init__(
-        self, context: DeliveryContext, snapshot: HeadSnapshot, config: PushConfig, memory: MemoryShare
-    ) -> None:
+    def __init__(self, context: DeliveryContext, current: CurrentHead, config: PushConfig, memory: MemoryShare) -> None:
         self._context, self._memory, self._wire, self._wanted = context, memory, config.wire, config.events
         self._chunks: Chunks = "last" if tells_whole_task(self._wire) else "all"
         if self._wanted != "all":
             self._chunks = "none"
-        self._head, self._last = snapshot
+        self._head, self._last = current
         self._events: list[Event] = []
         self._replayer = TaskReplayer(context.log, self._head, memory.take)
         self._is_large = False

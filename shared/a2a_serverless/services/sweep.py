@@ -160,16 +160,16 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
 
     ``late_ms`` counts from the task's end and is 0 before it: without the log the age of pending events is unknown.
     """
-    snapshot, now = sweeper.log.read_head(key), sweeper.clock.now()
-    if snapshot is None or snapshot.head.due_at is None or snapshot.head.due_at > now:
+    current, now = sweeper.log.read_head(key), sweeper.clock.now()
+    if current is None or current.head.due_at is None or current.head.due_at > now:
         return _SweepResult(due)
-    head = snapshot.head
+    head = current.head
     if not head.is_terminal and now >= head.deadline:
         said = "The task reached its maximum life."
-        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, snapshot, said, now)
+        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, current, said, now)
         return _SweepResult(due)
     cursors = sweeper.store.list_cursors(key) if head.push else []
-    pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < snapshot.last]
+    pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < current.last]
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)

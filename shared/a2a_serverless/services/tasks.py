@@ -25,7 +25,7 @@ from a2a_serverless.services.task_changes import (
 if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.decisions import Change
-    from a2a_serverless.domain.head import Head, HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.services.requests import RequestContext, TaskService
@@ -115,7 +115,7 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
         service.log,
         key,
         context.agent,
-        lambda snapshot: decisions.cancel(snapshot, now=service.clock.now(), by=by, trace=context.trace),
+        lambda current: decisions.cancel(current, now=service.clock.now(), by=by, trace=context.trace),
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
@@ -213,13 +213,13 @@ def _continue(
     key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
     record = _idempotency_record(service, agent, message, key.task)
 
-    def decide(snapshot: HeadSnapshot) -> Change:
-        _check_context(message, snapshot.head)
-        if only_if_asked and snapshot.head.state not in INTERRUPTED:
+    def decide(current: CurrentHead) -> Change:
+        _check_context(message, current.head)
+        if only_if_asked and current.head.state not in INTERRUPTED:
             raise QuestionClosed
-        incoming = _incoming(context, request, key.task, snapshot.head.context_id)
+        incoming = _incoming(context, request, key.task, current.head.context_id)
         return decisions.follow_up(
-            snapshot, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
+            current, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
         )
 
     def store() -> Head:
@@ -303,10 +303,10 @@ def _wait(service: TaskService, head: Head, until: int) -> Task:
     while not _is_settled(head) and (left := until - service.clock.now()) > 0:
         service.clock.sleep(min(pause, left / 1000))
         pause = min(pause * 1.5, POLL_LAST_S)
-        snapshot = service.log.read_head(head.key)
-        if snapshot is None:
+        current = service.log.read_head(head.key)
+        if current is None:
             raise TaskNotFound
-        head = snapshot.head
+        head = current.head
     return _read(service.log, head.key)[1]
 
 

@@ -128,5 +128,5 @@ def _submit(
 
 
 def _is_unfinished(log: TaskLog, key: TaskKey) -> bool:
-    snapshot = log.read_head(key)
-    return snapshot is not None and not snapshot.head.is_terminal
+    current = log.read_head(key)
+    return current is not None and not current.head.is_terminal

@@ -26,7 +26,7 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
@@ -42,9 +42,9 @@ def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) ->
     return list_statuses(store, read_existing_head(log, key, agent))
 
 
-def list_statuses(store: PushStore, snapshot: HeadSnapshot) -> list[WebhookStatus]:
+def list_statuses(store: PushStore, current: CurrentHead) -> list[WebhookStatus]:
     """Returns the status of every configuration of the task, by id."""
-    key = snapshot.head.key
+    key = current.head.key
     configs = {config.config_id: config for config in store.list_configs(key)}
     attempts = store.list_attempts(key)
     return [
@@ -52,7 +52,7 @@ def list_statuses(store: PushStore, snapshot: HeadSnapshot) -> list[WebhookStatu
             key,
             configs[cursor.config_id],
             cursor,
-            snapshot.last,
+            current.last,
             tuple(attempt for attempt in attempts if attempt.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
         )
         for cursor in store.list_cursors(key)
@@ -113,11 +113,11 @@ def add(
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
 
     def attempt() -> Cursor:
-        snapshot = read_existing_head(webhooks.log, key, agent)
+        current = read_existing_head(webhooks.log, key, agent)
         _check_count(webhooks, key, config.config_id)
         replaced = webhooks.store.get_cursor(key, config.config_id)
-        first = replace_cursor(replaced, replace(cursor, start=snapshot.last), now=webhooks.clock.now())
-        check_written(webhooks.store.add_config(snapshot.head, mark_push(snapshot.head), config, first, replaced))
+        first = replace_cursor(replaced, replace(cursor, start=current.last), now=webhooks.clock.now())
+        check_written(webhooks.store.add_config(current.head, mark_push(current.head), config, first, replaced))
         return first
 
     _wait_for_attempt(webhooks.store, webhooks.clock, key, retry_on_conflict(attempt))

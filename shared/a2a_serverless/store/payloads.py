@@ -136,7 +136,7 @@ class SnapshotStore:
     def _find(self, head: Head, members: Mapping[str, bool], admit: Admit | None) -> tuple[Task, int] | None:
         """The task of the snapshot, and the bytes that were read."""
         with suppress(PayloadCorrupted, ValueError):
-            text, total = self._fetch(head, head.fold.partition(" ")[2], admit)
+            text, total = self._fetch(head, head.snapshot.partition(" ")[2], admit)
             stored = load_snapshot(text)
             task = stored.task
             for name, place in stored.apart.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, path
 from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
 from a2a_serverless.store import items, keys
@@ -94,7 +94,7 @@ class TaskLog:
         item = self._table.get(keys.owner(key), keys.tick(agent, schedule))
         return items.record_of(LastTick, item) if item else None
 
-    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+    def read_head(self, key: TaskKey) -> CurrentHead | None:
         """The head and the last event number from one query; the head is never older than that event."""
         for _ in range(1 + REREADS):
             found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
@@ -102,7 +102,7 @@ class TaskLog:
                 return None
             head = items.head_of(found[0])
             if not any(_has_moved_head(head, item) for item in found[1:]):
-                return HeadSnapshot(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
+                return CurrentHead(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
         raise Overloaded
 
     def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
@@ -151,7 +151,7 @@ class TaskLog:
         return replay.after(self.read(head.key, replay.n, n - replay.n, admit) if replay.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
-        """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""
+        """Stores a snapshot of the current task, idempotently; returns the reference for ``Head.snapshot``."""
         read = self.read_task(key)
         return self._snapshots.store(key, read[1]) if read else ""
 
