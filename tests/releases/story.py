@@ -196,7 +196,7 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "attempt": (lambda store: store.push.list_attempts(KEY), [ATTEMPT]),
     "receipt": (lambda store: store.log.find_idempotency(KEY, "document", "m-1"), RECEIPT),
     "list": (lambda store: [entry.task for entry in store.index.list_page(WHO, None, None, 0, 10)[0]], [KEY.task]),
-    "trip": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
+    "breaker": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
     "document": (lambda store: store.publications.get_document("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),

@@ -106,7 +106,7 @@ def test_when_the_host_is_back_everybody_hears_everything() -> None:
         assert cursor(world, ME.key(task_id)).position == world.events(task_id)[-1].n
 
 
-def test_a_host_with_an_open_trip_delays_no_other_host() -> None:
+def test_a_host_with_an_open_circuit_delays_no_other_host() -> None:
     world, _ = world_of()
     world.receiver.answers = lambda _: SILENT
     for _ in range(4):

@@ -20,7 +20,7 @@ OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
 PAUSES: Final = "PAUSES"  # the partition of the pauses of agents and owners
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
-TRIP: Final = "TRIP"
+BREAKER: Final = "BREAKER"
 TRY: Final = "TRY"
 EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
 HEAD: Final = "HEAD"
@@ -31,7 +31,7 @@ WEBHOOKS: Final = "WEBHOOKS#"
 UPLOADED: Final = "UPLOADED#"
 SENDS: Final = "SENDS#"
 SPENT: Final = "SPENT#"
-ASKED: Final = "ASKED#"
+CHALLENGES: Final = "CHALLENGES#"
 STREAMS: Final = "STREAM#"
 VALUES: Final = "VALUE#"
 CONTEXTS: Final = "CONTEXT#"
@@ -70,9 +70,9 @@ def stream(name: str) -> str:
     return STREAMS + encode_name(name)
 
 
-def asked(host: str) -> str:
+def challenges(host: str) -> str:
     """The sort key of an owner's challenge state for a host."""
-    return ASKED + encode_name(host)
+    return CHALLENGES + encode_name(host)
 
 
 def tick(agent: str, schedule: str) -> str:

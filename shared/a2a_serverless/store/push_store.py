@@ -101,7 +101,7 @@ class PushStore(TableStore):
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         """The state of the challenges that webhooks of the task's owner have sent to a host."""
-        item = self._table.get(keys.owner(key), keys.asked(host))
+        item = self._table.get(keys.owner(key), keys.challenges(host))
         return items.record_of(ChallengeState, item) if item else ChallengeState()
 
     def store_challenge_state(
@@ -109,7 +109,7 @@ class PushStore(TableStore):
     ) -> bool:
         """Replaces the state if it equals ``before`` (or ``after`` already), until ``expires`` (s); False otherwise."""
         old, new = items.record_item(before), items.record_item(after)
-        item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
+        item = items.make_item(keys.owner(key), keys.challenges(host), expires, new)
         expected = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
         fresh = before == ChallengeState()

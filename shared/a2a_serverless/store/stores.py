@@ -127,7 +127,7 @@ class BreakerStore(TableStore):
         """The host's open breaker that was stored last, until an hour after its time; None without one."""
         from a2a_serverless.domain.circuit_breaker import OpenBreaker
 
-        item = self._table.get(keys.host(host), keys.TRIP)
+        item = self._table.get(keys.host(host), keys.BREAKER)
         return items.record_of(OpenBreaker, item) if item else None
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
@@ -135,7 +135,7 @@ class BreakerStore(TableStore):
         from a2a_serverless.domain.circuit_breaker import FORGET_MS
 
         expires = (open_breaker.until + FORGET_MS) // 1000
-        self._table.write(Put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker))))
+        self._table.write(Put(items.make_item(keys.host(host), keys.BREAKER, expires, items.record_item(open_breaker))))
 
     def claim_try(self, host: str, holder: str, until: int) -> bool:
         """Claims the one try at a host that has to wait, until ``until`` (ms). False if another one holds it."""
