@@ -207,7 +207,7 @@ def delivered(of: Database) -> float:
         ids=ids,
         issuer="https://agents.example.com",
         chance=lambda: 0.5,
-        hosts=CircuitBreakers(BreakerStore(of.table)),
+        breakers=CircuitBreakers(BreakerStore(of.table)),
         metrics=NULL_METRICS,
     )
     if deliver(context, DeliveryMessage(task.head.key, "c"), lambda: DAY_MS) is not DeliveryOutcome.CAUGHT_UP:

@@ -105,7 +105,7 @@ class Instance:
             ids=self.ids,
             issuer="https://agents.example.com",
             chance=random.random,
-            hosts=CircuitBreakers(self.table),
+            breakers=CircuitBreakers(self.table),
             metrics=MemoryMetrics(),
         )
         for _ in range(MESSAGES_AT_ONCE):

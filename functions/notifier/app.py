@@ -41,7 +41,7 @@ with uncollected():
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
-        hosts=CircuitBreakers(BreakerStore(table), metrics=metrics),
+        breakers=CircuitBreakers(BreakerStore(table), metrics=metrics),
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
         contents=contents(settings, aws),

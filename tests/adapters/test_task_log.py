@@ -22,7 +22,7 @@ from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import INLINE_LIMIT, PayloadCorrupted
+from a2a_serverless.store.payloads import ITEM_TEXT_LIMIT, PayloadCorrupted
 from a2a_serverless.store.task_log import REREADS
 from a2a_serverless.testing.harness import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
@@ -332,12 +332,12 @@ def test_a_fold_in_the_form_of_another_release_is_as_good_as_none(store: Store) 
 def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_its_fold_does(
     client: DynamoDBClient,
 ) -> None:
-    with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
+    with dynamo(client, "long", lambda _: None, limit=ITEM_TEXT_LIMIT) as store:
         snapshot, text = taken(store.log), Part(text="x" * 250_000)
         for n in range(3, 23):
             store.log.append_chunk(writer(), chunk(n, text, append=n > 3))
         calls = Filtered(client, lambda found, _: found)
-        reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
+        reader = store_on(calls, "long", lambda _: None, store.blobs, ITEM_TEXT_LIMIT)  # type: ignore[arg-type]
         before = reader.log.read_task(KEY)
         assert calls.queries > 5
         assert store.log.update_head(

@@ -70,7 +70,7 @@ class Counted(World):
         self.service = self.service._replace(metrics=metrics)
         self.trace = new_trace("a")
         self.engine = replace(self.engine, metrics=metrics)
-        self.post = replace(self.post, metrics=metrics, hosts=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
+        self.post = replace(self.post, metrics=metrics, breakers=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
 
     def tell_at_once(self) -> None:
         """The first notification goes out before a worker is free: so it takes a run of the notifier for itself."""

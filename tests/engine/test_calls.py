@@ -93,7 +93,7 @@ def test_an_agent_that_looks_for_others_does_not_find_itself() -> None:
 def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> None:
     parent, child = Parent(), Writer(seconds=0.1)
     world = world_of(replace(parent.agent, runs="inline"), child.agent)
-    here = replace(world.engine, registry=replace(world.registry, apart=frozenset({"echo"})))
+    here = replace(world.engine, registry=replace(world.registry, worker_only=frozenset({"echo"})))
     task = world.send("hello", agent="parent")
     key = ME.key(task.id)
     EngineInlineRunner(here, world.play).run(key, 20_000)
@@ -104,10 +104,10 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
 
 
 @pytest.mark.parametrize(
-    ("apart", "what"), [("", "call find card"), ("other", "call card"), ("echo", "")], ids=["none", "another", "this"]
+    ("worker_only", "what"), [("", "call find card"), ("other", "call card"), ("echo", "")], ids=["none", "another", "this"]
 )
 def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_reach_itself(
-    apart: str, what: str
+    worker_only: str, what: str
 ) -> None:
     """To find agents it has to reach all of them."""
     here = list[str]()
@@ -122,7 +122,7 @@ def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_rea
 
     world = world_of(replace(agent_of(work, "parent"), runs="inline"), Writer(seconds=0.1).agent)
     world.remote_agents.replies["echo"] = "hi"
-    registry = replace(world.registry, apart=frozenset({apart} - {""}))
+    registry = replace(world.registry, worker_only=frozenset({worker_only} - {""}))
     runner = EngineInlineRunner(replace(world.engine, registry=registry), world.play)
     for act in ("call", "find", "card"):
         runner.run(ME.key(world.send(act, agent="parent").id), 20_000)

@@ -65,7 +65,7 @@ class Everywhere:
         counting = EmfMetrics("A2AServerless", "stack", self.metrics.append)
         world.service = world.service._replace(metrics=counting)
         world.engine = replace(world.engine, metrics=counting)
-        world.post = replace(world.post, metrics=counting, hosts=CircuitBreakers(world.table, metrics=counting))
+        world.post = replace(world.post, metrics=counting, breakers=CircuitBreakers(world.table, metrics=counting))
         world.sweeper = replace(world.sweeper, metrics=counting)
         keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))

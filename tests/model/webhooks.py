@@ -145,7 +145,7 @@ def _deliver(ports: Ports) -> None:
         ids=ports.ids,
         issuer="https://agents.example",
         chance=lambda: 0.5,
-        hosts=CircuitBreakers(_Breakers()),
+        breakers=CircuitBreakers(_Breakers()),
         metrics=NULL_METRICS,
     )
     deliver(context, MESSAGE, lambda: 60_000)

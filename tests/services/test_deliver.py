@@ -751,7 +751,7 @@ def test_a_host_that_is_busy_after_a_renewal_gets_the_next_message() -> None:
 
         def take_all_slots() -> None:
             for _ in range(IN_FLIGHT):
-                others.enter_context(post.hosts.request_slot("hooks.example.com", scene.world.now))
+                others.enter_context(post.breakers.request_slot("hooks.example.com", scene.world.now))
 
         late = replace(post, signer=Interrupted(post.signer, pass_time, take_all_slots))
         assert deliver(late, scene.message, lambda: 60_000) is DeliveryOutcome.NOT_YET
@@ -767,7 +767,7 @@ def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
     post = replace(scene.world.post, clock=together)
     with ExitStack() as others:
         for _ in range(IN_FLIGHT):
-            others.enter_context(post.hosts.request_slot("hooks.example.com", begun))
+            others.enter_context(post.breakers.request_slot("hooks.example.com", begun))
         outcome, _ = together.run(
             lambda: deliver(post, scene.message, lambda: 60_000), together.later(1_000, others.close)
         )

@@ -354,19 +354,19 @@ def test_after_the_answer_to_a_redriven_webhook_no_instance_holds_the_host() -> 
     world, key = held_world()
     world.wait(2000)
     mended(world)
-    other = replace(world.post, hosts=CircuitBreakers(world.table))
+    other = replace(world.post, breakers=CircuitBreakers(world.table))
     with pytest.raises(CircuitOpen):
-        other.hosts.check("hooks.example.com", world.now)
+        other.breakers.check("hooks.example.com", world.now)
     redrive(breakers(world), key, cursor(world, key).config_id)
     world.wait(REFRESH_MS)
-    other.hosts.check("hooks.example.com", world.now)
+    other.breakers.check("hooks.example.com", world.now)
 
 
 def test_redrives_reach_a_silent_host_once_in_half_a_minute_from_all_instances_together() -> None:
     world, key = held_world()
     keys = [key, *(ME.key(world.send("held too").id) for _ in range(5))]
     world.wait(2000)
-    instances = [replace(world.post, hosts=CircuitBreakers(world.table)) for _ in range(3)]
+    instances = [replace(world.post, breakers=CircuitBreakers(world.table)) for _ in range(3)]
     before, began = len(world.receiver.challenges), world.now
     for _ in range(10):
         for instance in instances:

@@ -45,8 +45,8 @@ class Watched:
         metrics = EmfMetrics("A2AServerless", "stack", self.lines.append)
         self.world.service = self.world.service._replace(metrics=metrics)
         self.world.engine = replace(self.world.engine, metrics=metrics)
-        hosts = CircuitBreakers(self.world.table, metrics=metrics)
-        self.world.post = replace(self.world.post, metrics=metrics, hosts=hosts)
+        breakers = CircuitBreakers(self.world.table, metrics=metrics)
+        self.world.post = replace(self.world.post, metrics=metrics, breakers=breakers)
         self.world.sweeper = replace(self.world.sweeper, metrics=metrics)
 
     def seen(self, name: str) -> list[dict[str, Any]]:

@@ -133,7 +133,7 @@ class Simulation(Instances):
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
         self.edge = Edge(self.service, self.table, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
         names = [f"notifier-{number}" for number in range(self.notifiers)]
-        self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
+        self._posts = {name: replace(self.post, breakers=CircuitBreakers(self.table)) for name in names}
 
     def check_key(self, kid: str) -> None:
         """A key that signs is in the published key set."""

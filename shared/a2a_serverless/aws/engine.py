@@ -88,8 +88,8 @@ def _agent_registry(
         agents=agents,
         read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
     )
-    apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
-    return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
+    worker_only = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
+    return AgentRegistry(remote_agents, UuidIds(), base_url, worker_only)
 
 
 def _fetch(settings: Settings) -> UrlFetcher:

@@ -14,7 +14,7 @@ from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.calls import AgentCalls
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.steps import Steps
-from a2a_serverless.engine.task_files import INLINE, TaskFiles
+from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Acts:
         others: TaskReader,
         registry: AgentRegistry,
         values: ValueStore,
-        files: TaskFiles = INLINE,
+        files: TaskFiles = INLINE_FILES,
         *,
         heard_at: int = 0,
         read_secret: Callable[[str], str] = no_secret,

@@ -27,7 +27,7 @@ from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker, guarded
-from a2a_serverless.engine.task_files import INLINE, with_parts
+from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Message, Role, StreamResponse, Task, TaskPushNotificationConfig, stream_response
@@ -72,13 +72,13 @@ class TaskCanceled(TaskFailed):
 class AgentRegistry:
     """The agents that can be called, and the base URL at which they reach this deployment.
 
-    Only the worker calls the agents in ``apart``: it has the credentials that they require.
+    Only the worker calls the agents in ``worker_only``: it has the credentials that they require.
     """
 
     remote_agents: RemoteAgents
     ids: Ids
     base_url: str
-    apart: frozenset[str] = frozenset()
+    worker_only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
 class AgentCalls:
     """The calls of one run."""
 
-    def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE) -> None:
+    def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE_FILES) -> None:
         self._execution, self._registry, self._files = execution, registry, files
         self._session, self._steps, self._endings = execution.session, execution.results, execution.endings
         self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.budget
@@ -137,7 +137,7 @@ class AgentCalls:
 
     def check_reachable(self, agent: str | None) -> None:
         """Raises NeedsWorker if only the worker can call the agent (None: every agent)."""
-        if agent in self._registry.apart or (agent is None and self._registry.apart):
+        if agent in self._registry.worker_only or (agent is None and self._registry.worker_only):
             raise NeedsWorker
 
     async def card(self, agent: str, scope: Scope) -> AgentCard:
@@ -227,7 +227,7 @@ class AgentCalls:
         """Cancels the task of a canceled call, if it is known. An agent that is unavailable is asked again later."""
         stored = self._steps.get(name.sent) or self._steps.get(name.told)
         opened = OpenedCall.of(self._steps[name.opened].value)
-        if stored is None or opened.agent in self._registry.apart:
+        if stored is None or opened.agent in self._registry.worker_only:
             return
         sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
         call = PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())

@@ -57,7 +57,7 @@ from a2a_serverless.engine.signals import (
 )
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_copy import TaskCopy
-from a2a_serverless.engine.task_files import INLINE, TaskFiles
+from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Message, TaskState
@@ -125,7 +125,7 @@ class Engine:
     callback_sealer: Sealer
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[QueueMessage], None] = lambda _: None
-    files: TaskFiles = INLINE
+    files: TaskFiles = INLINE_FILES
     on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False
     read_secret: Callable[[str], str] = no_secret

@@ -28,7 +28,7 @@ H = TypeVar("H", Artifact, Message)
 
 logger = logging.getLogger(__name__)
 
-INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
+INLINE_FILE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TaskFiles:
 
     def store(self, key: TaskKey, part: Part) -> Part:
         """The part for the log; the content of a large file is stored outside it."""
-        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
+        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_FILE_LIMIT:
             return part
         file = self.contents.store(key, base64.b64decode(str(part.value)))
         return part.with_content(url=file.address)
@@ -77,7 +77,7 @@ class TaskFiles:
         return part.with_content(url=self.contents.store(key, outcome.body).address)
 
 
-INLINE: Final = TaskFiles()
+INLINE_FILES: Final = TaskFiles()
 
 
 def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task | Message:

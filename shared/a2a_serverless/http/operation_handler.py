@@ -24,7 +24,7 @@ from a2a_serverless.protocol import codecs, sse
 from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import Message, Task
-from a2a_serverless.services.content_links import INLINE, resolve_contents
+from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.operation_runner import open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 
@@ -116,7 +116,7 @@ class OperationHandler:
                 task, result = None, dumps(self._extended_card())
             else:
                 answer = run_operation(service, context, self._agent, a2a_request)
-                content = resolve_contents(service.contents, context.principal, answer, INLINE)
+                content = resolve_contents(service.contents, context.principal, answer, INLINE_BYTES)
                 task, result = answer.id if isinstance(answer, Task) else None, self._codec.answer(operation, content)
             self._log(operation, task)
             return json_answer(self._envelope.success(result), headers, self._envelope.content_type)

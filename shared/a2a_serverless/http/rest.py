@@ -45,7 +45,7 @@ from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services import retries
-from a2a_serverless.services.content_links import INLINE, resolve_contents
+from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.listing import read_timeline
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.webhooks import list_deliveries
@@ -105,7 +105,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     events = requested_webhook_events(requested_extensions(request.headers)) or agent.webhook_events
     context = RequestContext(principal, agent.id, "1.0", caller, webhook_events=events)
     task = retries.retry_task(api.service, context, agent, request.params["taskId"], retry_request)
-    content = resolve_contents(api.service.contents, principal, task, INLINE)
+    content = resolve_contents(api.service.contents, principal, task, INLINE_BYTES)
     return json_answer(content.json_bytes())
 
 

@@ -170,7 +170,7 @@ class _Delivery:
         """Takes the lease, unless the host may not be tried. Raises Conflict."""
         cursor = self._lease.cursor
         try:
-            self._context.hosts.check(self._attempts.host, now, self._try_id)
+            self._context.breakers.check(self._attempts.host, now, self._try_id)
         except CircuitOpen as wait:
             return self._postpone(wait)
         self._lease.take(now)
@@ -318,7 +318,7 @@ class _Delivery:
         try:
             retry_on_conflict(lambda: context.challenges.count_challenge(context.store, self._key, host, now), wait)
         except CircuitOpen:
-            if not (self._try_id and context.hosts.claim_try(host, self._try_id, now)):
+            if not (self._try_id and context.breakers.claim_try(host, self._try_id, now)):
                 raise
 
 

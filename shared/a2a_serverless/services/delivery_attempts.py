@@ -77,7 +77,7 @@ class Attempts:
             at = context.clock.now()
             outcome = context.sender.post(self._config.url, headers, body.content, POST_DEADLINE_MS)
         if not (outcome.status is None and outcome.reused):
-            context.hosts.learn(self.host, outcome, context.clock.now())
+            context.breakers.learn(self.host, outcome, context.clock.now())
         return AttemptResult(outcome, at, signed.kid, post_trace)
 
     def record(self, n: int, result: AttemptResult, next_at: int | None) -> None:
@@ -132,7 +132,7 @@ class Attempts:
         with ExitStack() as slots:
             while True:
                 try:
-                    slots.enter_context(self._context.hosts.request_slot(self.host, clock.now()))
+                    slots.enter_context(self._context.breakers.request_slot(self.host, clock.now()))
                     break
                 except HostBusy:
                     if clock.now() >= until:

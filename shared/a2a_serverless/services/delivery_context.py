@@ -40,7 +40,7 @@ class DeliveryContext:
     ids: Ids
     issuer: str
     chance: Callable[[], float]
-    hosts: CircuitBreakers
+    breakers: CircuitBreakers
     metrics: Metrics
     enforce_ownership: bool = True
     contents: ContentStore | None = None

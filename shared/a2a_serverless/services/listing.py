@@ -25,7 +25,7 @@ from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse, TaskState
-from a2a_serverless.services.content_links import INLINE
+from a2a_serverless.services.content_links import INLINE_BYTES
 from a2a_serverless.services.task_changes import read_existing_head
 from a2a_serverless.services.webhooks import list_statuses
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 COUNTED: Final = 1000
 READ: Final = 300
-READ_BYTES: Final = INLINE
+READ_BYTES: Final = INLINE_BYTES
 UNREADABLE: Final = (IllegalTransition, LookupError, RuntimeError, TypeError, ValueError)
 """The errors of a read if the stored data is wrong. A store that fails raises other errors."""
 

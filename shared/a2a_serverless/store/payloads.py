@@ -42,7 +42,7 @@ _JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 _ASCII_JSON: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 Admit: TypeAlias = "Callable[[int], bool]"
 """Is called with the bytes of each text before the text is read. False ends the reading there; it may raise, too."""
-INLINE_LIMIT: Final = 300 * 1024
+ITEM_TEXT_LIMIT: Final = 300 * 1024
 
 
 class PayloadCorrupted(RuntimeError):
@@ -52,7 +52,7 @@ class PayloadCorrupted(RuntimeError):
 class PayloadStore:
     """Stores texts of any size. ``limit`` is the longest (in bytes of UTF-8) that stays in an item."""
 
-    def __init__(self, blobs: BlobStore, limit: int = INLINE_LIMIT) -> None:
+    def __init__(self, blobs: BlobStore, limit: int = ITEM_TEXT_LIMIT) -> None:
         self._blobs = blobs
         self._limit = limit
 

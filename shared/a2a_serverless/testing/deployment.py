@@ -153,7 +153,7 @@ class InProcessDeployment:
             ids=adapters.ids,
             issuer=issuer,
             chance=adapters.chance,
-            hosts=CircuitBreakers(log),
+            breakers=CircuitBreakers(log),
             metrics=self.metrics,
             enforce_ownership=ownership,
             contents=adapters.contents,
