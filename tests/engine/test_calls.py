@@ -104,7 +104,9 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
 
 
 @pytest.mark.parametrize(
-    ("worker_only", "what"), [("", "call find card"), ("other", "call card"), ("echo", "")], ids=["none", "another", "this"]
+    ("worker_only", "what"),
+    [("", "call find card"), ("other", "call card"), ("echo", "")],
+    ids=["none", "another", "this"],
 )
 def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_reach_itself(
     worker_only: str, what: str

@@ -1,4 +1,4 @@
-"""What the notifier does beyond the plain case: hosts that are silent, connections that are gone, owners unknown."""
+"""Webhooks that fail: silent hosts, connections that are gone, unknown owners, and what operators do about them."""
 
 from __future__ import annotations
 
