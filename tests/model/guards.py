@@ -103,7 +103,7 @@ GUARDS = (
         "a head that a newer event has moved is read again",
         READERS,
         TASK_LOG,
-        "if not any(_has_moved_head(head, item) for item in found[1:]):",
+        "if not any(_has_moved_head(head, item) for item in newest[1:]):",
         "if True:",
     ),
     Guard("a log that is behind its head is read again", READERS, TASK_LOG, "if last >= head.n:", "if True:"),

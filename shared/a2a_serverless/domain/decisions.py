@@ -124,8 +124,8 @@ def follow_up(
     event = StatusEvent(current.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
-    woken = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
-    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **woken, **sender)
+    wake_fields = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
+    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **wake_fields, **sender)
 
 
 def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Change:
@@ -138,9 +138,9 @@ def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Chang
 
 def start_run(current: CurrentHead, *, now: int, by: str, run: str = "") -> Change:
     """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    taken = resume_run(current.head, now=now, by=run or by)
-    event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=taken.fence)
-    return _change(taken._replace(rev=current.head.rev), event)._replace(before=current.head)
+    leased_head = resume_run(current.head, now=now, by=run or by)
+    event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=leased_head.fence)
+    return _change(leased_head._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
 def resume_run(head: Head, *, now: int, by: str) -> Head:

@@ -124,11 +124,11 @@ class TaskReplay:
         if not self._with_artifacts:
             return
         artifact = event.artifact
-        known = self._artifacts.get(artifact.artifact_id)
-        if event.append and known is None:
+        artifact_chunks = self._artifacts.get(artifact.artifact_id)
+        if event.append and artifact_chunks is None:
             raise IllegalTransition(f"artifact {artifact.artifact_id} has no chunk to append to")
-        if event.append and known:
-            known[1].append(artifact.parts)
+        if event.append and artifact_chunks:
+            artifact_chunks[1].append(artifact.parts)
         else:
             self._artifacts[artifact.artifact_id] = (artifact, [artifact.parts])
 

@@ -55,10 +55,10 @@ def handle_callback(
     Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is read
     after the check of address and token; ``check_body`` raises for a body that it refuses.
     """
-    stored = service.log.find_callback(callback)
-    if stored is None or not stored[1].startswith(CALL):
+    record = service.log.find_callback(callback)
+    if record is None or not record[1].startswith(CALL):
         raise TaskNotFound
-    key, opened = stored
+    key, opened = record
     name = CallName(opened)
     call = _call(service.log, key, name)
     token = incoming.headers.get(TOKEN_HEADER) or incoming.headers.get(GO_TOKEN_HEADER, "")

@@ -69,9 +69,9 @@ def list_tasks(lister: TaskLister, principal: Principal, agent: str, query: List
     )
     matching = [entry for entry in entries if entry.agent == agent and query.status in {None, entry.state}]
     total = len(matching) if total is None else total
-    read, count = _read(lister, principal, matching[: query.page_size], query)
+    parts, count = _read(lister, principal, matching[: query.page_size], query)
     after = matching[count - 1].position if len(matching) > count else after_last
-    tasks = tuple(sorted(read, key=lambda task: (task.status.timestamp, task.id), reverse=True))
+    tasks = tuple(sorted(parts, key=lambda task: (task.status.timestamp, task.id), reverse=True))
     token = "" if after is None else lister.sealer.seal(json.dumps([after, total]), context)
     if query.include_artifacts:
         tasks = tuple(ListedTask(**task.__dict__) for task in tasks)
@@ -140,8 +140,8 @@ def list_briefs(lister: TaskLister, principal: Principal, agents: Container[str]
     if after and not _POSITION.fullmatch(after):
         raise InvalidParams(violations=(FieldViolation("after", "is not the end of an earlier page of this list"),))
     entries, after = lister.index.list_page(principal, None, after, 0, BRIEFS)
-    found = [_brief(lister.log, principal.key(entry.task), entry) for entry in entries if entry.agent in agents]
-    return {"tasks": [brief for brief in found if brief], "after": after}
+    briefs = [_brief(lister.log, principal.key(entry.task), entry) for entry in entries if entry.agent in agents]
+    return {"tasks": [brief for brief in briefs if brief], "after": after}
 
 
 def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> JsonObject:

@@ -114,10 +114,10 @@ def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
 
 def _sweep_batch(sweeper: Sweeper, batch: list[DueItem]) -> list[_SweepResult]:
     """Does what the items need. Raises what the queue raises: then they stay due, for the next sweep."""
-    found = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
-    if messages := [message for one in found for message in one.messages]:
+    results = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
+    if messages := [message for one in results for message in one.messages]:
         sweeper.queues.enqueue_many(messages)
-    return list(sweeper.each(_write, found))
+    return list(sweeper.each(_write, results))
 
 
 def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
@@ -151,8 +151,8 @@ def _error_of(call: Callable[[], object]) -> Exception | None:
 
 def _log_failure(unread: list[_SweepResult]) -> None:
     for one in unread:
-        said = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
-        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | said)
+        ids = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
+        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | ids)
 
 
 def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
@@ -165,23 +165,26 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         return _SweepResult(due)
     head = current.head
     if not head.is_terminal and now >= head.deadline:
-        said = "The task reached its maximum life."
-        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, current, said, now)
+        text = "The task reached its maximum life."
+        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, current, text, now)
         return _SweepResult(due)
     cursors = sweeper.store.list_cursors(key) if head.push else []
     pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < current.last]
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
-    told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
+    messages = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and 0 < (left_ms := head.wake_at - now) <= decisions.DELAY_LIMIT_MS:
         again_at = now + _wait(head) if pending else None
         after = decisions.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
-        return _SweepResult(due, told, None, late_ms)
+        return _SweepResult(due, messages, None, late_ms)
     after, is_enqueued = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
-        due, (*told, WorkMessage(key)) if is_enqueued else told, lambda: sweeper.log.update_head(head, after), late_ms
+        due,
+        (*messages, WorkMessage(key)) if is_enqueued else messages,
+        lambda: sweeper.log.update_head(head, after),
+        late_ms,
     )
 
 

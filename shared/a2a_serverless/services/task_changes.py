@@ -97,10 +97,10 @@ def fail_task(  # noqa: PLR0913 - the facts of a change
     key = current.head.key
     about = {"context_id": current.head.context_id, "task_id": key.task}
     message = Message(message_id=ids.new(), role=Role.AGENT, parts=(Part(text=text),), **about)
-    written = log.append(decisions.fail_task(current, message, now=now, by=ids.new(), lost=lost))
-    if written:
+    is_written = log.append(decisions.fail_task(current, message, now=now, by=ids.new(), lost=lost))
+    if is_written:
         metrics.count("TaskStates", state=TaskState.FAILED, task=key.task)
-    return written
+    return is_written
 
 
 def read_existing_head(log: TaskLog, key: TaskKey, agent: str) -> CurrentHead:

@@ -55,14 +55,14 @@ def send(service: TaskService, context: RequestContext, request: SendMessageRequ
     """
     time_ms = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
     until = service.clock.now() + time_ms
-    begun = accept_message(service, context, request)
-    if isinstance(begun, Message):
-        return begun
-    head = begun.head
+    beginning = accept_message(service, context, request)
+    if isinstance(beginning, Message):
+        return beginning
+    head = beginning.head
     if request.configuration.return_immediately or not _run_inline(service, context.agent, head, until):
         enqueue_task(service, head)
     if request.configuration.return_immediately:
-        return begun.task or _read(service.log, head.key)[1]
+        return beginning.task or _read(service.log, head.key)[1]
     return _wait(service, head, until)
 
 
@@ -289,10 +289,10 @@ def _check_context(message: Message, head: Head) -> None:
 
 
 def _read(log: TaskLog, key: TaskKey) -> tuple[Head, Task]:
-    read = log.read_task(key)
-    if read is None:
+    head_and_task = log.read_task(key)
+    if head_and_task is None:
         raise TaskNotFound
-    return read
+    return head_and_task
 
 
 def _wait(service: TaskService, head: Head, until: int) -> Task:

@@ -221,7 +221,9 @@ def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
 def _wait_for_attempt(store: PushStore, clock: Clock, key: TaskKey, lease: Cursor) -> None:
     """Waits until the attempt under the cursor's ``lease`` has ended, at most until the lease expires."""
     while (
-        (kept := store.get_cursor(key, lease.config_id)) and same_lease(kept, lease) and kept.lease_until > clock.now()
+        (cursor := store.get_cursor(key, lease.config_id))
+        and same_lease(cursor, lease)
+        and cursor.lease_until > clock.now()
     ):
         clock.sleep(CLOSE_POLL_S)
 

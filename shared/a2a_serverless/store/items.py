@@ -42,12 +42,12 @@ PUT_OFF_LIMIT_MS: Final = 3_600_000
 
 
 class WriteConflict(NamedTuple):
-    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item that is stored.
+    """Nothing was written, because a condition did not hold. ``items`` has, for each action, the item that is stored.
 
     It is None if no item is stored, or if the table (an emulator's) did not return it.
     """
 
-    found: tuple[Item | None, ...]
+    items: tuple[Item | None, ...]
 
 
 class DueItem(NamedTuple):

@@ -75,7 +75,7 @@ class PushStore(TableStore):
         refusal = self._table.write(_move_action(key, before, after))
         if refusal is None:
             return True
-        item = refusal.found[0]
+        item = refusal.items[0]
         return (items.record_of(Cursor, item) if item else self.get_cursor(key, before.config_id)) == after
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:

@@ -97,26 +97,26 @@ class TaskLog:
     def read_head(self, key: TaskKey) -> CurrentHead | None:
         """The head and the last event number from one query; the head is never older than that event."""
         for _ in range(1 + REREADS):
-            found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
-            if not found or found[0]["sk"]["S"] != keys.HEAD:
+            newest = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
+            if not newest or newest[0]["sk"]["S"] != keys.HEAD:
                 return None
-            head = items.head_of(found[0])
-            if not any(_has_moved_head(head, item) for item in found[1:]):
-                return CurrentHead(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
+            head = items.head_of(newest[0])
+            if not any(_has_moved_head(head, item) for item in newest[1:]):
+                return CurrentHead(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in newest[1:])]))
         raise Overloaded
 
     def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
         """The head and the whole log: the events from 1 without a gap."""
-        found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
-        if not found or found[-1]["sk"]["S"] != keys.HEAD:
+        rows = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
+        if not rows or rows[-1]["sk"]["S"] != keys.HEAD:
             return None
-        head = items.head_of(found.pop())
-        return head, self._matching(head, 0, contiguous(0, self._events(found)))
+        head = items.head_of(rows.pop())
+        return head, self._matching(head, 0, contiguous(0, self._events(rows)))
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
-        read = self.read_part(key, None, artifacts=True)
-        return read and (read.head, read.task)
+        part = self.read_part(key, None, artifacts=True)
+        return part and (part.head, part.task)
 
     def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
         """As ``read_task``, with at most the ``history`` latest messages (None is all), and with or without artifacts.
@@ -124,19 +124,19 @@ class TaskLog:
         Big content is read only if the arguments include it.
         """
         # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
-        found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
-        top = next(found, None)
+        rows = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
+        top = next(rows, None)
         if top is None or top["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(top)
         replay, size = self._snapshots.start_replay(head, keys.LAST, history=history is None, artifacts=artifacts)
         start = replay.n
-        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start, found)][::-1]
+        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start, rows)][::-1]
         outlines = {keys.event_number(item["sk"]["S"]): item for item in later if "outline" in item}
         events = self._matching(head, start, contiguous(start, self._events(later, outlines=True)))
         if history and start and count_messages(events) < history:
-            read = self.read_part(key, None, artifacts=artifacts)
-            return read and read._replace(task=read.task.limited(history))
+            whole_task = self.read_part(key, None, artifacts=artifacts)
+            return whole_task and whole_task._replace(task=whole_task.task.limited(history))
         whole = events_shown(events, history, artifacts=artifacts) & outlines.keys() if outlines else set()
         events = [self._event(outlines[event.n]) if event.n in whole else event for event in events]
         size += sum(_size(item, whole=n in whole) for n, item in enumerate(later, start + 1))
@@ -152,15 +152,15 @@ class TaskLog:
 
     def store_snapshot(self, key: TaskKey) -> str:
         """Stores a snapshot of the current task, idempotently; returns the reference for ``Head.snapshot``."""
-        read = self.read_task(key)
-        return self._snapshots.store(key, read[1]) if read else ""
+        current = self.read_task(key)
+        return self._snapshots.store(key, current[1]) if current else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
         """The events after number ``after`` without a gap: at most ``limit``, until ``admit`` refuses one."""
-        found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
+        rows = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         if admit:
-            found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
-        return contiguous(after, self._events(found))
+            rows = takewhile(lambda item: admit(_size(item, whole="blob" in item)), rows)
+        return contiguous(after, self._events(rows))
 
     def read_outline(self, key: TaskKey, n: int) -> Event | None:
         """Event ``n``; of one with big content the outline. None if there is no such event."""
@@ -201,16 +201,16 @@ class TaskLog:
         refusal = self._table.write(update, *self._step_actions(after, steps))
         if refusal is None:
             return True
-        found = self._found(place, refusal)
-        if found is None or items.head_of(found) != after:
+        head_item = self._stored_item(place, refusal)
+        if head_item is None or items.head_of(head_item) != after:
             return False
         # another writer may have made an equal change, with other results
         return all(self.read_step(after.key, name) == result for name, result in steps)
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         """The results of all steps that have finished."""
-        found = self._table.query_prefix(keys.task(key), keys.STEPS)
-        return {item["name"]["S"]: self._step(item) for item in found}
+        rows = self._table.query_prefix(keys.task(key), keys.STEPS)
+        return {item["name"]["S"]: self._step(item) for item in rows}
 
     def read_step(self, key: TaskKey, name: str) -> StepResult | None:
         """The result that is stored under this name, or None."""
@@ -223,8 +223,8 @@ class TaskLog:
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
-        found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
-        return [items.step_time_of(item) for item in islice(found, limit)]
+        rows = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
+        return [items.step_time_of(item) for item in islice(rows, limit)]
 
     def store_step(
         self, head: Head, name: str, result: StepResult, *, of_run: bool = True, spent: int = 0
@@ -241,8 +241,8 @@ class TaskLog:
         refusal = self._table.write(PutNew(item), *fence.checks(), *_count_spent(head.key, result.ended_at, spent))
         if refusal is None:
             return result
-        found = self._found(item, refusal)
-        return self._step(found) if found else None
+        step_item = self._stored_item(item, refusal)
+        return self._step(step_item) if step_item else None
 
     def read_spent(self, key: TaskKey, now: int) -> int:
         """What the owner's tasks have spent on the day (UTC) of ``now`` (ms), in micro-USD."""
@@ -257,10 +257,10 @@ class TaskLog:
         fence = Fence(self._table, head)
         if fence.is_lost():
             return False
-        said = {"task": {"S": path(*head.key)}, "call": {"S": record}}
-        item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
-        written = self._table.write(Put(item), *self._step_actions(head, steps), *fence.checks())
-        return written is None or any(self.read_step(head.key, name) == result for name, result in steps)
+        place_of_call = {"task": {"S": path(*head.key)}, "call": {"S": record}}
+        item = items.make_item(keys.callback(callback), keys.CALL, head.expires, place_of_call)
+        refusal = self._table.write(Put(item), *self._step_actions(head, steps), *fence.checks())
+        return refusal is None or any(self.read_step(head.key, name) == result for name, result in steps)
 
     def count_request(self, callback: str, minute: int, limit: int) -> bool:
         """Counts a request to a callback address in a minute since the epoch; False if there were ``limit`` before."""
@@ -277,8 +277,8 @@ class TaskLog:
         item = self._table.get(keys.callback(callback), keys.CALL)
         if item is None:
             return None
-        known = items.readable(item)
-        return key_of_path(known["task"]["S"]), known["call"]["S"]
+        record = items.readable(item)
+        return key_of_path(record["task"]["S"]), record["call"]["S"]
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
         """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, eventually consistent."""
@@ -306,8 +306,8 @@ class TaskLog:
             yield self._event(item, outline=outlines and "outline" in item)
 
     def _event(self, item: Item, *, outline: bool = False) -> Event:
-        known = items.readable(item, items.EVENT_VERSION)
-        text = known["outline"]["S"] if outline else self._payloads.fetch(known)
+        record = items.readable(item, items.EVENT_VERSION)
+        text = record["outline"]["S"] if outline else self._payloads.fetch(record)
         return load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
@@ -356,11 +356,11 @@ class TaskLog:
         return [Update(item, {}, after, {"task": {"S": last.task}})]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
-        found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
-        return found is not None and bool(found["by"]["S"] == event.append_id)
+        event_item = refusal.items[0] or self._table.get(keys.task(key), keys.event(event.n))
+        return event_item is not None and bool(event_item["by"]["S"] == event.append_id)
 
-    def _found(self, place: Item, refusal: WriteConflict) -> Item | None:
-        return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
+    def _stored_item(self, place: Item, refusal: WriteConflict) -> Item | None:
+        return refusal.items[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
 
 
 def _count_spent(key: TaskKey, now: int, spent: int) -> list[Action]:
@@ -377,8 +377,8 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     n = keys.event_number(item["sk"]["S"])
     if n <= head.n:
         return False
-    known = items.readable(item, items.EVENT_VERSION)
-    event = load_event(known["body" if "body" in known else "outline"]["S"], n, known["by"]["S"])
+    record = items.readable(item, items.EVENT_VERSION)
+    event = load_event(record["body" if "body" in record else "outline"]["S"], n, record["by"]["S"])
     return isinstance(event, StatusEvent) or event.fence > head.fence
 
 
@@ -393,5 +393,5 @@ def _head_place(head: Head) -> Item:
 
 
 def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:
-    found = refusal.found[action]
-    return items.record_of(IdempotencyRecord, found) if found else None
+    record_item = refusal.items[action]
+    return items.record_of(IdempotencyRecord, record_item) if record_item else None
