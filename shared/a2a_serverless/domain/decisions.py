@@ -140,6 +140,8 @@ def start_run(current: CurrentHead, *, now: int, by: str, run: str = "") -> Chan
     """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
     leased_head = resume_run(current.head, now=now, by=run or by)
     event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=leased_head.fence)
+    # Lease and event are one write, so together they raise ``rev`` by one: the store compares it with the stored one.
+    # tests/domain/test_head.py: test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease
     return _change(leased_head._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
@@ -151,8 +153,12 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
     """
     if not head.is_runnable(now):
         raise NotRunnable
+    # The answer to the run's own write may have been lost. If its lease kept it out, the task would stand for 30 s. tests/domain/test_head.py:
+    # test_rule_06_a_run_that_was_not_told_that_it_has_the_lease_takes_the_task_again_and_is_not_lost
     if head.is_leased(now) and head.holder != by:
         raise AlreadyLeased
+    # A message that kills each worker would be run for ever.
+    # tests/domain/test_head.py: test_a_task_whose_runners_died_five_times_in_a_row_is_not_run_again
     lost = head.lost + 1 if head.is_held_by_another(by) else head.lost
     if lost >= LOST_LIMIT:
         raise TooManyLostRuns
@@ -161,7 +167,10 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
         fence=head.fence + 1,
         lease_until=until,
         holder=by,
-        due_at=min(_due_soon(head, now), until),  # the first sweep after the lease finds a run that died
+        # The first sweep after the lease finds a run that died: a due time after the lease would cost a minute more.
+        # tests/services/test_sweep.py:
+        # test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one
+        due_at=min(_due_soon(head, now), until),
         sweeps_in_a_row=0,
         lost=lost,
         parked=False,
@@ -249,6 +258,8 @@ def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0, wa
     ``seen`` is the wake counter as last read; raises WakeCounterChanged when it is another one now. ``waits`` says
     why the task waits.
     """
+    # An answer may have come since the run looked for answers. Suspended now, the task would never read it.
+    # tests/domain/test_head.py: test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looked
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
     suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, waits=waits, rev=head.rev + 1)
@@ -261,6 +272,8 @@ def pause(head: Head, *, now: int, wake_at: int, waits: str) -> Head:
 
     A run that has died keeps its expired lease, so the next run counts it.
     """
+    # ``lease_until`` stays: without it, a run that died would not count, and pauses would hide a task that kills.
+    # tests/domain/test_head.py: test_a_pause_forgets_no_run_that_died
     paused = head._replace(parked=True, wake_at=wake_at, waits=waits, sweeps_in_a_row=0, rev=head.rev + 1)
     due_at = due_while_suspended(paused, now=now)
     return paused._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
@@ -273,6 +286,8 @@ def due_while_suspended(head: Head, *, now: int) -> int:
     """
     if not head.wake_at:
         return head.deadline
+    # No queue delays a message for longer. So the sweeper has to enqueue that of a longer wait, and needs time for it.
+    # tests/domain/test_head.py: test_a_parked_task_is_due_in_time_for_its_message_or_when_that_is_lost
     is_enqueued = head.wake_at - now <= DELAY_LIMIT_MS
     return min(head.deadline, max(head.wake_at, now) + LATE_MS if is_enqueued else head.wake_at - AHEAD_MS)
 
@@ -282,6 +297,8 @@ def wake(head: Head, *, now: int) -> Head:
     if head.is_terminal:
         raise NotRunnable
     due_at = now + GRACE_MS if head.parked else head.due_at
+    # The counter rises also while the task runs: that run must not suspend it (see ``suspend``).
+    # tests/domain/test_head.py: test_news_for_a_task_that_runs_only_raises_its_wake_counter
     return head._replace(
         wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1
     )
@@ -327,6 +344,8 @@ def announce_wake(head: Head, *, now: int, by: str, again_at: int | None = None)
     """
     due_at = due_while_suspended(head, now=now)
     at = due_at if again_at is None else min(due_at, again_at)
+    # Two sweepers make the same head but for the holder, and an equal head counts as written: both would enqueue.
+    # tests/services/test_sweep.py: test_of_two_sweepers_one_enqueues_the_message_that_ends_a_wait
     return reschedule(head, at=at, enqueued=again_at is not None)._replace(holder=by)
 
 

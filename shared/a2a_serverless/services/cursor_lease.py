@@ -52,6 +52,7 @@ class CursorLease:
         before it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
         answer came late, while the time suffices for the POST.
         """
+        # tests/services/test_deliver.py: test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_lease
         while not cursors.covers_attempt(self.cursor, now := self._context.clock.now()):
             self.move(cursors.renew_lease(self.cursor, now=now))
             if self._remaining_ms() < POST_DEADLINE_MS:
@@ -75,9 +76,14 @@ class CursorLease:
             count_exhausted(self._context, self._key, after)
             return True
         stored = store.get_cursor(self._key, before.config_id)
+        # A sweeper is no other notifier: if its move counted as a loss, a delivered event would be sent again.
+        # tests/services/test_deliver.py: test_rule_05_a_sweep_during_a_post_changes_nothing_of_the_delivery
         if stored and stored != before and replace(stored, due_at=before.due_at) == before:
             self.cursor = stored
             return self.try_to_move(after)
+        # Whoever stops a webhook waits for the end of the lease. A later lease is another notifier's: it stays.
+        # test_rule_08_a_webhook_that_is_stopped_during_a_failed_attempt_is_free_and_not_due
+        # test_rule_08_a_slow_notifier_leaves_a_stopped_webhook_that_another_one_is_sending_to
         if stored and stored.state in STOPPED and self.is_of(stored):
             store.move_cursor(self._key, stored, replace(after, state=stored.state, lease_until=0, due_at=None))
         elif stored and stored.incarnation != before.incarnation and cursors.same_lease(stored, before):

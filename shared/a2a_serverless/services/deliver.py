@@ -104,6 +104,8 @@ class _Claim:
         cursor, now = context.store.get_cursor(key, self._message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return DeliveryOutcome.NOTHING
+        # Each new event of the task has a message. It must not shorten the wait after a failed attempt.
+        # tests/services/test_deliver.py: test_a_message_before_the_next_try_does_not_jump_the_wait
         if max(cursor.lease_until, cursor.next_at) > now:
             return self._retry_after_lease(cursor, now)
         with reading():
@@ -133,6 +135,7 @@ class _Claim:
         that comes less than ``CLOCK_SKEW_MS`` early may be the attempt's own, and is enqueued again.
         """
         wait_until = max(cursor.lease_until, cursor.next_at)
+        # test_a_message_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stray_one_is_not
         if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
             _enqueue_at(self.context, self._message, wait_until)
         return DeliveryOutcome.NOT_YET
@@ -238,6 +241,8 @@ class _Delivery:
     def _send(self, n: int, body: NotificationBody) -> AttemptResult:
         """POSTs. A reset on a reused connection is not counted as a failure and is retried once, immediately."""
         result = self._attempts.post(n, body)
+        # Without enough time the function would end during the POST, and the lease would delay the next attempt.
+        # tests/services/test_deliver.py: test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it
         if result.was_reset and self._remaining_ms() >= ROUND_MS:
             self._attempts.record(n, result, self._context.clock.now())
             result = self._attempts.post(n, body)
@@ -259,6 +264,8 @@ class _Delivery:
     def _release(self, after: Cursor) -> DeliveryOutcome:
         """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
         self._lease.move(cursors.release_lease(after))
+        # In this order: the message of an event that comes before the release is dropped, because it meets the lease.
+        # tests/services/test_deliver.py: test_what_is_appended_while_a_notifier_lets_go_is_told_too
         current = self._context.log.read_head(self._key)
         return DeliveryOutcome.MORE_CAME if current and current.last > after.position else DeliveryOutcome.CAUGHT_UP
 

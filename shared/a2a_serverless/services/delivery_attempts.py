@@ -73,9 +73,13 @@ class Attempts:
             if post_trace:
                 headers[trace.HEADER] = post_trace
         with self._reserve_host():
+            # Last before the POST: signing, headers and the wait for the host may have used up the lease.
+            # tests/services/test_deliver.py: test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease
             self._lease.extend()
             at = context.clock.now()
             outcome = context.sender.post(self._config.url, headers, body.content, POST_DEADLINE_MS)
+        # A kept connection that the host has closed since says nothing about the host: its breaker must not open.
+        # tests/services/test_deliver.py: test_a_kept_connection_that_was_closed_says_nothing_about_the_host
         if not (outcome.status is None and outcome.reused):
             context.breakers.learn(self.host, outcome, context.clock.now())
         return AttemptResult(outcome, at, signed.kid, post_trace)

@@ -101,6 +101,8 @@ class TaskLog:
             if not newest or newest[0]["sk"]["S"] != keys.HEAD:
                 return None
             head = items.head_of(newest[0])
+            # A decision over the older head would be refused; a chunk after it would stand behind a cancel.
+            # tests/adapters/test_task_log.py: test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again
             if not any(_has_moved_head(head, item) for item in newest[1:]):
                 return CurrentHead(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in newest[1:])]))
         raise Overloaded
@@ -204,7 +206,8 @@ class TaskLog:
         head_item = self._stored_item(place, refusal)
         if head_item is None or items.head_of(head_item) != after:
             return False
-        # another writer may have made an equal change, with other results
+        # Another writer may have made an equal change, with other results: this run's results would be lost.
+        # tests/contract/test_task_log.py: test_a_result_is_stored_with_the_change_of_the_head_or_not_at_all
         return all(self.read_step(after.key, name) == result for name, result in steps)
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
@@ -295,8 +298,12 @@ class TaskLog:
         """The events after ``after``, up to the head: a query may see only one half of a transaction."""
         for _ in range(REREADS):
             last = after + len(events)
+            # The head may be newer than the events of the query: then the task would show a status that it has left.
+            # tests/adapters/test_task_log.py: test_a_log_that_is_read_before_its_last_event_shows_is_read_again
             if last >= head.n:
                 later = (event.n for event in events if isinstance(event, StatusEvent) and event.n > head.n)
+                # Or older: a status after ``head.n`` belongs to a head that this reader has not seen.
+                # test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends
                 return events[: next(later, last + 1) - 1 - after]
             events += self.read(head.key, last)
         raise Overloaded
@@ -357,6 +364,8 @@ class TaskLog:
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
         event_item = refusal.items[0] or self._table.get(keys.task(key), keys.event(event.n))
+        # A retry of a write whose answer was lost must not look like a conflict: the caller would append it again.
+        # tests/contract/test_task_log.py: test_an_append_that_is_tried_again_counts_as_success_and_is_there_once
         return event_item is not None and bool(event_item["by"]["S"] == event.append_id)
 
     def _stored_item(self, place: Item, refusal: WriteConflict) -> Item | None:
