@@ -117,7 +117,7 @@ AREAS: Final = {
                 "services/deliver*.py",
                 "services/notifications.py",
             ),
-            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
+            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py", "services/webhook_statuses.py"),
         ),
         (
             *("contract/test_push_store.py", "domain/test_delivery.py"),

@@ -20,7 +20,7 @@ from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.model import key_of_path
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless_tools.operators.deployed import StackName
 from a2a_serverless_tools.operators.operations import make_operations, redrive_receiver

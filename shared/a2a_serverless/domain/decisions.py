@@ -153,7 +153,8 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
     """
     if not head.is_runnable(now):
         raise NotRunnable
-    # The answer to the run's own write may have been lost. If its lease kept it out, the task would stand for 30 s. tests/domain/test_head.py:
+    # The answer to the run's own write may have been lost. If its lease kept it out, the task would stand for 30 s.
+    # tests/domain/test_head.py:
     # test_rule_06_a_run_that_was_not_told_that_it_has_the_lease_takes_the_task_again_and_is_not_lost
     if head.is_leased(now) and head.holder != by:
         raise AlreadyLeased

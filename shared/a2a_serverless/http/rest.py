@@ -48,7 +48,7 @@ from a2a_serverless.services import retries
 from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.listing import read_timeline
 from a2a_serverless.services.requests import RequestContext
-from a2a_serverless.services.webhooks import list_deliveries
+from a2a_serverless.services.webhook_statuses import list_deliveries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

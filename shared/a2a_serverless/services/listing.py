@@ -27,7 +27,7 @@ from a2a_serverless.domain.timeline import TaskTimeline, state_spans, step_spans
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse, TaskState
 from a2a_serverless.services.content_links import INLINE_BYTES
 from a2a_serverless.services.task_changes import read_existing_head
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

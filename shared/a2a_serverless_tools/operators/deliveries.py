@@ -15,7 +15,7 @@ from a2a_serverless.domain.cursors import Cursor, CursorState
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
