@@ -36,7 +36,7 @@ from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.new_task import NewTask
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.engine.loop import play

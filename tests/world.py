@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from a2a_serverless import Agent, Skill, TaskContext
 from a2a_serverless.adapters.clock import SystemClock
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.http.api import ANYBODY, AllowAnonymous, Api
 from a2a_serverless.http.app import make_asgi_app

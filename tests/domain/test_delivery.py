@@ -28,7 +28,7 @@ from a2a_serverless.domain.cursors import (
 from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.notifications import BACKLOG, Chunks, NextNotification, find_next, snapshot_for_backlog
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState

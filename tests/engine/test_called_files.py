@@ -12,7 +12,8 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Task

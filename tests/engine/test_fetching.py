@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain.contents import LARGEST, StoredFile
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.engine.task_files import INLINE_FILE_LIMIT, TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.adapters.strangers import Line, answer, serve, server_context

@@ -16,7 +16,7 @@ from a2a_serverless.domain.budgets import METADATA_KEY, Budget
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.notifications import notification_id
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.replay import replay
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.protocol.v1 import (

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.cursors import POST_DEADLINE_MS
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from tests.faults.plans import Broken
 from tests.faults.trial import STEP_MS, Dice, Trial

@@ -20,7 +20,7 @@ from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, Cur
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.notifications import requires_notification
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.protocol.v1 import (

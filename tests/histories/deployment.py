@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.error_codes import code_of

@@ -16,7 +16,7 @@ from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation

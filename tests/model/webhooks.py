@@ -21,7 +21,8 @@ from a2a_serverless.domain import decisions
 from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks

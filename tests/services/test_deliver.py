@@ -16,7 +16,8 @@ from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.cursors import CursorState, Verification
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.notifications import notification_id
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.push_configs import Attempt
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState

@@ -12,7 +12,7 @@ from a2a_serverless.domain.challenges import CHALLENGE_BURST
 from a2a_serverless.domain.circuit_breaker import FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig

@@ -12,7 +12,7 @@ import pytest
 from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest

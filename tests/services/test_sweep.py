@@ -15,7 +15,8 @@ from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.decisions import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.new_task import NewTask
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks

@@ -19,7 +19,8 @@ from a2a_serverless.domain.cursors import CLOCK_SKEW_MS, POST_DEADLINE_MS
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner

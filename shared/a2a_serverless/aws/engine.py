@@ -12,14 +12,7 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
-from a2a_serverless.aws.resources import (
-    contents,
-    deployed_agents,
-    egress_policy,
-    task_log,
-    task_table,
-    value_store,
-)
+from a2a_serverless.aws.resources import contents, deployed_agents, egress_policy, task_log, task_table, value_store
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.run import Engine
 from a2a_serverless.engine.task_files import TaskFiles
@@ -33,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Metrics, Queues, UrlFetcher
     from a2a_serverless.ports.tracing import Tracer

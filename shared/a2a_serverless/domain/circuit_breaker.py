@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 
 FAILURE_THRESHOLD: Final = 3
 OPEN_MS: Final = 30_000

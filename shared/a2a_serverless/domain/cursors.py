@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
 
 DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
 JITTER: Final = 0.2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of, is_expiring
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError
+from a2a_serverless.domain.outcomes import OutboundError
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Artifact, Message
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.ports.system import UrlFetcher
     from a2a_serverless.protocol.v1 import Part, Task
     from a2a_serverless.store.stores import ContentStore

@@ -22,7 +22,7 @@ from a2a_serverless.domain.cursors import (
     Verification,
 )
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.protocol.notification_bodies import NotificationBody
 from a2a_serverless.services.circuit_breakers import CircuitOpen, HostBusy

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import notifications, trace
 from a2a_serverless.domain.circuit_breaker import host_of
 from a2a_serverless.domain.cursors import POST_DEADLINE_MS
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.push_configs import Attempt
 from a2a_serverless.services.circuit_breakers import HostBusy
 from a2a_serverless.services.notifications import reading

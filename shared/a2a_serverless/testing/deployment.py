@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from a2a_serverless.adapters.agent_credentials import secrets_in_environment
 from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.loop import play

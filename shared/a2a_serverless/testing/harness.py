@@ -30,7 +30,7 @@ from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
