@@ -22,7 +22,7 @@ from a2a_serverless.domain.record_names import EVENT, LIMIT, SEPARATOR, call_nam
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.services.listing import list_briefs
+from a2a_serverless.services.briefs import list_briefs
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:

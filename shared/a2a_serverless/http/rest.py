@@ -46,8 +46,8 @@ from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services import retries
 from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
-from a2a_serverless.services.listing import read_timeline
 from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.timelines import read_timeline
 from a2a_serverless.services.webhook_statuses import list_deliveries
 
 if TYPE_CHECKING:
