@@ -49,8 +49,9 @@ from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
-from a2a_serverless.store.payloads import PayloadStore, dump_event
+from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stored_forms import dump_event
 from a2a_serverless.store.stores import BreakerStore, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer

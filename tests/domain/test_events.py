@@ -14,7 +14,7 @@ from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusE
 from a2a_serverless.domain.replay import TaskReplay, replay
 from a2a_serverless.domain.states import NEXT
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
-from a2a_serverless.store.payloads import dump_snapshot, load_snapshot
+from a2a_serverless.store.stored_forms import dump_snapshot, load_snapshot
 from tests.protocol.strategies import built
 
 if TYPE_CHECKING:

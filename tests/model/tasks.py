@@ -13,7 +13,7 @@ from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import load_event
+from a2a_serverless.store.stored_forms import load_event
 from tests.model.ports import require
 
 if TYPE_CHECKING:

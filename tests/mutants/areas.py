@@ -136,7 +136,13 @@ AREAS: Final = {
     ),
     "tasks": Area(
         (
-            *("services/callbacks.py", "services/content_links.py", "services/listing.py"),
+            *(
+                "services/callbacks.py",
+                "services/content_links.py",
+                "services/listing.py",
+                "services/briefs.py",
+                "services/timelines.py",
+            ),
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/task_changes.py", "services/tasks.py"),
@@ -161,7 +167,13 @@ AREAS: Final = {
     "tables": Area(
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
-            *("store/payloads.py", "store/push_store.py", "store/stores.py"),
+            *(
+                "store/payloads.py",
+                "store/snapshots.py",
+                "store/stored_forms.py",
+                "store/push_store.py",
+                "store/stores.py",
+            ),
             *("store/dynamodb.py", "store/fence.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),

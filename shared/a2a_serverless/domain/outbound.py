@@ -1,9 +1,9 @@
-"""Requests to the URLs of clients: which URLs and addresses are allowed, and the outcome of an exchange.
+"""Requests to the URLs of clients: which URLs and addresses are allowed.
 
 One strict grammar decides, and nothing is normalized: a URL that RFC 3986 and WHATWG parsers could read differently
 does not match it. Only names are accepted, so no notation of an IP address can pass. The address lists are written out
 because ``ipaddress.is_global`` differs between Python 3.11, 3.12 and 3.13, and treats multicast, SRv6 and some cloud
-metadata addresses as global. Nothing here looks names up. Errors of network and receiver are data, not exceptions.
+metadata addresses as global. Nothing here looks names up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outcome of a request to an address that others chose."""
+"""The outcome of a request to a URL of others. Errors of network and receiver are data, not exceptions."""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
-"""The briefs of an owner's latest tasks, for the console."""
+"""The briefs of an owner's latest tasks, of all agents, for the console: each has the task's first words.
+
+A list is a query of the index, one read for each task, and two more for a task that has failed.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, safe_error_fields
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.services.listing import UNREADABLE, TaskLister, logger
+from a2a_serverless.services.listing import UNREADABLE, TaskLister
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Message
     from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.task_log import TaskLog
+
+logger = logging.getLogger(__name__)
 
 BRIEFS: Final = 25
 _POSITION: Final = re.compile("[0-9]{15}#[!-~]{1,900}")

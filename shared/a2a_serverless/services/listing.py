@@ -5,11 +5,6 @@ bounded number of index entries, so a filter that few tasks match may give short
 ``READ_BYTES`` of stored text have been read: an answer has no room for more. A task that cannot be read is left out and
 logged; GetTask answers it with an internal error. ``totalSize`` is counted on the first page, up to ``COUNTED``. The
 page token is sealed: it is valid only for the same caller and filters.
-
-The console lists the tasks of all agents, each with its first words: a query of the index, one read for each task, and
-two more for one that has failed.
-
-The timeline of a task, for its owner: the beginning of its log, its steps' times and its webhooks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The timeline of a task: its events, the times of its steps, and its webhooks."""
+"""The timeline of a task, for its owner: the beginning of its log, its steps' times and its webhooks."""
 
 from __future__ import annotations
 

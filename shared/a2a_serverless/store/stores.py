@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import dump_json
+from a2a_serverless.store.stored_forms import dump_json
 from a2a_serverless.store.table import Count, Put, PutNew, TableStore
 
 if TYPE_CHECKING:

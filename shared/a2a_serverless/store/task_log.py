@@ -16,7 +16,8 @@ from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, pat
 from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
-from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
+from a2a_serverless.store.snapshots import SnapshotStore
+from a2a_serverless.store.stored_forms import dump_event, dump_step, load_event, load_step
 from a2a_serverless.store.table import Count, Put, PutNew, Update
 
 if TYPE_CHECKING:
