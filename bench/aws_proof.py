@@ -29,7 +29,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from a2a_serverless.client import Client, HttpError, over_urllib, text_message
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless_tools.stack import local_stack, processes, sam
 from a2a_serverless_tools.stack.build import build

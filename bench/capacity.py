@@ -29,27 +29,29 @@ sys.path.insert(0, str(ROOT))
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
-from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
+from a2a_serverless.domain.cursors import Cursor, Verification
+from a2a_serverless.domain.decisions import TaskLifetime, submit
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import TaskLifetime, submit
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.new_task import NewTask
+from a2a_serverless.domain.outcomes import Outcome
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.records import NewTask
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy
-from a2a_serverless.store.payloads import PayloadStore, dump_event
+from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
+from a2a_serverless.store.stored_forms import dump_event
 from a2a_serverless.store.stores import BreakerStore, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer
@@ -206,7 +208,7 @@ def delivered(of: Database) -> float:
         ids=ids,
         issuer="https://agents.example.com",
         chance=lambda: 0.5,
-        hosts=CircuitBreakers(BreakerStore(of.table)),
+        breakers=CircuitBreakers(BreakerStore(of.table)),
         metrics=NULL_METRICS,
     )
     if deliver(context, DeliveryMessage(task.head.key, "c"), lambda: DAY_MS) is not DeliveryOutcome.CAUGHT_UP:

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 
 from a2a_serverless.adapters.clock import SystemClock
 from a2a_serverless.client import Unreachable, over_urllib
-from a2a_serverless.domain.delivery import CursorState
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.cursors import CursorState
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 from a2a_serverless.store.dynamodb import DynamoTable, RetryPolicy

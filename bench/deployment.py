@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from a2a_serverless import Agent, Skill
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
-from a2a_serverless.domain.head import TaskLifetime
+from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry

@@ -25,19 +25,21 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import strict_ssl_context
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import Cursor, PushConfig, Verification
+from a2a_serverless.domain.cursors import Cursor, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
-from a2a_serverless.domain.records import NewTask
 from a2a_serverless.http_client.sockets import connect
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.relay import relay
 from a2a_serverless.testing.memory import MemoryMetrics, MemorySealer, MemoryStores
 from tests.adapters.strangers import authority, server_context
@@ -52,7 +54,7 @@ PER_SECOND: Final = 50
 ADDRESS: Final = "93.184.215.14"
 NOWHERE: Final = "93.184.215.15"
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-LIFE: Final = heads.TaskLifetime(86_400_000, 86_400_000)
+LIFE: Final = decisions.TaskLifetime(86_400_000, 86_400_000)
 RUN_MS: Final = 900_000
 
 Arrivals = dict[tuple[str, int], float]
@@ -87,7 +89,7 @@ class Instance:
         self.clock, self.ids, self.queues = SystemClock(), UuidIds(), Messages()
         self.table = MemoryStores(self.clock.now)
         self.committed: Arrivals = {}
-        self._looks: dict[TaskKey, heads.HeadSnapshot] = {}  # nothing else appends
+        self._looks: dict[TaskKey, heads.CurrentHead] = {}  # nothing else appends
         self.dead: frozenset[str] = frozenset()
         self._port = port
         keys = Es256Keys()
@@ -103,7 +105,7 @@ class Instance:
             ids=self.ids,
             issuer="https://agents.example.com",
             chance=random.random,
-            hosts=CircuitBreakers(self.table),
+            breakers=CircuitBreakers(self.table),
             metrics=MemoryMetrics(),
         )
         for _ in range(MESSAGES_AT_ONCE):
@@ -116,10 +118,10 @@ class Instance:
         config = PushConfig("c", f"https://{host}/a2a", "1.0", by(), now)
         cursor = Cursor("c", config.incarnation, verification=Verification.TRUSTED)
         message = Message(message_id=by(), role=Role.USER, parts=(Part(text="hi"),))
-        head, event = heads.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
+        head, event = decisions.submit(key, "echo", by(), Incoming(message), now=now, by=by(), life=LIFE, push=True)
         self.table.create(NewTask(head, event, None, ((config, cursor),)))
         snapshot = self.table.read_head(key)
-        if snapshot is None or not self.table.append(heads.start_run(snapshot, now=now, by=by())):
+        if snapshot is None or not self.table.append(decisions.start_run(snapshot, now=now, by=by())):
             raise RuntimeError("nobody else is here")
         relay(self.table, self.queues, [key], now)
         return key
@@ -138,7 +140,7 @@ class Instance:
         event = ArtifactEvent(n, self.clock.now(), self.ids.new(), artifact, n > 3, False, (n, n), snapshot.head.fence)  # noqa: FBT003, PLR2004
         self.table.append_chunk(snapshot.head._replace(lease_until=2**50), event)
         self.committed[key.task, n] = time.monotonic()
-        self._looks[key] = heads.HeadSnapshot(snapshot.head, n)
+        self._looks[key] = heads.CurrentHead(snapshot.head, n)
 
     def close(self) -> None:
         for _ in range(MESSAGES_AT_ONCE):

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from a2a_serverless.client import Client, HttpError, Unreachable, over_urllib, text_message
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import (
     SendMessageConfiguration,
     SendMessageRequest,

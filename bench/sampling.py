@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless_tools.stack import local_stack, sam
 
 if TYPE_CHECKING:

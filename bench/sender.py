@@ -23,10 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.domain.delivery import PushConfig, notification_claims
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.notifications import notification_claims
 from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.http_client.sockets import connect
 from measuring import Report, figure, goal, main, ratios, side_by_side
 from notifying import serving

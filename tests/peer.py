@@ -13,7 +13,7 @@ from io import BytesIO
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.http_client.transport import ClientResponse, ResponseTimeout, Unreachable
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from a2a_serverless.domain import delivery, head
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain import cursors, decisions, head
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
@@ -22,7 +22,7 @@ from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.services import callbacks, deliver, sweep, webhooks
-from a2a_serverless.services.delivery_attempts import CursorLease
+from a2a_serverless.services.cursor_lease import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
 from a2a_serverless.testing import deployment as in_process
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.domain.records import NamedResult
+    from a2a_serverless.domain.step_results import NamedResult
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,18 @@ class RemovedGuard:
 async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
     ending = await running.run(engine, key, remaining_ms)
     if ending is RunOutcome.LEASED:
-        engine.queues.enqueue(WorkMessage(key), head.RUN_LEASE_MS // 1000)
+        engine.queues.enqueue(WorkMessage(key), decisions.RUN_LEASE_MS // 1000)
     return ending
 
 
 def _suspend_whatever_came(before: Any, fence: int, seen: int, **when: Any) -> Any:
     del seen
-    return head.suspend(before, fence, before.wake, **when)
+    return decisions.suspend(before, fence, before.wake, **when)
 
 
-def _ask_whatever_came(snapshot: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
+def _ask_whatever_came(current: Any, fence: int, state: Any, question: Any, seen: int, **when: Any) -> Any:
     del seen
-    return head.ask(snapshot, fence, state, question, snapshot.head.wake, **when)
+    return decisions.ask(current, fence, state, question, current.head.wake, **when)
 
 
 async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:
@@ -105,7 +105,7 @@ def _forget_the_end(self: RunSession, name: str, result: Any) -> Any:
 
 def _wake_for_everything(_: Any, call: Any, incoming: Any, service: Any) -> Any:
     del incoming
-    return None if call.done or call.failed else head.wake(_, now=service.clock.now())
+    return None if call.done or call.failed else decisions.wake(_, now=service.clock.now())
 
 
 def _save_over(self: MemoryKeyRingStore, ring: Any, before: Any) -> bool:
@@ -136,8 +136,8 @@ def _check_before_only(self: RateLimiter, principal: Any, own: int) -> None:
 
 def _renew_once(self: CursorLease) -> None:
     now = self._context.clock.now()
-    if not delivery.covers_attempt(self.cursor, now):
-        self.move(delivery.renew_lease(self.cursor, now=now))
+    if not cursors.covers_attempt(self.cursor, now):
+        self.move(cursors.renew_lease(self.cursor, now=now))
 
 
 def _delete_whichever(store: Any, clock: Any, key: Any, config_id: str) -> None:
@@ -156,7 +156,7 @@ _suspend: Final = RunSession.suspend
 def _take_for_a_failure(self: RunSession, seen: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
     try:
         _suspend(self, seen, wake_at, waits, *timers)
-    except head.WakeCounterChanged as woken:
+    except decisions.WakeCounterChanged as woken:
         raise StoreFailed from woken
 
 
@@ -211,7 +211,11 @@ REMOVED_GUARDS: Final = _by_name(
         ((ArtifactWriter, "_emit_in", _write_only), (ArtifactWriter, "settle", _no)),
     ),
     RemovedGuard("endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),)),
-    RemovedGuard("poison message", "a task of which five workers died is given up", ((head, "LOST_LIMIT", 1 << 30),)),
+    RemovedGuard(
+        "poison message",
+        "a task of which five workers died is given up",
+        ((decisions, "LOST_LIMIT", 1 << 30), (head, "LOST_LIMIT", 1 << 30)),
+    ),
     RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
     RemovedGuard(
         "stream slots",

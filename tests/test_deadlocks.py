@@ -15,7 +15,7 @@ from a2a_serverless.testing.harness import SimulatedLoop
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 
 async def never() -> str:

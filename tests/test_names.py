@@ -41,9 +41,6 @@ RETIRED: Final = {
     "unfolded": "bytes_since_snapshot",
     "vault": "store",
 }
-ALLOWED: Final = {
-    "fold": "an attribute of stored heads, `Head.fold`",
-}
 VERSIONS: Final = "protocol"  # the models of each version count alone
 
 
@@ -83,7 +80,7 @@ def test_no_identifier_has_a_retired_word_in_it(folder: str) -> None:
         f"{path}: {name} ({', '.join(RETIRED[word] for word in sorted(words(name) & RETIRED.keys()))})"
         for path, names in names_in(folder)
         for name in names
-        if words(name) & RETIRED.keys() and name not in ALLOWED and not name.startswith("test_")
+        if words(name) & RETIRED.keys() and not name.startswith("test_")
     }
     assert not found
 
@@ -95,8 +92,3 @@ def test_no_two_classes_of_the_library_have_one_name() -> None:
             if isinstance(node, ast.ClassDef) and VERSIONS not in path.parts:
                 places[node.name].append(str(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
-
-
-def test_every_exception_is_still_needed() -> None:
-    names = {name for folder in FOLDERS for _, names in names_in(folder) for name in names}
-    assert ALLOWED.keys() <= names

@@ -18,7 +18,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 PAUSE_S: Final = 0.4
 ECHO: Final = f"""

@@ -107,16 +107,15 @@ NEEDED: Final = {
     ("domain/model.py", "pydantic"),  # tells models from other values
     ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
-    ("domain/delivery.py", "a2a_serverless.protocol.versions"),  # the type of a version of A2A
-    ("domain/remotes.py", "a2a_serverless.protocol.versions"),
-    ("domain/agent.py", "datetime"),  # the type of moments
-    ("domain/agent.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
+    ("domain/task_context.py", "datetime"),  # the type of moments
+    ("domain/task_context.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
+    ("domain/push_configs.py", "a2a_serverless.protocol.versions"),  # the version of a registration is stored with it
+    ("domain/remotes.py", "a2a_serverless.protocol.versions"),  # the version that a remote agent speaks
     ("domain/outside_events.py", "datetime"),  # converts stored times
     ("domain/schedules.py", "datetime"),  # converts the times of ticks
-    ("domain/agent.py", "contextvars"),  # ``current_task``
-    ("domain/agent.py", "contextlib"),  # the type of ``TaskContext.scope``
+    ("domain/current_task.py", "contextvars"),  # ``current_task``
+    ("domain/task_context.py", "contextlib"),  # the type of ``TaskContext.scope``
     ("domain/agent.py", "inspect"),  # whether an agent's function is async
-    ("domain/agent.py", "asyncio"),  # ``Retry`` waits between attempts, in the agent's own coroutine
 }
 
 
@@ -134,7 +133,7 @@ def test_rule_11_the_core_imports_nothing_that_knows_time_chance_or_the_world() 
 def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_environment(folder: str) -> None:
     banned = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "ssl"}
     found = {(path, name) for path, tree in modules(folder) for name in imports(tree) & banned}
-    converting = {"domain/agent.py", "domain/outside_events.py", "domain/schedules.py"}
+    converting = {"domain/task_context.py", "domain/outside_events.py", "domain/schedules.py"}
     converting |= {"engine/task_context.py", "engine/waits.py", "protocol/protojson.py"}
     assert found <= {(path, "datetime") for path in converting}, "which only convert"
     asked = {node.attr for _, tree in modules("protocol") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

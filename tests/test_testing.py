@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 import pytest
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
 from a2a_serverless.testing.harness import THREADS_S
@@ -20,7 +20,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 MANY = 300_000
 

@@ -160,7 +160,7 @@ print(*(name for name in sys.argv[1:] if f"a2a_serverless.{name}" in sys.modules
 SELDOM_NEEDED = (
     "adapters.egress",
     "adapters.kms",
-    "domain.delivery",
+    "domain.notifications",
     "protocol.error_bodies",
     "services.callbacks",
     "services.listing",

@@ -12,8 +12,8 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import TaskState
     from tests.faults.plans import Faults
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
-from a2a_serverless.domain.outbound import Outcome
-from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,
@@ -29,6 +28,7 @@ from a2a_serverless.protocol.v1 import (
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import cancel, get, send
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import Adapters
 from a2a_serverless.testing.harness import START, Counter, OwnAgents

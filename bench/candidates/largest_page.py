@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from a2a_serverless import Agent, Skill, TaskContext
 from a2a_serverless.adapters.clock import SystemClock
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.http.api import ANYBODY, AllowAnonymous, Api
 from a2a_serverless.http.app import make_asgi_app
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
 
 HEADERS: Final = {"content-type": "application/json", "a2a-version": "1.0"}
 OK: Final = 200

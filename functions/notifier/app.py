@@ -23,7 +23,7 @@ with uncollected():
     from a2a_serverless.domain.queue_messages import DeliveryMessage
     from a2a_serverless.services.circuit_breakers import CircuitBreakers
     from a2a_serverless.services.deliver import MESSAGES_AT_ONCE, deliver
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
     from a2a_serverless.settings import read
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore
@@ -42,7 +42,7 @@ with uncollected():
         ids=UuidIds(),
         issuer=settings.need("PUBLIC_BASE_URL"),
         chance=random.random,
-        hosts=CircuitBreakers(BreakerStore(table), metrics=metrics),
+        breakers=CircuitBreakers(BreakerStore(table), metrics=metrics),
         metrics=metrics,
         enforce_ownership=settings.webhook_ownership == "enforce",
         contents=contents(settings, aws),

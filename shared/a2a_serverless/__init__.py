@@ -9,48 +9,52 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import (
-        Agent,
+    from a2a_serverless.domain.agent import Agent, AgentExtension, Answer, Skill, agent
+    from a2a_serverless.domain.agent_errors import (
         AgentCallFailed,
-        AgentExtension,
-        Answer,
         BudgetExceeded,
-        Callback,
-        CallbackRequest,
-        CancelReason,
-        Codec,
-        KeyValueStore,
-        Retry,
         SecretNotRead,
-        Skill,
-        Step,
         StepConflict,
         StepFailed,
         StepTimedOut,
-        StoredValue,
-        TaskContext,
         TaskFailed,
         TaskRejected,
-        VersionConflict,
-        agent,
-        current_task,
     )
     from a2a_serverless.domain.budgets import Budget
+    from a2a_serverless.domain.current_task import current_task
+    from a2a_serverless.domain.key_value_store import KeyValueStore, StoredValue, VersionConflict
     from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders, SigV4
     from a2a_serverless.domain.schedules import Schedule
+    from a2a_serverless.domain.steps import Codec, Retry, Step
+    from a2a_serverless.domain.task_context import Callback, CallbackRequest, CancelReason, TaskContext
     from a2a_serverless.engine.result_codecs import TypeCodec
     from a2a_serverless.mirrors import mirror
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
-_PROTOCOL: Final = ("Artifact", "Message", "Part", "Task", "TaskState")
-_ELSEWHERE: Final = {
-    "Budget": "domain.budgets",
-    "Schedule": "domain.schedules",
-    "mirror": "mirrors",
-    **dict.fromkeys(("OAuthClientCredentials", "SecretHeaders", "SigV4"), "domain.remotes"),
-    "TypeCodec": "engine.result_codecs",
-    **dict.fromkeys(_PROTOCOL, "protocol.v1"),
+_NAMES: Final = {
+    "domain.agent": ("Agent", "AgentExtension", "Answer", "Skill", "agent"),
+    "domain.agent_errors": (
+        "AgentCallFailed",
+        "BudgetExceeded",
+        "SecretNotRead",
+        "StepConflict",
+        "StepFailed",
+        "StepTimedOut",
+        "TaskFailed",
+        "TaskRejected",
+    ),
+    "domain.budgets": ("Budget",),
+    "domain.current_task": ("current_task",),
+    "domain.key_value_store": ("KeyValueStore", "StoredValue", "VersionConflict"),
+    "domain.remotes": ("OAuthClientCredentials", "SecretHeaders", "SigV4"),
+    "domain.schedules": ("Schedule",),
+    "domain.steps": ("Codec", "Retry", "Step"),
+    "domain.task_context": ("Callback", "CallbackRequest", "CancelReason", "TaskContext"),
+    "engine.result_codecs": ("TypeCodec",),
+    "mirrors": ("mirror",),
+    "protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
 }
+_MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "Agent",
     "AgentCallFailed",
@@ -94,7 +98,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the type of the name is declared above
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"a2a_serverless.{_ELSEWHERE.get(name, 'domain.agent')}"), name)
+    return getattr(import_module(f"a2a_serverless.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from a2a_serverless.domain.agent import Answer, TaskContext
+    from a2a_serverless.domain.agent import Answer
+    from a2a_serverless.domain.task_context import TaskContext
 
 MANIFEST: Final = "agents.json"
 # Root paths that are not agents, and the last word of scopes.

@@ -19,8 +19,8 @@ from a2a_serverless.protocol.v1_card import AgentSkill
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.remotes import Auth, Binding
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
     from a2a_serverless.protocol.versions import ProtocolVersion
 

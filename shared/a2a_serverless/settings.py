@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from a2a_serverless.domain.access import Quota
-from a2a_serverless.domain.agent import WebhookEvents
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.model import DAY_MS
+from a2a_serverless.domain.push_configs import WebhookEvents
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import TrustedIssuer
-    from a2a_serverless.domain.head import TaskLifetime
+    from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
 _LAST_PORT: Final = 65_535
@@ -159,7 +159,7 @@ class Settings(BaseModel):
     @property
     def life(self) -> "TaskLifetime":
         """How long tasks may work, and how long they are kept."""
-        from a2a_serverless.domain.head import TaskLifetime
+        from a2a_serverless.domain.decisions import TaskLifetime
 
         return TaskLifetime(self.task_max_life_days * DAY_MS, self.task_retention_days * DAY_MS)
 

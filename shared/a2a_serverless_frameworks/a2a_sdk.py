@@ -40,7 +40,7 @@ from a2a_serverless import (
     current_task,
 )
 from a2a_serverless.domain.contents import file_of
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol import v1
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from a2a_serverless.adapters.agent_credentials import AgentCredentials, credenti
 from a2a_serverless.adapters.agent_secrets import secret_at
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 from a2a_serverless.ports.agents import AgentUnavailable
@@ -29,7 +29,7 @@ from tests.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 SECRET = "Bearer s3cret-token"
 ME = Principal("acme", "alice")

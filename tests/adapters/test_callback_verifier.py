@@ -14,11 +14,11 @@ import pytest
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import PushConfig
+from a2a_serverless.domain import notifications
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryStores
@@ -66,7 +66,7 @@ def expected(base: str = HERE, **changes: Any) -> ExpectedCallback:
 
 def signed(ring: KeyRing = OURS, issuer: str = HERE, body: bytes = BODY, url: str = URL) -> IncomingNotification:
     config = PushConfig("parent", url, "1.0", "i-1", START)
-    claims = delivery.notification_claims(CHILD, config, 3, body, issuer=issuer, now=START, jti="jti-1")
+    claims = notifications.notification_claims(CHILD, config, 3, body, issuer=issuer, now=START, jti="jti-1")
     token = KeyRingSigner(lambda: ring).sign("a2a-notification+jwt", claims).token
     return with_headers(plain(body), authorization=f"Bearer {token}")
 
@@ -138,7 +138,7 @@ def test_while_keys_cannot_be_had_the_sender_shall_try_again(status: int) -> Non
 def test_a_signed_question_is_answered_with_its_challenge() -> None:
     body = json.dumps({"type": "a2a.webhook.challenge", "challenge": "echo me"}).encode()
     config = PushConfig("parent", URL, "1.0", "i-1", START)
-    claims = delivery.challenge_claims(config, body, issuer=HERE, now=START, jti="jti-2")
+    claims = notifications.challenge_claims(config, body, issuer=HERE, now=START, jti="jti-2")
     token = KeyRingSigner(lambda: OURS).sign("a2a-challenge+jwt", claims).token
     asked = with_headers(plain(body), authorization=f"Bearer {token}", content_type="application/json")
     assert verifier().verify(asked, expected()) == "echo me"

@@ -16,7 +16,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import Client, ClientRequest, ClientResponse, discover, over_urllib
 from a2a_serverless.client import ResponseTimeout as SilentPeer
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.testing.harness import START

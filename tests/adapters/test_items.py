@@ -9,21 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.domain import head as heads_of
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig
+from a2a_serverless.domain.cursors import Cursor, CursorState
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord
+from a2a_serverless.domain.new_task import IdempotencyRecord
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.store import items, keys, push_store
 from tests.contract.schema import table_schema
 
 KEY = TaskKey("tenant", "owner", "task")
 NOW = 1_790_000_000_000
-LIFE = heads_of.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE = decisions.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 INCOMING = Incoming(Message(message_id="m", role=Role.USER, parts=(Part(text="hello"),)))
 LISTS = {"by_owner", "by_context"}
 HEAD = Head(KEY, "agent", "context", TaskState.WORKING, 3, 1, 2, 9, 10)
@@ -89,7 +90,7 @@ def test_a_cursor_is_in_the_due_index_only_while_it_is_due() -> None:
 
 
 def test_the_list_indexes_carry_nothing_that_a_lease_changes() -> None:
-    leased = items.head_item(HEAD._replace(lease_until=99, fence=2, wake=1, rings=1, rev=9))
+    leased = items.head_item(HEAD._replace(lease_until=99, fence=2, wake=1, sweeps_in_a_row=1, rev=9))
     plain = items.head_item(HEAD)
     for name in ("own", "own_ctx", "st", "state", "agent", "expires", "due_shard", "due_at"):
         assert leased.get(name) == plain.get(name)
@@ -127,8 +128,8 @@ def test_a_stored_class_has_what_its_items_are_read_by(kind: type) -> None:
 
 # ---- Which indexes a change of the head writes
 
-SUBMITTED = heads_of.submit(KEY, "agent", "context", INCOMING, now=NOW, by="api", life=LIFE, push=False)[0]
-TAKEN = heads_of.start_run(HeadSnapshot(SUBMITTED, 1), now=NOW + 200, by="run").after
+SUBMITTED = decisions.submit(KEY, "agent", "context", INCOMING, now=NOW, by="api", life=LIFE, push=False)[0]
+TAKEN = decisions.start_run(CurrentHead(SUBMITTED, 1), now=NOW + 200, by="run").after
 
 
 def _written(before: Head, after: Head) -> set[str]:
@@ -145,19 +146,19 @@ def _attributes(index: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(
     ("after", "indexes"),
     [
-        (heads_of.renew_lease(TAKEN, 1, now=NOW + 9_000), set()),
-        (heads_of.mark_children(TAKEN, 1), set()),
-        (heads_of.mark_push(TAKEN), set()),
-        (heads_of.set_snapshot(TAKEN, 1, "3 700 digest"), set()),
-        (heads_of.wake(TAKEN, now=NOW + 9_000), set()),
+        (decisions.renew_lease(TAKEN, 1, now=NOW + 9_000), set()),
+        (decisions.mark_children(TAKEN, 1), set()),
+        (decisions.mark_push(TAKEN), set()),
+        (decisions.set_snapshot(TAKEN, 1, "3 700 digest"), set()),
+        (decisions.wake(TAKEN, now=NOW + 9_000), set()),
         (
-            heads_of.report_status(HeadSnapshot(TAKEN, 2), 1, TaskState.WORKING, None, now=NOW + 9_000, by="run").after,
+            decisions.report_status(CurrentHead(TAKEN, 2), 1, TaskState.WORKING, None, now=NOW + 9_000, by="run").after,
             LISTS,
         ),
-        (heads_of.suspend(TAKEN, 1, TAKEN.wake, now=NOW + 9_000), {"due"}),
+        (decisions.suspend(TAKEN, 1, TAKEN.wake, now=NOW + 9_000), {"due"}),
         (
-            heads_of.report_status(
-                HeadSnapshot(TAKEN, 2), 1, TaskState.COMPLETED, None, now=NOW + 9_000, by="run"
+            decisions.report_status(
+                CurrentHead(TAKEN, 2), 1, TaskState.COMPLETED, None, now=NOW + 9_000, by="run"
             ).after,
             LISTS | {"due"},
         ),

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.model import NAME_LIMIT, TaskKey, check_readable, path
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.store import keys
+from a2a_serverless.store.keys import SHARDS
 
 names = st.text(max_size=30)
 task_keys = st.builds(TaskKey, names, names, names)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.events import ArtifactEvent, Incoming, StatusEvent
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
-from a2a_serverless.store.payloads import dump_event, dump_step, load_event, load_step
+from a2a_serverless.store.stored_forms import dump_event, dump_step, load_event, load_step
 from tests.protocol.strategies import built
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryQueues, MemorySealer, MemoryStores
@@ -18,7 +18,7 @@ def test_the_feed_carries_every_event_once_in_the_order_of_commits() -> None:
     new = opening()
     table.create(new)
     table.create(new)
-    change = heads.start_run(seen(table), now=NOW, by="me")
+    change = decisions.start_run(seen(table), now=NOW, by="me")
     table.append(change)
     table.append(change)
     event = chunk(3)

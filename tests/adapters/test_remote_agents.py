@@ -14,7 +14,8 @@ import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentCallFailed, Skill
+from a2a_serverless.domain.agent import Skill
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState

@@ -20,7 +20,7 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.remote_auth import EARLY_S, LIFE_S, RemoteAuth
 from a2a_serverless.client import ClientRequest, ClientResponse, HttpError
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
+from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState, TaskStatus
 

@@ -30,7 +30,7 @@ from a2a_serverless.domain.access import (
     ServiceToken,
     encode_key,
 )
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outside_events import SECRET_LIMIT

@@ -11,16 +11,18 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import Cursor
+from a2a_serverless.domain.cursors import Cursor
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import replay
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord
+from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import INLINE_LIMIT, PayloadCorrupted
+from a2a_serverless.store.payloads import ITEM_TEXT_LIMIT, PayloadCorrupted
 from a2a_serverless.store.task_log import REREADS
 from a2a_serverless.testing.harness import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
@@ -132,7 +134,7 @@ def test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends(store: 
     snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(writer(), chunk(3))
-    store.log.append(progress(heads.HeadSnapshot(snapshot.head, 3)))
+    store.log.append(progress(heads.CurrentHead(snapshot.head, 3)))
     early = Filtered(client, lambda found, _: _with_head(found, older))
     loaded = _through(early).log.read_log(KEY)
     assert loaded is not None
@@ -143,7 +145,7 @@ def test_rule_01_a_task_that_is_read_torn_is_whole_as_of_its_head(store: Store, 
     snapshot = taken(store.log)
     older = _stored_head(client)
     store.log.append_chunk(writer(), chunk(3))
-    change = progress(heads.HeadSnapshot(snapshot.head, 3), TaskState.COMPLETED)
+    change = progress(heads.CurrentHead(snapshot.head, 3), TaskState.COMPLETED)
     store.log.append(change)
     old_head = Filtered(client, lambda found, _: _with_head(found, older))
     late_event = Filtered(
@@ -163,31 +165,31 @@ def test_a_look_never_gives_a_last_number_behind_its_head(store: Store, client: 
     assert seen(_through(late).log).last == 2
 
 
-def _other_runner(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _other_runner(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     """The task once its lease ran out and another runner has taken it."""
-    change = heads.start_run(snapshot, now=NOW + 60_000, by="the other")
+    change = decisions.start_run(snapshot, now=NOW + 60_000, by="the other")
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
-def _chunk_of_another(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _chunk_of_another(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     after = _other_runner(store, snapshot)
     event = chunk(after.last + 1)._replace(fence=after.head.fence)
     assert store.log.append_chunk(writer(), event)
-    return heads.HeadSnapshot(after.head, event.n)
+    return heads.CurrentHead(after.head, event.n)
 
 
-def _canceled(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
-    change = heads.cancel(snapshot, now=NOW + 3, by="the client")
+def _canceled(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
+    change = decisions.cancel(snapshot, now=NOW + 3, by="the client")
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
-def _told_at_length(store: Store, snapshot: heads.HeadSnapshot) -> heads.HeadSnapshot:
+def _told_at_length(store: Store, snapshot: heads.CurrentHead) -> heads.CurrentHead:
     """A status whose text lies outside the table."""
     change = progress(snapshot, said="x" * 2 * LIMIT)
     assert store.log.append(change)
-    return heads.HeadSnapshot(change.after, change.event.n)
+    return heads.CurrentHead(change.after, change.event.n)
 
 
 HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
@@ -196,7 +198,7 @@ HAPPENED = (_other_runner, _chunk_of_another, _canceled, _told_at_length)
 @pytest.mark.parametrize("happens", HAPPENED)
 @pytest.mark.parametrize("torn", [1, 3])
 def test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot], torn: int
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.CurrentHead], heads.CurrentHead], torn: int
 ) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)
@@ -224,15 +226,13 @@ def test_a_look_behind_which_chunks_of_the_same_run_stand_is_one_query(
     store.log.append_chunk(writer(), chunk(3, *parts))
     counted = Filtered(client, lambda found, _: found)
     reads = len(store.blobs.content)
-    assert seen(_through(counted).log) == heads.HeadSnapshot(snapshot.head, 3), (
-        "no blob is fetched: this store has none"
-    )
+    assert seen(_through(counted).log) == heads.CurrentHead(snapshot.head, 3), "no blob is fetched: this store has none"
     assert (counted.queries, reads) == (1, len(store.blobs.content))
 
 
 @pytest.mark.parametrize("happens", [_other_runner, _canceled])
 def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped_it(
-    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.HeadSnapshot], heads.HeadSnapshot]
+    store: Store, client: DynamoDBClient, happens: Callable[[Store, heads.CurrentHead], heads.CurrentHead]
 ) -> None:
     snapshot = taken(store.log)
     older = _stored_head(client)
@@ -240,7 +240,7 @@ def test_rule_02_a_runner_whose_look_is_torn_writes_no_chunk_behind_what_stopped
     runner = RunSession(_through(early).log, Counter(), lambda: NOW, snapshot)
     runner.emit(Artifact(artifact_id="document", parts=(Part(text="late"),)), 1, append=False, last=True)
     last = happens(store, snapshot).last
-    with pytest.raises(heads.LeaseLost):
+    with pytest.raises(decisions.LeaseLost):
         runner.flush()
     loaded = store.log.read_log(KEY)
     assert loaded is not None
@@ -270,7 +270,7 @@ def test_a_log_that_stays_torn_is_not_shown(store: Store, client: DynamoDBClient
 def _replayed(store: Store) -> None:
     """A task of three events whose log has a snapshot up to the second."""
     snapshot = taken(store.log)
-    assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
+    assert store.log.update_head(snapshot.head, decisions.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     store.log.append_chunk(writer(), chunk(3))
 
 
@@ -325,22 +325,24 @@ def test_a_fold_in_the_form_of_another_release_is_as_good_as_none(store: Store) 
     digest = sha256(content).hexdigest()
     store.blobs.put(f"tenant/owner/task-1/{digest}", content)
     head = head_of(store.log)
-    assert store.log.update_head(head, heads.set_snapshot(head, 1, f"2 {len(content)} {digest}"))
+    assert store.log.update_head(head, decisions.set_snapshot(head, 1, f"2 {len(content)} {digest}"))
     assert store.log.read_task(KEY) == (head_of(store.log), _whole(store))
 
 
 def test_rule_04_a_log_of_five_megabytes_is_read_in_one_query_that_ends_where_its_fold_does(
     client: DynamoDBClient,
 ) -> None:
-    with dynamo(client, "long", lambda _: None, limit=INLINE_LIMIT) as store:
+    with dynamo(client, "long", lambda _: None, limit=ITEM_TEXT_LIMIT) as store:
         snapshot, text = taken(store.log), Part(text="x" * 250_000)
         for n in range(3, 23):
             store.log.append_chunk(writer(), chunk(n, text, append=n > 3))
         calls = Filtered(client, lambda found, _: found)
-        reader = store_on(calls, "long", lambda _: None, store.blobs, INLINE_LIMIT)  # type: ignore[arg-type]
+        reader = store_on(calls, "long", lambda _: None, store.blobs, ITEM_TEXT_LIMIT)  # type: ignore[arg-type]
         before = reader.log.read_task(KEY)
         assert calls.queries > 5
-        assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
+        assert store.log.update_head(
+            snapshot.head, decisions.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY))
+        )
         store.log.append_chunk(writer(), chunk(23, text, append=True))
         calls.queries = 0
         read = reader.log.read_task(KEY)
@@ -374,7 +376,7 @@ def test_own_writes_are_known_again_although_the_refusal_does_not_show_them(
     silent = _through(Silent(client))
     new, receipt = opening(sent="message"), IdempotencyRecord("echo", "again", "digest", KEY.task)
     assert [silent.log.create(new), silent.log.create(new)] == [None, None]
-    change = heads.start_run(seen(store.log), now=NOW, by="me")
+    change = decisions.start_run(seen(store.log), now=NOW, by="me")
     assert [silent.log.append(change, receipt), silent.log.append(change, receipt)] == [True, True]
     event = chunk(3)
     assert [silent.log.append_chunk(writer(), event), silent.log.append_chunk(writer(), event)] == [True, True]

@@ -31,15 +31,8 @@ from a2a_serverless.adapters.webhook_sender import (
     ConnectionPool,
     WebhookSender,
 )
-from a2a_serverless.domain.outbound import (
-    EgressPolicy,
-    NameUnresolved,
-    OutboundError,
-    Outcome,
-    UrlNotAllowed,
-    WebhookTarget,
-    check_url,
-)
+from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.http_client.sockets import MAX_LOOKUPS, ResolveHost, connect, resolve
 from tests.adapters.more_urls import ANSWERS, GOOD, URLS
 from tests.adapters.strangers import NAME, Line, Script, Stranger, answer, authority, once, serve, server_context

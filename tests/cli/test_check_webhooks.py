@@ -17,7 +17,7 @@ from a2a_serverless.adapters.es256 import KeyRingSigner
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.services.key_rotation import KeyRotation, describe, ensure_ring, rotate_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.testing.memory import MemoryKeyRingStore

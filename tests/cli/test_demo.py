@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
-from a2a_serverless.domain.agent import Agent, TaskContext, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskRejected
 from a2a_serverless_tools.cli.demo import DemoInput, run_on_stack
 from a2a_serverless_tools.cli.demo_run import DemoRun
 from a2a_serverless_tools.cli.options import CliContext
@@ -28,6 +28,9 @@ from tests.world import HOOK, Received
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
 
 REST_API = "http://127.0.0.1:4566/restapis/x/live/_user_request_"
 RECEIVER = "http://127.0.0.1:8010"

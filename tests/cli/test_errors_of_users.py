@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskContext, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskRejected
 from a2a_serverless_tools.cli.stack import FrameworkName
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, answering
 from tests.echo import Asker, Writer, agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.task_context import TaskContext
 
 LONG = "This sentence is longer than sixty characters, and its end is what matters: " + "word " * 20 + "THE END"
 

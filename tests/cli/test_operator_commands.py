@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from a2a_serverless.domain.model import path
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryBlobStore

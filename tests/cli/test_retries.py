@@ -10,7 +10,7 @@ from tests.client.deployment import Deployment
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 
 class Mended:

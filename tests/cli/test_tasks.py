@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
-from a2a_serverless.domain.agent import TaskContext, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskRejected
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.domain.task_context import TaskContext
 from a2a_serverless_tools.cli.formatting import bytes_words, file_size
 from tests.cli.shell import Shell
 from tests.client.deployment import BASE, Deployment, Locked, answering, documents, rpc

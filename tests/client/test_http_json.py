@@ -34,7 +34,8 @@ from tests.echo import Asker, Writer, agent_of
 from tests.world import configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 AT_ONCE = SendMessageRequest(

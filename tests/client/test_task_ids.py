@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.client import Client
-from a2a_serverless.domain.agent import TaskContext
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
+from a2a_serverless.domain.task_context import TaskContext
 from tests.client.deployment import BASE, Deployment, answering, rpc
 from tests.echo import agent_of
 

@@ -29,7 +29,7 @@ from tests.stack.local import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 pytestmark = pytest.mark.enable_socket
 HEADERS: Final = {"content-type": "application/json", "a2a-version": "1.0"}

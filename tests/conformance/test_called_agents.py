@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.client import Client, HttpError, discover, text_message
-from a2a_serverless.domain.agent import current_task
 from a2a_serverless.domain.contents import references_in
+from a2a_serverless.domain.current_task import current_task
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from sample_agents.document import document
 from sample_agents.orchestrator import orchestrator
@@ -32,7 +32,7 @@ from tests.sample_agents.test_writing_agents import ENGLISH
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 pytestmark = pytest.mark.enable_socket
 

@@ -12,7 +12,7 @@ import pytest
 from a2a_serverless import mirror
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import discover, over_urllib, text_message
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     ListTasksRequest,
     Part,

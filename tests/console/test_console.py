@@ -18,7 +18,7 @@ import pytest
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import Console
-from a2a_serverless.services.listing import BRIEFS
+from a2a_serverless.services.briefs import BRIEFS
 from tests.browser import NEEDED, Browser, png, started
 from tests.conformance.live import serving
 from tests.console.talkers import AGENTS, EVIL

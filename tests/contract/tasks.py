@@ -7,12 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
-from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.cursors import Cursor
+from a2a_serverless.domain.decisions import (
     Change,
-    Head,
-    HeadSnapshot,
     TaskLifetime,
     follow_up,
     report_status,
@@ -20,13 +17,16 @@ from a2a_serverless.domain.head import (
     start_run,
     submit,
 )
+from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store import keys
 from tests.contract.backends import NOW
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless.testing.memory import MemoryStores
 
@@ -60,19 +60,19 @@ def opening(
     return NewTask(head, event, receipt, pushes)
 
 
-def created(log: TaskLog, key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None) -> HeadSnapshot:
+def created(log: TaskLog, key: TaskKey = KEY, *, sent: str | None = None, push: str | None = None) -> CurrentHead:
     """Stores a new task and looks at it."""
     assert log.create(opening(key, sent=sent, push=push)) is None
     return seen(log, key)
 
 
-def taken(log: TaskLog, key: TaskKey = KEY) -> HeadSnapshot:
+def taken(log: TaskLog, key: TaskKey = KEY) -> CurrentHead:
     """A new task that a runner has taken."""
     assert log.append(start_run(created(log, key), now=NOW + 1, by=by()))
     return seen(log, key)
 
 
-def seen(log: TaskLog, key: TaskKey = KEY) -> HeadSnapshot:
+def seen(log: TaskLog, key: TaskKey = KEY) -> CurrentHead:
     snapshot = log.read_head(key)
     assert snapshot is not None
     return snapshot
@@ -99,7 +99,7 @@ def spoil(table: MemoryStores, key: TaskKey, how: str) -> None:
         table.items.partitions[keys.task(key)][keys.event(1)].update(attribute)
 
 
-def progress(snapshot: HeadSnapshot, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
+def progress(snapshot: CurrentHead, state: TaskState = TaskState.WORKING, said: str = "on it") -> Change:
     return report_status(snapshot, snapshot.head.fence, state, agent_says(said), now=NOW + 2, by=by())
 
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller, Quota
-from a2a_serverless.domain.delivery import Cursor
+from a2a_serverless.domain.cursors import Cursor
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, ListTasksRequest, Message, Part, Role, TaskState
 from a2a_serverless.services.listing import TaskLister, list_tasks
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from tests.contract.backends import Store
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
@@ -42,7 +43,7 @@ TASK: Final = "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11"
 KEY: Final = Principal("acme", "auth0|5f7c8ec7c33c6c004bbafe82").key(TASK)
 CONTEXT: Final = "7d9a4f8a-30f2-4a53-8c1b-3b8a2c5d7e90"
 DAY_MS: Final = 86_400_000
-LIFE: Final = heads.TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
+LIFE: Final = decisions.TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
 CALLER: Final = Caller(
     Principal(KEY.tenant, KEY.owner), frozenset({"a2a:document", "a2a:outline", "a2a:read"}), key="d" * 64
 )
@@ -58,23 +59,25 @@ def metered(local_client: DynamoDBClient) -> Iterator[tuple[Store, Meter]]:
 
 def _opening(push: str | None = None) -> NewTask:
     message = Message(message_id="5b1f2c3d-message", role=Role.USER, parts=(Part(text=TEXT),), context_id=CONTEXT)
-    head, event = heads.submit(
+    head, event = decisions.submit(
         KEY, "document", CONTEXT, Incoming(message), now=NOW, by=by(), life=LIFE, push=push is not None, caller=CALLER
     )
     receipt = IdempotencyRecord("document", message.message_id, "d" * 64, TASK)
     return NewTask(head, event, receipt, ((config(push), Cursor(push, "i" * 36)),) if push else ())
 
 
-def _run(store: Store) -> HeadSnapshot:
+def _run(store: Store) -> CurrentHead:
     """Submitted, working, one small artifact, completed: as the api and a worker write it."""
     assert store.log.create(_opening()) is None
-    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     artifact = Artifact(artifact_id="document", parts=(Part(text=TEXT),), name="document.md")
     assert store.log.append_chunk(taken.after, chunk(3)._replace(artifact=artifact))
-    done = heads.report_status(heads.HeadSnapshot(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by())
+    done = decisions.report_status(
+        heads.CurrentHead(taken.after, 3), 1, TaskState.COMPLETED, None, now=NOW + 900, by=by()
+    )
     assert store.log.append(done)
-    return heads.HeadSnapshot(done.after, 4)
+    return heads.CurrentHead(done.after, 4)
 
 
 def test_a_queued_task_with_one_small_artifact_costs_28_units_in_5_calls_at_most(metered: tuple[Store, Meter]) -> None:
@@ -103,7 +106,7 @@ def test_a_poll_of_the_status_is_one_strong_read_of_one_unit(metered: tuple[Stor
 def test_a_log_below_a_megabyte_is_loaded_in_one_call(metered: tuple[Store, Meter]) -> None:
     store, meter = metered
     assert store.log.create(_opening()) is None
-    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     for n in range(3, 500):
         event = chunk(n)._replace(artifact=Artifact(artifact_id="document", parts=(Part(text="x" * 1700),)))
@@ -173,7 +176,7 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
 def test_a_small_value_is_one_call_of_four_units(metered: tuple[Store, Meter], context: str | None) -> None:
     store, meter = metered
     assert store.log.create(_opening()) is None
-    taken = heads.start_run(heads.HeadSnapshot(_opening().head, 1), now=NOW + 200, by=by())
+    taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     meter.reset()
     value = StoredText("checkpoint", "x" * 500, "v1")

@@ -12,20 +12,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from moto import mock_aws
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
+from a2a_serverless.domain.decisions import Change
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import Incoming, StatusEvent, replay
-from a2a_serverless.domain.head import Change, Head
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, NewTask, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
+from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import NOW, Store, client_at, dynamo, memory
 from tests.contract.tasks import EXPIRES, KEY, attempt, by, chunk, config, message, opening, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
 
 T = TypeVar("T")
@@ -116,7 +120,7 @@ class Twins(RuleBasedStateMachine):
         self._see(key)
         if self.heads:
             before = _ago(self.heads, ago)
-            after = heads.reschedule(
+            after = decisions.reschedule(
                 before._replace(lease_until=number), at=NOW + number or None, enqueued=bool(number)
             )
             self.both(lambda store: store.log.update_head(before, after))
@@ -129,7 +133,9 @@ class Twins(RuleBasedStateMachine):
             head = self.both(lambda store: store.log.read_head(key))
             if head:
                 self.both(
-                    lambda store: store.log.update_head(head.head, head.head._replace(fold=name, rev=head.head.rev + 1))
+                    lambda store: store.log.update_head(
+                        head.head, head.head._replace(snapshot=name, rev=head.head.rev + 1)
+                    )
                 )
 
     @rule(key=tasks, name=ids, value=small)
@@ -143,7 +149,7 @@ class Twins(RuleBasedStateMachine):
         if self.heads:
             before, new = _ago(self.heads, ago), config(name, incarnation)
             cursor = Cursor(name, incarnation)
-            self.both(lambda store: store.push.add_config(before, heads.mark_push(before), new, cursor, replaced))
+            self.both(lambda store: store.push.add_config(before, decisions.mark_push(before), new, cursor, replaced))
 
     @rule(key=tasks, ago=past)
     def close_config(self, key: TaskKey, ago: int) -> None:

@@ -11,14 +11,16 @@ import pytest
 from moto import mock_aws
 
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.contents import UPLOADS, StoredFile
+from a2a_serverless.domain.decisions import cancel, follow_up, start_run
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import cancel, follow_up, start_run
 from a2a_serverless.domain.model import DAY_MS, Principal, TaskKey, path
+from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import call_name
-from a2a_serverless.domain.records import IdempotencyRecord, OpenedCall, StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.retries import METADATA_KEY

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.head import Head, HeadSnapshot, cancel, hand_over, renew_lease, resume_run
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.decisions import cancel, hand_over, renew_lease, resume_run
+from a2a_serverless.domain.head import CurrentHead, Head
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.contract.backends import LIMIT, NOW
@@ -28,7 +29,7 @@ WRITES_OF_RUNS: dict[str, Write] = {
     "a step": lambda store, head: store.log.store_step(head, "step", StepResult("", 1)),
     "a large step": lambda store, head: store.log.store_step(head, "step", StepResult("", "x" * 2 * LIMIT)),
     "a callback": lambda store, head: store.log.store_callback(head, "address", "call"),
-    "a status": lambda store, head: store.log.append(progress(HeadSnapshot(head, 2))),
+    "a status": lambda store, head: store.log.append(progress(CurrentHead(head, 2))),
     "a value": lambda store, head: store.values.put_value(head, ValueScope(KEY), VALUE, None),
     "a large value": lambda store, head: store.values.put_value(head, ValueScope(KEY), LARGE_VALUE, None),
     "a renewal": lambda store, head: store.log.update_head(head, renew_lease(head, head.fence, now=NOW + 3)),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.model import DAY_MS, Principal
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.store.stores import agent_pause, owner_pause
 from tests.contract.backends import NOW
 from tests.contract.tasks import KEY, writer

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification
-from a2a_serverless.domain.head import mark_push
-from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
+from a2a_serverless.domain.decisions import mark_push
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, KEY, attempt, config, created, head_of, moved, seen
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import SHARDS, NewTask
+from a2a_serverless.domain.new_task import NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store.dynamodb import PAGE
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.harness import Counter as Names
 from a2a_serverless.testing.memory import MemoryQueues
 from tests.contract.backends import NOW, dynamo
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "300"))
-LIFE: Final = heads.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
+LIFE: Final = decisions.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
 ME: Final = Principal("acme", "alice")
 
 
@@ -51,7 +52,7 @@ class Clock:
 def _task(store: Store, number: int) -> None:
     message = Message(message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
     key, incoming = ME.key(f"task-{number}"), Incoming(message)
-    head, event = heads.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
+    head, event = decisions.submit(key, "echo", "context", incoming, now=NOW, by=f"by-{number}", life=LIFE, push=False)
     assert store.log.create(NewTask(head, event, None)) is None
 
 
@@ -85,5 +86,7 @@ def test_two_sweepers_at_once_move_each_task_once(local_client: DynamoDBClient) 
         sweeper = Sweeper(store.log, store.push, queues, Clock(store), Names())
         list(pool.map(lambda one: sweep(replace(sweeper, ids=one)), [Names(), Names()]))
         found = [store.log.read_head(ME.key(f"task-{number}")) for number in range(count)]
-        assert {(snapshot.head.due_at, snapshot.head.rings) for snapshot in found if snapshot} == {(NOW + 160_000, 1)}
+        assert {(snapshot.head.due_at, snapshot.head.sweeps_in_a_row) for snapshot in found if snapshot} == {
+            (NOW + 160_000, 1)
+        }
         assert count <= len(queues.ready()) <= 2 * count

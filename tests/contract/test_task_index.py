@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import TaskState
 from tests.contract.backends import NOW
 from tests.contract.tasks import EXPIRES, by, moved, opening, seen
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.records import TaskEntry
+    from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.stores import TaskIndex
     from tests.contract.backends import Store
 
@@ -48,7 +48,7 @@ def test_the_newest_status_comes_first_and_the_same_moment_by_id_downwards(store
 
 def test_an_entry_says_what_a_list_filters_by(store: Store) -> None:
     key = _made(store, "task")
-    store.log.append(heads.start_run(seen(store.log, key), now=NOW + 5, by=by()))
+    store.log.append(decisions.start_run(seen(store.log, key), now=NOW + 5, by=by()))
     ((entry,), _) = store.index.list_page(ME, None, None, 0, 10)
     assert (entry.task, entry.agent, entry.state) == ("task", "echo", TaskState.WORKING)
 
@@ -58,7 +58,7 @@ def test_a_new_status_moves_a_task_to_the_front_and_a_lease_does_not(store: Stor
     head = seen(store.log, first).head
     store.log.update_head(head, moved(head, lease_until=NOW + 99))
     assert _listed(store) == ["second", "first"]
-    store.log.append(heads.start_run(seen(store.log, first), now=NOW + 100, by=by()))
+    store.log.append(decisions.start_run(seen(store.log, first), now=NOW + 100, by=by()))
     assert _listed(store) == ["first", "second"]
     assert second.task == "second"
 
@@ -100,7 +100,7 @@ def test_page_after_page_gives_every_task_once_and_then_ends(store: Store, limit
 def test_a_page_goes_on_where_the_last_ended_although_its_last_task_has_moved_since(store: Store) -> None:
     tasks = [_made(store, f"task-{number}", NOW + number) for number in range(4)]
     first, after = store.index.list_page(ME, None, None, 0, 2)
-    store.log.append(heads.start_run(seen(store.log, tasks[2]), now=NOW + 50, by=by()))
+    store.log.append(decisions.start_run(seen(store.log, tasks[2]), now=NOW + 50, by=by()))
     second, _ = store.index.list_page(ME, None, after, 0, 2)
     assert [entry.task for entry in (*first, *second)] == ["task-3", "task-2", "task-1", "task-0"]
 

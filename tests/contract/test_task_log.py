@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.events import Incoming, StatusEvent, replay
+from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal, TaskKey
-from a2a_serverless.domain.records import SHARDS, IdempotencyRecord, LastTick, StepResult, TickConflict
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
+from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.timeline import StepTime
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.store import keys
+from a2a_serverless.store.keys import SHARDS
 from tests.contract.backends import LIMIT, NOW
 from tests.contract.tasks import (
     EXPIRES,
@@ -55,25 +59,25 @@ STRANGERS = (
 # ---- Reading a task
 
 
-def replayed(store: Store) -> heads.HeadSnapshot:
+def replayed(store: Store) -> heads.CurrentHead:
     """A task with two chunks whose log has a snapshot up to them."""
     snapshot = taken(store.log)
     store.log.append_chunk(writer(), chunk(3))
     store.log.append_chunk(writer(), chunk(4, append=True))
-    assert store.log.update_head(snapshot.head, heads.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
+    assert store.log.update_head(snapshot.head, decisions.set_snapshot(snapshot.head, 1, store.log.store_snapshot(KEY)))
     return seen(store.log)
 
 
 def test_rule_04_a_task_with_a_snapshot_goes_on_as_its_whole_log_does(store: Store) -> None:
     snapshot = replayed(store)
     store.log.append_chunk(writer(), chunk(5, append=True))
-    done = progress(heads.HeadSnapshot(snapshot.head, 5), TaskState.COMPLETED)
+    done = progress(heads.CurrentHead(snapshot.head, 5), TaskState.COMPLETED)
     assert store.log.append(done)
     assert snapshot.head.snapshot_position == done.after.snapshot_position == 4
     assert store.log.read_task(KEY) == (done.after, replay("task-1", "context", store.log.read(KEY, 0)))
 
 
-def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store) -> None:
+def test_a_task_is_shown_as_of_any_event_before_and_behind_its_snapshot(store: Store) -> None:
     snapshot = replayed(store)
     store.log.append_chunk(writer(), chunk(5, append=True))
     log = store.log.read(KEY, 0)
@@ -83,7 +87,7 @@ def test_a_task_is_shown_as_of_any_event_before_and_behind_its_fold(store: Store
 
 def test_a_fold_that_is_kept_again_has_the_same_name_and_one_place(store: Store) -> None:
     snapshot, places = replayed(store), len(store.blobs.content)
-    assert store.log.store_snapshot(KEY) == snapshot.head.fold
+    assert store.log.store_snapshot(KEY) == snapshot.head.snapshot
     assert len(store.blobs.content) == places
 
 
@@ -116,7 +120,7 @@ def test_a_part_of_a_task_is_what_the_whole_task_shows_of_it(store: Store, *, wi
 def test_a_new_task_is_there_as_it_was_written(store: Store) -> None:
     new = opening()
     assert store.log.create(new) is None
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(new.head, 1)
+    assert store.log.read_head(KEY) == heads.CurrentHead(new.head, 1)
     assert store.log.read_log(KEY) == (new.head, [new.event])
     assert store.log.read(KEY, 0) == [new.event]
 
@@ -143,7 +147,7 @@ def test_an_opening_that_is_tried_again_counts_as_written_once(store: Store) -> 
 def test_an_opening_that_is_tried_again_later_does_not_set_the_task_back(store: Store) -> None:
     new = opening(sent="message")
     store.log.create(new)
-    store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
+    store.log.append(decisions.start_run(seen(store.log), now=NOW, by=by()))
     assert store.log.create(new) is None
     assert seen(store.log).last == 2
 
@@ -259,7 +263,7 @@ def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
         assert store.log.read_log(stranger) is None
         assert store.log.read(stranger, 0) == []
         assert store.log.read_steps(stranger) == {}
-        assert not store.log.append(progress(heads.HeadSnapshot(snapshot.head._replace(key=stranger), snapshot.last)))
+        assert not store.log.append(progress(heads.CurrentHead(snapshot.head._replace(key=stranger), snapshot.last)))
     assert seen(store.log) == snapshot
 
 
@@ -275,9 +279,9 @@ def test_any_text_may_name_a_tenant_an_owner_and_a_task(store: Store) -> None:
 
 def test_a_status_event_moves_the_head_and_the_log_together(store: Store) -> None:
     snapshot = created(store.log)
-    change = heads.start_run(snapshot, now=NOW + 1, by=by())
+    change = decisions.start_run(snapshot, now=NOW + 1, by=by())
     assert store.log.append(change)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(change.after, 2)
+    assert store.log.read_head(KEY) == heads.CurrentHead(change.after, 2)
     assert store.log.read(KEY, 1) == [change.event]
 
 
@@ -316,7 +320,7 @@ def test_an_append_that_is_tried_again_after_others_went_on_still_counts_as_succ
 
 
 def test_a_follow_up_leaves_a_receipt_in_the_same_transaction(store: Store) -> None:
-    follow_up = heads.follow_up(taken(store.log), Incoming(message(message_id="again")), now=NOW, by=by())
+    follow_up = decisions.follow_up(taken(store.log), Incoming(message(message_id="again")), now=NOW, by=by())
     receipt = IdempotencyRecord("echo", "again", "digest", KEY.task)
     assert store.log.append(follow_up, receipt)
     assert store.log.find_idempotency(KEY, "echo", "again") == receipt
@@ -324,7 +328,7 @@ def test_a_follow_up_leaves_a_receipt_in_the_same_transaction(store: Store) -> N
 
 def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: Store) -> None:
     snapshot = created(store.log, sent="message")
-    follow_up = heads.follow_up(snapshot, Incoming(message()), now=NOW, by=by())
+    follow_up = decisions.follow_up(snapshot, Incoming(message()), now=NOW, by=by())
     assert not store.log.append(follow_up, IdempotencyRecord("echo", "message", "digest", KEY.task))
     assert seen(store.log) == snapshot
 
@@ -332,7 +336,7 @@ def test_a_follow_up_that_was_sent_before_is_refused_and_changes_nothing(store: 
 def test_a_chunk_takes_a_number_and_leaves_the_head_alone(store: Store) -> None:
     snapshot, event = taken(store.log), chunk(3)
     assert store.log.append_chunk(writer(), event)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(snapshot.head, 3)
+    assert store.log.read_head(KEY) == heads.CurrentHead(snapshot.head, 3)
     assert store.log.read(KEY, 2) == [event]
 
 
@@ -378,7 +382,7 @@ def test_writers_that_look_again_all_get_their_turn_and_leave_no_gap(store: Stor
 def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) -> None:
     snapshot = taken(store.log)
     late = progress(snapshot, TaskState.COMPLETED)
-    assert store.log.append(heads.cancel(snapshot, now=NOW, by=by()))
+    assert store.log.append(decisions.cancel(snapshot, now=NOW, by=by()))
     assert not store.log.append(late)
     assert not store.log.append(late._replace(event=late.event._replace(n=4)))
     assert head_of(store.log).state is TaskState.CANCELED
@@ -390,14 +394,14 @@ def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) ->
 
 def test_a_touch_moves_the_head_and_takes_no_number(store: Store) -> None:
     snapshot = taken(store.log)
-    renewed = heads.renew_lease(snapshot.head, snapshot.head.fence, now=NOW + 10_000)
+    renewed = decisions.renew_lease(snapshot.head, snapshot.head.fence, now=NOW + 10_000)
     assert store.log.update_head(snapshot.head, renewed)
-    assert store.log.read_head(KEY) == heads.HeadSnapshot(renewed, snapshot.last)
+    assert store.log.read_head(KEY) == heads.CurrentHead(renewed, snapshot.last)
 
 
 def test_a_touch_of_a_stale_head_is_refused(store: Store) -> None:
     snapshot = created(store.log)
-    store.log.append(heads.start_run(snapshot, now=NOW, by=by()))
+    store.log.append(decisions.start_run(snapshot, now=NOW, by=by()))
     taken_over = head_of(store.log)
     assert not store.log.update_head(snapshot.head, moved(snapshot.head, due_at=None))
     assert head_of(store.log) == taken_over
@@ -419,8 +423,8 @@ def test_a_touch_of_a_task_that_is_not_there_makes_none(store: Store) -> None:
 
 def test_a_runner_whose_lease_was_taken_over_can_neither_renew_nor_report(store: Store) -> None:
     stale = taken(store.log)
-    assert store.log.append(heads.start_run(stale, now=stale.head.lease_until + 1, by=by()))
-    assert not store.log.update_head(stale.head, heads.renew_lease(stale.head, 1, now=NOW + 40_000))
+    assert store.log.append(decisions.start_run(stale, now=stale.head.lease_until + 1, by=by()))
+    assert not store.log.update_head(stale.head, decisions.renew_lease(stale.head, 1, now=NOW + 40_000))
     assert not store.log.append(progress(stale, TaskState.COMPLETED))
     assert head_of(store.log).fence == 2
 
@@ -500,7 +504,7 @@ def test_a_head_and_a_log_that_are_read_together_belong_together(store: Store) -
 @pytest.mark.requirement(123)
 def test_an_expired_task_does_not_exist_for_any_reader(store: Store) -> None:
     snapshot = created(store.log, sent="message", push="hook")
-    store.log.append(heads.start_run(snapshot, now=NOW, by=by()))
+    store.log.append(decisions.start_run(snapshot, now=NOW, by=by()))
     store.log.append_chunk(writer(), chunk(3))
     store.log.store_step(writer(), "step", StepResult("", 1))
     store.now.ms = EXPIRES * 1000 - 1
@@ -572,7 +576,7 @@ def test_what_is_due_comes_oldest_first(store: Store) -> None:
     assert sorted(key.task for key, _ in _due(store.log, NOW + 1000)) == sorted(key.task for key in tasks)
 
 
-def _lasting(store: Store, push: str | None = None) -> heads.HeadSnapshot:
+def _lasting(store: Store, push: str | None = None) -> heads.CurrentHead:
     """A task that does not expire on this day."""
     new = opening(push=push)
     assert store.log.create(new._replace(head=new.head._replace(expires=EXPIRES + 86_400))) is None
@@ -737,7 +741,7 @@ def test_every_field_of_an_event_is_kept(store: Store) -> None:
     incoming = replace(
         incoming, message=incoming.message.model_copy(update={"context_id": "c", "task_id": "x", "metadata": {}})
     )
-    status = heads.follow_up(snapshot._replace(last=4), incoming, now=NOW, by=by())
+    status = decisions.follow_up(snapshot._replace(last=4), incoming, now=NOW, by=by())
     assert store.log.append_chunk(writer(), first)
     assert store.log.append_chunk(writer(), bare)
     assert store.log.append(status)
@@ -749,7 +753,7 @@ def test_content_of_any_size_comes_back_as_it_was(store: Store, size: int) -> No
     text = "长é1" * (size // 6)
     new = opening(parts=(Part(text=text),))
     assert store.log.create(new) is None
-    store.log.append(heads.start_run(seen(store.log), now=NOW, by=by()))
+    store.log.append(decisions.start_run(seen(store.log), now=NOW, by=by()))
     event = chunk(3, Part(text=text))
     assert store.log.append_chunk(writer(), event)
     store.log.store_step(writer(), "step", StepResult("", text))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.head import Head, cancel, hand_over, start_run
+from a2a_serverless.domain.decisions import cancel, hand_over, start_run
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import StoredText, ValueScope
 from tests.contract.backends import LIMIT, NOW, Store
@@ -14,6 +14,8 @@ from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from a2a_serverless.domain.head import Head
 
 SCOPES = [ValueScope(KEY), ValueScope(KEY, "context")]
 EACH = pytest.mark.parametrize("scope", SCOPES, ids=["task", "conversation"])

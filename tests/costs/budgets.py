@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from a2a_serverless import Schedule, current_task
 from a2a_serverless.domain.budgets import Budget as TaskBudget
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.protocol.v1 import ListTasksRequest, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import find_event_address, store_event
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
 
 T = TypeVar("T")

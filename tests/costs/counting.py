@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.store.items import Item, WriteConflict
     from a2a_serverless.testing.memory import MemoryQueues

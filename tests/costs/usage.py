@@ -34,7 +34,7 @@ from tests.faults.plans import Count, Frail
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 USAGE: Final = Path(__file__).parents[2] / "bench/usage.json"
 PORTS: Final = frozenset({"table", "queue", "receiver", "sealer", "signer"})
@@ -71,7 +71,7 @@ class Counted(World):
         self.service = self.service._replace(metrics=metrics)
         self.trace = new_trace("a")
         self.engine = replace(self.engine, metrics=metrics)
-        self.post = replace(self.post, metrics=metrics, hosts=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
+        self.post = replace(self.post, metrics=metrics, breakers=CircuitBreakers(self.post.store, metrics=metrics))  # type: ignore[arg-type]
 
     def tell_at_once(self) -> None:
         """The first notification goes out before a worker is free: so it takes a run of the notifier for itself."""

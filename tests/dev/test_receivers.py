@@ -25,7 +25,7 @@ from tests.world import ME, World, webhook
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.delivery import Cursor
+    from a2a_serverless.domain.cursors import Cursor
 
 pytestmark = pytest.mark.enable_socket
 
@@ -110,7 +110,7 @@ def test_a_receiver_that_listens_and_answers_nothing_is_not_redriven_again_and_a
         opened = OpenBreaker(deployment.clock.now() + 30_000)
         deployment.table.store_open_breaker(host, opened)
         with pytest.raises(CircuitOpen):
-            deployment.post.hosts.check(host, deployment.clock.now())
+            deployment.post.breakers.check(host, deployment.clock.now())
         watch = ReceiverWatch(deployment)
         for _ in range(3):
             watch.look()
@@ -124,7 +124,7 @@ def test_hosts_elsewhere_get_no_connection() -> None:
         host = f"localhost:{listener.getsockname()[1]}"
         deployment.table.store_open_breaker(host, OpenBreaker(deployment.clock.now() + 30_000))
         with pytest.raises(CircuitOpen):
-            deployment.post.hosts.check(host, deployment.clock.now())
+            deployment.post.breakers.check(host, deployment.clock.now())
         ReceiverWatch(deployment).look()
         listener.settimeout(0)
         with pytest.raises(BlockingIOError):

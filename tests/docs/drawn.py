@@ -17,8 +17,8 @@ from rich.markup import render as from_markup
 import cost
 import idle
 import limits
-from a2a_serverless.domain.events import NEXT, TERMINAL
 from a2a_serverless.domain.metrics import METRICS
+from a2a_serverless.domain.states import NEXT, TERMINAL
 from a2a_serverless_tools.cli.app import COMMAND_LINES, app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times

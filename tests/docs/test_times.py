@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.model import DAY_MS
 from a2a_webhook_receiver.replay import REMEMBER
 from tests.docs.documents import ROOT

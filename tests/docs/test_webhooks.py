@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from a2a_serverless.domain.delivery import (
+from a2a_serverless.domain.cursors import (
     DELAYS_S,
     GIVE_UP_MS,
     PERMANENT_FAILURE_TRIES,
-    TOKEN_LIFE_S,
     CursorState,
-    PushConfig,
     Verdict,
     Verification,
     classify_outcome,
-    notification_claims,
 )
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.notifications import TOKEN_LIFE_S, notification_claims
+from a2a_serverless.domain.outcomes import Outcome
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.services.delivery_attempts import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from a2a_serverless_tools.cli.app import COMMANDS
 from a2a_webhook_receiver.answers import STATUS

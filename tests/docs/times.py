@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.adapters import aws
 from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, rotation_times
-from a2a_serverless.domain import access, circuit_breaker, delivery, head
+from a2a_serverless.domain import access, circuit_breaker, cursors, decisions, notifications
 from a2a_serverless.engine import lease, run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
@@ -40,15 +40,18 @@ class Time:
 TIMES = [
     Time(
         "clocks differ by",
-        delivery.CLOCK_SKEW_MS,
-        "domain/delivery.py: CLOCK_SKEW_MS",
-        {"what the lease of a cursor and the waits are computed with": delivery.CLOCK_SKEW_MS == CLOCKS_MS},
+        cursors.CLOCK_SKEW_MS,
+        "domain/cursors.py: CLOCK_SKEW_MS",
+        {"what the lease of a cursor and the waits are computed with": cursors.CLOCK_SKEW_MS == CLOCKS_MS},
     ),
     Time(
         "a run's lease",
-        head.RUN_LEASE_MS,
-        "domain/head.py: RUN_LEASE_MS",
-        {"longer than its renewal twice, and the clocks": head.RUN_LEASE_MS > 2 * head.RUN_RENEWAL_MS + CLOCKS_MS},
+        decisions.RUN_LEASE_MS,
+        "domain/decisions.py: RUN_LEASE_MS",
+        {
+            "longer than its renewal twice, and the clocks": decisions.RUN_LEASE_MS
+            > 2 * decisions.RUN_RENEWAL_MS + CLOCKS_MS
+        },
     ),
     Time(
         "a task is erased after its end by",
@@ -56,83 +59,83 @@ TIMES = [
         "a2a_serverless_tools/operators/erasure.py: ERASE_AFTER_MS",
         {
             "a run's lease, all tries of a write that began in it, and the clocks fit into it": erasure.ERASE_AFTER_MS
-            > head.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS
+            > decisions.RUN_LEASE_MS + aws.TRIES * (aws.CONNECT_S + aws.READ_S) * 1000 + PAUSES_MS + CLOCKS_MS
         },
     ),
     Time(
         "its renewal",
-        head.RUN_RENEWAL_MS,
-        "domain/head.py: RUN_RENEWAL_MS",
-        {"longer than the time between two looks at the head": head.RUN_RENEWAL_MS > run.WATCH_S * 1000},
+        decisions.RUN_RENEWAL_MS,
+        "domain/decisions.py: RUN_RENEWAL_MS",
+        {"longer than the time between two looks at the head": decisions.RUN_RENEWAL_MS > run.WATCH_S * 1000},
     ),
     Time(
         "a message that looks whether a run lives takes",
         run.LOOK_DELAY_S * 1000,
         "engine/run.py: LOOK_DELAY_S",
-        {"longer than a run's lease, and the clocks": run.LOOK_DELAY_S * 1000 > head.RUN_LEASE_MS + CLOCKS_MS},
+        {"longer than a run's lease, and the clocks": run.LOOK_DELAY_S * 1000 > decisions.RUN_LEASE_MS + CLOCKS_MS},
     ),
     Time(
         "a run hands over before Lambda's time ends by",
         lease.MARGIN_MS,
         "engine/lease.py: MARGIN_MS",
         {
-            "less than a run's lease": lease.MARGIN_MS < head.RUN_LEASE_MS,
+            "less than a run's lease": lease.MARGIN_MS < decisions.RUN_LEASE_MS,
             "more than an agent has to clean up": lease.MARGIN_MS > run.CLEAN_UP_S * 1000,
         },
     ),
     Time(
         "a new task is due after",
-        head.GRACE_MS,
-        "domain/head.py: GRACE_MS",
+        decisions.GRACE_MS,
+        "domain/decisions.py: GRACE_MS",
         {
-            "not before a run's lease": head.GRACE_MS >= head.RUN_LEASE_MS,
-            "at most `SOON_MS`": head.GRACE_MS <= head.SOON_MS,
+            "not before a run's lease": decisions.GRACE_MS >= decisions.RUN_LEASE_MS,
+            "at most `SOON_MS`": decisions.GRACE_MS <= decisions.SOON_MS,
         },
     ),
     Time(
         "a POST of a webhook",
-        delivery.POST_DEADLINE_MS,
-        "domain/delivery.py: POST_DEADLINE_MS",
-        {"shorter than a cursor's lease": delivery.POST_DEADLINE_MS < delivery.CURSOR_LEASE_MS},
+        cursors.POST_DEADLINE_MS,
+        "domain/cursors.py: POST_DEADLINE_MS",
+        {"shorter than a cursor's lease": cursors.POST_DEADLINE_MS < cursors.CURSOR_LEASE_MS},
     ),
     Time(
         "a cursor's lease",
-        delivery.CURSOR_LEASE_MS,
-        "domain/delivery.py: CURSOR_LEASE_MS",
+        cursors.CURSOR_LEASE_MS,
+        "domain/cursors.py: CURSOR_LEASE_MS",
         {
-            "a POST and the clocks fit into it": delivery.CURSOR_LEASE_MS
-            >= delivery.POST_DEADLINE_MS + delivery.CLOCK_SKEW_MS
+            "a POST and the clocks fit into it": cursors.CURSOR_LEASE_MS
+            >= cursors.POST_DEADLINE_MS + cursors.CLOCK_SKEW_MS
         },
     ),
     Time(
         "a notifier begins no POST with less left than",
         deliver.ROUND_MS,
         "services/deliver.py: ROUND_MS",
-        {"longer than a POST": deliver.ROUND_MS > delivery.POST_DEADLINE_MS},
+        {"longer than a POST": deliver.ROUND_MS > cursors.POST_DEADLINE_MS},
     ),
     Time(
         "the first wait of a retry",
-        delivery.DELAYS_S[1] * 1000,
-        "domain/delivery.py: DELAYS_S",
+        cursors.DELAYS_S[1] * 1000,
+        "domain/cursors.py: DELAYS_S",
         {
-            "longer than the clocks": delivery.DELAYS_S[1] * 1000 > delivery.CLOCK_SKEW_MS,
-            "later waits are longer": list(delivery.DELAYS_S) == sorted({*delivery.DELAYS_S}),
+            "longer than the clocks": cursors.DELAYS_S[1] * 1000 > cursors.CLOCK_SKEW_MS,
+            "later waits are longer": list(cursors.DELAYS_S) == sorted({*cursors.DELAYS_S}),
         },
     ),
     Time(
         "a webhook is given up after",
-        delivery.GIVE_UP_MS,
-        "domain/delivery.py: GIVE_UP_MS",
+        cursors.GIVE_UP_MS,
+        "domain/cursors.py: GIVE_UP_MS",
         {
-            "all waits with the most jitter": int(sum(delivery.DELAYS_S) * 1200) == delivery.GIVE_UP_MS,
-            "a receiver remembers notifications for longer": replay.REMEMBER > delivery.GIVE_UP_MS,
+            "all waits with the most jitter": int(sum(cursors.DELAYS_S) * 1200) == cursors.GIVE_UP_MS,
+            "a receiver remembers notifications for longer": replay.REMEMBER > cursors.GIVE_UP_MS,
         },
     ),
     Time(
         "the try of a half-open circuit breaker",
         circuit_breaker.PROBE_MS,
         "domain/circuit_breaker.py: PROBE_MS",
-        {"longer than a POST and the clocks": circuit_breaker.PROBE_MS > delivery.POST_DEADLINE_MS + CLOCKS_MS},
+        {"longer than a POST and the clocks": circuit_breaker.PROBE_MS > cursors.POST_DEADLINE_MS + CLOCKS_MS},
     ),
     Time(
         "the sweeper ends before Lambda's time by",
@@ -142,11 +145,12 @@ TIMES = [
     ),
     Time(
         "a webhook's token is valid for",
-        delivery.TOKEN_LIFE_S * 1000,
-        "domain/delivery.py: TOKEN_LIFE_S",
+        notifications.TOKEN_LIFE_S * 1000,
+        "domain/notifications.py: TOKEN_LIFE_S",
         {
-            "longer than a POST and the clocks": delivery.TOKEN_LIFE_S * 1000 > delivery.POST_DEADLINE_MS + CLOCKS_MS,
-            "receivers accept no longer ones": delivery.TOKEN_LIFE_S * 1000 <= verifier.MAX_LIFETIME,
+            "longer than a POST and the clocks": notifications.TOKEN_LIFE_S * 1000
+            > cursors.POST_DEADLINE_MS + CLOCKS_MS,
+            "receivers accept no longer ones": notifications.TOKEN_LIFE_S * 1000 <= verifier.MAX_LIFETIME,
         },
     ),
     Time(
@@ -176,7 +180,7 @@ TIMES = [
         "adapters/key_ring_secret.py: rotation_times",
         {
             "the notifier's cache, the last token's life and a receiver's clock": KEYS.retire_ms
-            >= KEY_RING_CACHE_MS + delivery.TOKEN_LIFE_S * 1000 + verifier.CLOCK_SKEW
+            >= KEY_RING_CACHE_MS + notifications.TOKEN_LIFE_S * 1000 + verifier.CLOCK_SKEW
         },
     ),
     Time(

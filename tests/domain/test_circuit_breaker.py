@@ -17,7 +17,7 @@ from a2a_serverless.domain.circuit_breaker import (
     record_outcome,
     start_attempt,
 )
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 
 NOW = 1_790_000_000_000
 SILENT = Outcome(error=OutboundError.TIMEOUT)

@@ -10,30 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import (
-    BACKLOG,
+from a2a_serverless.domain import cursors, notifications
+from a2a_serverless.domain.cursors import (
     DELAYS_S,
     DUE_SLACK_MS,
     GIVE_UP_MS,
-    Chunks,
     Cursor,
     CursorState,
-    NextNotification,
-    PushConfig,
     Verdict,
     Verification,
     classify_outcome,
-    find_next,
     postpone,
     record_failure,
     record_success,
     redrive,
-    snapshot_for_backlog,
 )
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, Event, StatusEvent
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.notifications import BACKLOG, Chunks, NextNotification, find_next, snapshot_for_backlog
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.domain.push_configs import PushConfig
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
@@ -192,49 +189,49 @@ def test_what_is_given_up_says_since_when() -> None:
 
 def test_a_success_moves_the_cursor_forgets_the_failures_and_keeps_the_lease() -> None:
     failing = replace(HELD, attempt=3, next_at=NOW - 1, due_at=NOW, failing_since=NOW - 9)
-    assert delivery.record_success(failing, 6, now=NOW) == replace(
-        CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + delivery.CURSOR_LEASE_MS
+    assert cursors.record_success(failing, 6, now=NOW) == replace(
+        CURSOR, position=6, attempt=0, next_at=0, due_at=None, lease_until=NOW + cursors.CURSOR_LEASE_MS
     )
 
 
 def test_rule_08_each_claim_has_a_number_and_a_holder_of_its_own() -> None:
-    claimed = delivery.claim_lease(HELD, "other", now=NOW)
-    assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + delivery.CURSOR_LEASE_MS)
-    assert delivery.release_lease(claimed) == replace(claimed, lease_until=0)
+    claimed = cursors.claim_lease(HELD, "other", now=NOW)
+    assert claimed == replace(CURSOR, lease_no=4, holder="other", lease_until=NOW + cursors.CURSOR_LEASE_MS)
+    assert cursors.release_lease(claimed) == replace(claimed, lease_until=0)
     later = NOW + 5_000
-    assert delivery.renew_lease(claimed, now=later) == replace(claimed, lease_until=later + delivery.CURSOR_LEASE_MS)
+    assert cursors.renew_lease(claimed, now=later) == replace(claimed, lease_until=later + cursors.CURSOR_LEASE_MS)
 
 
 def test_rule_08_a_post_begins_only_if_the_lease_lasts_for_it_and_for_clocks_that_differ() -> None:
-    until = NOW + delivery.POST_DEADLINE_MS + delivery.CLOCK_SKEW_MS
-    assert delivery.covers_attempt(replace(CURSOR, lease_until=until), NOW)
-    assert not delivery.covers_attempt(replace(CURSOR, lease_until=until - 1), NOW)
+    until = NOW + cursors.POST_DEADLINE_MS + cursors.CLOCK_SKEW_MS
+    assert cursors.covers_attempt(replace(CURSOR, lease_until=until), NOW)
+    assert not cursors.covers_attempt(replace(CURSOR, lease_until=until - 1), NOW)
 
 
 def test_rule_08_a_replacement_takes_over_a_lease_that_lasts() -> None:
     first = Cursor("hook", "second")
     taken = replace(first, lease_until=CURSOR.lease_until, lease_no=3, holder="me")
-    assert delivery.replace_cursor(CURSOR, first, now=CURSOR.lease_until - 1) == taken
-    assert delivery.replace_cursor(CURSOR, first, now=CURSOR.lease_until) == first
-    assert delivery.replace_cursor(None, first, now=NOW) == first
-    assert delivery.same_lease(taken, CURSOR)
+    assert cursors.replace_cursor(CURSOR, first, now=CURSOR.lease_until - 1) == taken
+    assert cursors.replace_cursor(CURSOR, first, now=CURSOR.lease_until) == first
+    assert cursors.replace_cursor(None, first, now=NOW) == first
+    assert cursors.same_lease(taken, CURSOR)
     for other in ({"lease_no": 4}, {"holder": "you"}, {"lease_until": NOW}):
-        assert not delivery.same_lease(taken, replace(CURSOR, **other))
+        assert not cursors.same_lease(taken, replace(CURSOR, **other))
 
 
 def test_a_redriven_cursor_may_try_a_silent_host_for_two_minutes() -> None:
-    assert delivery.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + delivery.REDRIVE_MS - 1)
-    assert not delivery.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + delivery.REDRIVE_MS)
-    assert not delivery.passes_breaker(CURSOR, NOW)
+    assert cursors.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + cursors.REDRIVE_MS - 1)
+    assert not cursors.passes_breaker(replace(CURSOR, redriven_at=NOW), NOW + cursors.REDRIVE_MS)
+    assert not cursors.passes_breaker(CURSOR, NOW)
 
 
 @pytest.mark.requirement(75)
 def test_a_webhook_has_ten_to_thirty_seconds_to_answer() -> None:
-    assert 10_000 <= delivery.POST_DEADLINE_MS <= 30_000
+    assert 10_000 <= cursors.POST_DEADLINE_MS <= 30_000
 
 
 def test_rule_08_a_lease_outlives_an_attempt() -> None:
-    assert delivery.CURSOR_LEASE_MS > delivery.POST_DEADLINE_MS
+    assert cursors.CURSOR_LEASE_MS > cursors.POST_DEADLINE_MS
 
 
 # ---- What comes next
@@ -275,7 +272,7 @@ def walked(chunks: Chunks, log: list[Event], page: int) -> list[NextNotification
     while upcoming := find_next(cursor, log[cursor.position : cursor.position + page], chunks):
         assert upcoming.n > cursor.position, "every step goes forward"
         steps.append(upcoming)
-        cursor = delivery.record_success(cursor, upcoming.n, now=NOW)
+        cursor = cursors.record_success(cursor, upcoming.n, now=NOW)
     return steps
 
 
@@ -368,7 +365,7 @@ def test_rule_08_a_snapshot_never_jumps_a_status_that_ends_the_task_or_needs_its
 def test_the_claims_are_exactly_those_of_the_contract() -> None:
     body = b'{"task":{}}'
     text = "tenant\nowner\ntask\nhook\nfirst\n7"
-    assert delivery.notification_claims(
+    assert notifications.notification_claims(
         KEY, CONFIG, 7, body, issuer="https://api.example.com", now=NOW + 999, jti="j"
     ) == {
         "iss": "https://api.example.com",
@@ -386,7 +383,7 @@ def test_the_claims_are_exactly_those_of_the_contract() -> None:
 
 
 def test_a_challenge_names_no_task() -> None:
-    claims = delivery.challenge_claims(CONFIG, b"{}", issuer="https://api.example.com", now=NOW, jti="j")
+    claims = notifications.challenge_claims(CONFIG, b"{}", issuer="https://api.example.com", now=NOW, jti="j")
     assert sorted(claims) == ["aud", "exp", "iat", "iss", "jti", "request_body_sha256"]
 
 
@@ -399,18 +396,18 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
         (KEY, replace(CONFIG, config_id="other"), 7),
         (KEY, replace(CONFIG, incarnation="second"), 7),
     ]
-    ids = {delivery.notification_id(*facts) for facts in others}
-    ours = delivery.notification_id(KEY, CONFIG, 7)
-    assert ours == delivery.notification_id(KEY, replace(CONFIG, created_at=1), 7)
+    ids = {notifications.notification_id(*facts) for facts in others}
+    ours = notifications.notification_id(KEY, CONFIG, 7)
+    assert ours == notifications.notification_id(KEY, replace(CONFIG, created_at=1), 7)
     assert len(ids - {ours}) == len(others)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.PERMANENT])
 def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
     """So a message that comes early may be dropped."""
-    waiting = [delivery.postpone(CURSOR, NOW + 30_000, 3, now=NOW, chance=0.5)]
+    waiting = [cursors.postpone(CURSOR, NOW + 30_000, 3, now=NOW, chance=0.5)]
     waiting += [
-        delivery.record_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
-        for attempt in range(len(delivery.DELAYS_S))
+        cursors.record_failure(replace(CURSOR, attempt=attempt), verdict, None, now=NOW, chance=0.5)
+        for attempt in range(len(cursors.DELAYS_S))
     ]
     assert all(cursor.due_at is not None for cursor in waiting if cursor.next_at > NOW)

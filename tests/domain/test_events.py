@@ -1,4 +1,4 @@
-"""The log and its fold: any sequence of events either follows the rules or is refused and changes nothing."""
+"""The log and its replay: any sequence of events either follows the rules or is refused and changes nothing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import (
-    NEXT,
-    ArtifactEvent,
-    Event,
-    Incoming,
-    StatusEvent,
-    TaskReplay,
-    contiguous,
-    replay,
-)
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, contiguous
+from a2a_serverless.domain.replay import TaskReplay, replay
+from a2a_serverless.domain.states import NEXT
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
-from a2a_serverless.store.payloads import dump_snapshot, load_snapshot
+from a2a_serverless.store.stored_forms import dump_snapshot, load_snapshot
 from tests.protocol.strategies import built
 
 if TYPE_CHECKING:

@@ -10,33 +10,25 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, NEXT, TERMINAL, Incoming, StatusEvent
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.decisions import (
     AHEAD_MS,
     DELAY_LIMIT_MS,
     GRACE_MS,
     LATE_MS,
-    LOST_LIMIT,
     RUN_LEASE_MS,
     SOON_MS,
     SUSPEND_MS,
     AlreadyLeased,
     Change,
-    Head,
-    HeadSnapshot,
     LeaseLost,
     NotRunnable,
-    OpenWait,
     TaskLifetime,
     TooManyLostRuns,
-    WaitKind,
     WakeCounterChanged,
     ask,
     cancel,
     check_fence,
     clear_children,
-    dump_waits,
     fail_task,
     follow_up,
     hand_over,
@@ -55,7 +47,12 @@ from a2a_serverless.domain.head import (
     suspend,
     wake,
 )
+from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, UnsupportedOperation
+from a2a_serverless.domain.events import Incoming, StatusEvent
+from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
+from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 
 NOW = 1_790_000_000_000
@@ -65,26 +62,26 @@ QUESTION = Message(message_id="q", role=Role.AGENT, parts=(Part(text="Which colo
 ANSWER = Incoming(Message(message_id="a", role=Role.USER, parts=(Part(text="red"),)))
 
 
-def submitted(*, push: bool = False) -> HeadSnapshot:
+def submitted(*, push: bool = False) -> CurrentHead:
     head, event = submit(KEY, "echo", "context", ANSWER, now=NOW, by="client", life=LIFE, push=push)
-    return HeadSnapshot(head, event.n)
+    return CurrentHead(head, event.n)
 
 
-def after(change: Change) -> HeadSnapshot:
-    return HeadSnapshot(change.after, change.event.n)
+def after(change: Change) -> CurrentHead:
+    return CurrentHead(change.after, change.event.n)
 
 
-def taken(snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapshot:
-    snapshot = snapshot or submitted()
-    return after(start_run(snapshot, now=now, by=f"run {snapshot.head.fence + 1}"))
+def taken(current: CurrentHead | None = None, *, now: int = NOW) -> CurrentHead:
+    current = current or submitted()
+    return after(start_run(current, now=now, by=f"run {current.head.fence + 1}"))
 
 
-def reported(state: TaskState, snapshot: HeadSnapshot | None = None, *, now: int = NOW) -> HeadSnapshot:
-    snapshot = snapshot or taken()
-    head = snapshot.head
+def reported(state: TaskState, current: CurrentHead | None = None, *, now: int = NOW) -> CurrentHead:
+    current = current or taken()
+    head = current.head
     if state in INTERRUPTED:
-        return after(ask(snapshot, head.fence, state, QUESTION, head.wake, now=now, by="runner"))
-    return after(report_status(snapshot, head.fence, state, QUESTION, now=now, by="runner"))
+        return after(ask(current, head.fence, state, QUESTION, head.wake, now=now, by="runner"))
+    return after(report_status(current, head.fence, state, QUESTION, now=now, by="runner"))
 
 
 # ---- A new task
@@ -128,8 +125,8 @@ def test_a_head_has_the_trace_of_the_last_message_and_its_senders_own_scopes_and
 
 
 def test_a_message_without_a_trace_leaves_that_of_the_one_before() -> None:
-    snapshot = HeadSnapshot(submitted().head._replace(trace="before"), 1)
-    assert follow_up(snapshot, ANSWER, now=NOW, by="c").after.trace == "before"
+    current = CurrentHead(submitted().head._replace(trace="before"), 1)
+    assert follow_up(current, ANSWER, now=NOW, by="c").after.trace == "before"
 
 
 def test_the_caller_of_a_head_without_scopes_may_use_its_agent_and_read_the_others() -> None:
@@ -140,7 +137,7 @@ def test_a_head_refers_to_the_snapshot_of_its_log_by_the_number_of_its_last_even
     head = taken().head
     assert head.snapshot_position == 0
     stored = set_snapshot(head, 1, "512 where it is")
-    assert stored == head._replace(fold="512 where it is", rev=head.rev + 1)
+    assert stored == head._replace(snapshot="512 where it is", rev=head.rev + 1)
     assert stored.snapshot_position == 512
     with pytest.raises(LeaseLost):
         set_snapshot(head, 2, "512 where it is")
@@ -150,10 +147,10 @@ def test_a_head_refers_to_the_snapshot_of_its_log_by_the_number_of_its_last_even
 
 
 def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> None:
-    snapshot = HeadSnapshot(submitted().head, 7)
-    change = start_run(snapshot, now=NOW + 100, by="runner")
+    current = CurrentHead(submitted().head, 7)
+    change = start_run(current, now=NOW + 100, by="runner")
     assert change.event == StatusEvent(8, NOW + 100, "runner", TaskState.WORKING, fence=1)
-    assert change.after == snapshot.head._replace(
+    assert change.after == current.head._replace(
         state=TaskState.WORKING,
         n=8,
         status_at=NOW + 100,
@@ -165,18 +162,18 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
 
 
 def test_rule_06_a_task_under_a_lease_cannot_be_taken_until_the_lease_is_over() -> None:
-    snapshot = taken()
+    current = taken()
     with pytest.raises(AlreadyLeased):
-        start_run(snapshot, now=NOW + RUN_LEASE_MS - 1, by="other")
-    assert start_run(snapshot, now=NOW + RUN_LEASE_MS, by="other").after.fence == 2
+        start_run(current, now=NOW + RUN_LEASE_MS - 1, by="other")
+    assert start_run(current, now=NOW + RUN_LEASE_MS, by="other").after.fence == 2
 
 
 @pytest.mark.parametrize("late_ms", [1, RUN_LEASE_MS - 1, RUN_LEASE_MS, 10 * RUN_LEASE_MS])
 def test_rule_06_a_run_that_was_not_told_that_it_has_the_lease_takes_the_task_again_and_is_not_lost(
     late_ms: int,
 ) -> None:
-    snapshot = taken()
-    again = resume_run(snapshot.head, now=NOW + late_ms, by=snapshot.head.holder)
+    current = taken()
+    again = resume_run(current.head, now=NOW + late_ms, by=current.head.holder)
     assert (again.fence, again.lost, again.lease_until) == (2, 0, NOW + late_ms + RUN_LEASE_MS)
 
 
@@ -186,39 +183,39 @@ def test_a_task_that_waits_or_has_ended_cannot_be_taken(state: TaskState) -> Non
         start_run(reported(state), now=NOW + 1, by="runner")
 
 
-def die(snapshot: HeadSnapshot) -> HeadSnapshot:
+def die(current: CurrentHead) -> CurrentHead:
     """The next runner takes the task once the last one's lease is over."""
-    return taken(snapshot, now=snapshot.head.lease_until)
+    return taken(current, now=current.head.lease_until)
 
 
 def test_a_task_whose_runners_died_five_times_in_a_row_is_not_run_again() -> None:
-    snapshot = taken()
+    current = taken()
     for _ in range(LOST_LIMIT - 1):
-        snapshot = die(snapshot)
-    assert (LOST_LIMIT, snapshot.head.fence, snapshot.head.lost) == (5, 5, 4)
+        current = die(current)
+    assert (LOST_LIMIT, current.head.fence, current.head.lost) == (5, 5, 4)
     with pytest.raises(TooManyLostRuns):
-        die(snapshot)
+        die(current)
 
 
 @pytest.mark.parametrize("ending", ["handed over", "asked"])
 def test_a_runner_that_let_go_in_good_order_clears_the_count_of_the_dead(ending: str) -> None:
-    snapshot = die(die(taken()))
-    assert snapshot.head.lost == 2
+    current = die(die(taken()))
+    assert current.head.lost == 2
     if ending == "handed over":
-        snapshot = HeadSnapshot(hand_over(snapshot.head, snapshot.head.fence, now=NOW), snapshot.last)
+        current = CurrentHead(hand_over(current.head, current.head.fence, now=NOW), current.last)
     else:
-        snapshot = after(follow_up(reported(TaskState.INPUT_REQUIRED, snapshot), ANSWER, now=NOW, by="client"))
-    assert taken(snapshot, now=NOW + 500_000).head.lost == 0
+        current = after(follow_up(reported(TaskState.INPUT_REQUIRED, current), ANSWER, now=NOW, by="client"))
+    assert taken(current, now=NOW + 500_000).head.lost == 0
 
 
 # ---- What a runner says
 
 
 def test_progress_keeps_the_lease_and_the_due_time() -> None:
-    snapshot = taken()
-    change = report_status(snapshot, 1, TaskState.WORKING, QUESTION, now=NOW + 50, by="runner")
+    current = taken()
+    change = report_status(current, 1, TaskState.WORKING, QUESTION, now=NOW + 50, by="runner")
     assert change.event == StatusEvent(3, NOW + 50, "runner", TaskState.WORKING, message=QUESTION, fence=1)
-    assert change.after == snapshot.head._replace(n=3, status_at=NOW + 50, rev=snapshot.head.rev + 1)
+    assert change.after == current.head._replace(n=3, status_at=NOW + 50, rev=current.head.rev + 1)
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
@@ -237,20 +234,20 @@ def test_a_task_that_waits_is_free_and_due_at_the_end_of_its_life_or_for_its_web
 
 @pytest.mark.parametrize("fence", [0, 1, 3])
 def test_rule_06_a_runner_with_a_foreign_fence_can_neither_speak_nor_renew_nor_hand_on(fence: int) -> None:
-    snapshot = die(taken())
+    current = die(taken())
     with pytest.raises(LeaseLost):
-        report_status(snapshot, fence, TaskState.COMPLETED, None, now=NOW, by="stale")
+        report_status(current, fence, TaskState.COMPLETED, None, now=NOW, by="stale")
     with pytest.raises(LeaseLost):
-        renew_lease(snapshot.head, fence, now=NOW)
+        renew_lease(current.head, fence, now=NOW)
     with pytest.raises(LeaseLost):
-        hand_over(snapshot.head, fence, now=NOW)
+        hand_over(current.head, fence, now=NOW)
 
 
 @pytest.mark.parametrize("is_canceled", [True, False])
 def test_a_runner_of_an_ended_task_has_lost_its_hold_and_learns_whether_by_a_cancel(*, is_canceled: bool) -> None:
-    snapshot = taken()
-    ended = after(cancel(snapshot, now=NOW, by="client")) if is_canceled else reported(TaskState.FAILED, snapshot)
-    assert check_fence(snapshot.head, 1) == snapshot.head
+    current = taken()
+    ended = after(cancel(current, now=NOW, by="client")) if is_canceled else reported(TaskState.FAILED, current)
+    assert check_fence(current.head, 1) == current.head
     with pytest.raises(LeaseLost) as lost:
         check_fence(ended.head, 1)
     assert lost.value.canceled is is_canceled
@@ -278,14 +275,14 @@ def test_handing_on_lets_go_with_the_task_due_at_once() -> None:
 
 
 def test_a_follow_up_wakes_a_task_that_waited() -> None:
-    snapshot = reported(TaskState.INPUT_REQUIRED)
-    change = follow_up(snapshot, ANSWER, now=NOW + 5, by="client")
+    current = reported(TaskState.INPUT_REQUIRED)
+    change = follow_up(current, ANSWER, now=NOW + 5, by="client")
     assert change.event == StatusEvent(4, NOW + 5, "client", TaskState.WORKING, incoming=ANSWER)
-    assert change.after == snapshot.head._replace(
+    assert change.after == current.head._replace(
         state=TaskState.WORKING,
         n=4,
         status_at=NOW + 5,
-        rev=snapshot.head.rev + 1,
+        rev=current.head.rev + 1,
         wake=1,
         parked=False,
         due_at=NOW + 5 + GRACE_MS,
@@ -297,8 +294,8 @@ def test_a_follow_up_before_the_first_run_leaves_the_task_submitted() -> None:
 
 
 def test_a_follow_up_during_a_run_leaves_the_runner_its_lease() -> None:
-    snapshot = taken()
-    change = follow_up(snapshot, ANSWER, now=NOW + 5, by="client")
+    current = taken()
+    change = follow_up(current, ANSWER, now=NOW + 5, by="client")
     assert (change.after.fence, change.after.lease_until, change.after.wake) == (1, NOW + RUN_LEASE_MS, 1)
 
 
@@ -320,10 +317,10 @@ def test_a_cancel_takes_the_task_from_whoever_runs_it() -> None:
 
 
 def test_a_cancel_leaves_its_trace_on_the_task_and_without_one_the_trace_before() -> None:
-    snapshot = taken()
-    traced = after(cancel(snapshot, now=NOW, by="client", trace="of the cancel"))
+    current = taken()
+    traced = after(cancel(current, now=NOW, by="client", trace="of the cancel"))
     assert traced.head.trace == "of the cancel"
-    before = snapshot._replace(head=snapshot.head._replace(trace="of the message"))
+    before = current._replace(head=current.head._replace(trace="of the message"))
     assert after(cancel(before, now=NOW, by="client")).head.trace == "of the message"
     assert reported(TaskState.COMPLETED, before).head.trace == "of the message"
 
@@ -350,11 +347,11 @@ USED: JsonObject = {"model": {"input_tokens": 1}}
 
 
 def test_a_question_is_an_event_of_its_run_with_the_usage_until_then() -> None:
-    snapshot = taken()
-    change = ask(snapshot, 1, TaskState.AUTH_REQUIRED, QUESTION, 0, now=NOW + 5, by="a", usage=USED, wake_at=NOW + 9)
-    assert change.before == snapshot.head
+    current = taken()
+    change = ask(current, 1, TaskState.AUTH_REQUIRED, QUESTION, 0, now=NOW + 5, by="a", usage=USED, wake_at=NOW + 9)
+    assert change.before == current.head
     assert change.event == StatusEvent(3, NOW + 5, "a", TaskState.AUTH_REQUIRED, message=QUESTION, fence=1, usage=USED)
-    assert (change.after.rev, change.after.parked, change.after.wake_at) == (snapshot.head.rev + 1, True, NOW + 9)
+    assert (change.after.rev, change.after.parked, change.after.wake_at) == (current.head.rev + 1, True, NOW + 9)
 
 
 def test_a_status_has_the_usage_until_then_and_the_messages_that_it_joins() -> None:
@@ -392,7 +389,7 @@ def test_a_parked_task_is_due_in_time_for_its_message_or_when_that_is_lost(wait_
 
 
 def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
-    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
+    waiting = CurrentHead(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
     with pytest.raises(NotRunnable):
         start_run(waiting, now=NOW + 4, by="runner")
     after = start_run(waiting, now=NOW + 5, by="runner").after
@@ -401,11 +398,11 @@ def test_a_parked_task_with_a_time_is_run_then_and_not_before() -> None:
 
 @pytest.mark.parametrize("push", [False, True])
 def test_a_paused_task_is_run_at_its_time_and_its_webhooks_are_looked_after(push: bool) -> None:  # noqa: FBT001
-    head = submitted(push=push).head._replace(rings=3)
+    head = submitted(push=push).head._replace(sweeps_in_a_row=3)
     paused = pause(head, now=NOW + 9, wake_at=NOW + SUSPEND_MS, waits="[0]")
     due_at = head.due_at if push else NOW + SUSPEND_MS - AHEAD_MS
     assert paused == head._replace(
-        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", rings=0, due_at=due_at, rev=head.rev + 1
+        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", sweeps_in_a_row=0, due_at=due_at, rev=head.rev + 1
     )
     with pytest.raises(NotRunnable):
         resume_run(paused, now=NOW + SUSPEND_MS - 1, by="runner")
@@ -422,7 +419,7 @@ def test_a_pause_forgets_no_run_that_died() -> None:
 @pytest.mark.parametrize("ending", ["run", "cancel", "follow-up", "wake"])
 def test_only_a_suspended_task_says_why_it_waits(ending: str) -> None:
     waits = dump_waits([OpenWait(WaitKind.SLEEP, "nap", NOW, NOW + 5)])
-    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5, waits=waits), 2)
+    waiting = CurrentHead(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5, waits=waits), 2)
     assert waiting.head.open_waits == (((WaitKind.SLEEP, "nap", NOW, NOW + 5),), 0)
     decided = {
         "run": resume_run(waiting.head, now=NOW + 5, by="runner"),
@@ -443,19 +440,19 @@ def test_a_question_that_is_open_stays_open_when_a_run_is_woken_beside_it() -> N
 
 
 def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
-    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW), 2)
+    waiting = CurrentHead(suspend(taken().head, 1, 0, now=NOW), 2)
     with pytest.raises(NotRunnable):
         start_run(waiting, now=NOW + 1, by="runner")
-    awake = HeadSnapshot(wake(waiting.head._replace(rings=3), now=NOW + 1), 2)
+    awake = CurrentHead(wake(waiting.head._replace(sweeps_in_a_row=3), now=NOW + 1), 2)
     assert awake.head == waiting.head._replace(
-        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, rings=0, rev=waiting.head.rev + 1
+        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, sweeps_in_a_row=0, rev=waiting.head.rev + 1
     )
     assert start_run(awake, now=NOW + 2, by="runner").after.fence == 2
 
 
 def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
-    head = taken().head._replace(rings=2)
-    assert wake(head, now=NOW + 5) == head._replace(wake=1, rings=0, rev=head.rev + 1)
+    head = taken().head._replace(sweeps_in_a_row=2)
+    assert wake(head, now=NOW + 5) == head._replace(wake=1, sweeps_in_a_row=0, rev=head.rev + 1)
 
 
 def test_there_is_no_news_for_a_task_that_has_ended() -> None:
@@ -465,7 +462,7 @@ def test_there_is_no_news_for_a_task_that_has_ended() -> None:
 
 @pytest.mark.parametrize("ending", ["cancel", "follow-up"])
 def test_a_cancel_and_a_message_unpark_a_task(ending: str) -> None:
-    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW), 2)
+    waiting = CurrentHead(suspend(taken().head, 1, 0, now=NOW), 2)
     decided = {
         "cancel": cancel(waiting, now=NOW, by="client"),
         "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client"),
@@ -475,7 +472,7 @@ def test_a_cancel_and_a_message_unpark_a_task(ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ["cancel", "follow-up", "wake"])
 def test_a_task_that_is_not_suspended_any_more_has_no_time_to_go_on_at(ending: str) -> None:
-    waiting = HeadSnapshot(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
+    waiting = CurrentHead(suspend(taken().head, 1, 0, now=NOW, wake_at=NOW + 5), 2)
     decided = {
         "cancel": cancel(waiting, now=NOW, by="client").after,
         "follow-up": follow_up(waiting, ANSWER, now=NOW, by="client").after,
@@ -490,7 +487,7 @@ def test_an_ended_task_stays_due_while_agents_that_it_called_have_to_be_told() -
     assert parent == head._replace(children=True, rev=head.rev + 1)
     with pytest.raises(LeaseLost):
         mark_children(head, 2)
-    ended = reported(TaskState.COMPLETED, HeadSnapshot(parent, 2)).head
+    ended = reported(TaskState.COMPLETED, CurrentHead(parent, 2)).head
     assert ended.due_at == NOW + GRACE_MS
     assert clear_children(ended, now=NOW) == ended._replace(children=False, due_at=None, rev=ended.rev + 1)
     hooked = ended._replace(push=True, due_at=NOW - 1)
@@ -507,12 +504,12 @@ def test_a_task_that_a_call_outlives_is_due_again_although_it_has_ended() -> Non
 
 
 def test_a_due_time_that_lies_just_ahead_is_not_moved() -> None:
-    snapshot = submitted(push=True)
-    assert snapshot.head.due_at == NOW + GRACE_MS
+    current = submitted(push=True)
+    assert current.head.due_at == NOW + GRACE_MS
     later = NOW + GRACE_MS - 1
-    ran = taken(snapshot, now=later)
+    ran = taken(current, now=later)
     ended = reported(TaskState.COMPLETED, ran, now=later)
-    answered = after(follow_up(snapshot, ANSWER, now=later, by="client"))
+    answered = after(follow_up(current, ANSWER, now=later, by="client"))
     assert {ran.head.due_at, ended.head.due_at, answered.head.due_at} == {NOW + GRACE_MS}
 
 
@@ -524,24 +521,24 @@ def test_a_due_time_that_would_pass_moves() -> None:
 def test_a_due_time_that_has_drifted_far_away_is_brought_back() -> None:
     """The sweeper doubles its waits while a task stays silent; once somebody takes it, it is not silent any more."""
     waited = submitted(push=True)
-    drifted = HeadSnapshot(reschedule(waited.head, at=NOW + 3_600_000, enqueued=True), 1)
+    drifted = CurrentHead(reschedule(waited.head, at=NOW + 3_600_000, enqueued=True), 1)
     ran = taken(drifted)
     assert ran.head.due_at == NOW + GRACE_MS
-    far = HeadSnapshot(ran.head._replace(due_at=NOW + 3_600_000), ran.last)
+    far = CurrentHead(ran.head._replace(due_at=NOW + 3_600_000), ran.last)
     assert reported(TaskState.COMPLETED, far).head.due_at == NOW + GRACE_MS
     assert reported(TaskState.INPUT_REQUIRED, far).head.due_at == NOW + GRACE_MS
 
 
 def test_rescheduling_counts_the_messages_that_were_enqueued() -> None:
     head = submitted().head
-    assert reschedule(head, at=NOW + 9, enqueued=True) == head._replace(due_at=NOW + 9, rings=1, rev=2)
-    assert reschedule(head, at=None, enqueued=False) == head._replace(due_at=None, rings=0, rev=2)
+    assert reschedule(head, at=NOW + 9, enqueued=True) == head._replace(due_at=NOW + 9, sweeps_in_a_row=1, rev=2)
+    assert reschedule(head, at=None, enqueued=False) == head._replace(due_at=None, sweeps_in_a_row=0, rev=2)
 
 
 def test_a_run_and_a_follow_up_reset_the_count_of_messages() -> None:
-    enqueued = HeadSnapshot(submitted().head._replace(rings=4), 1)
-    assert taken(enqueued).head.rings == 0
-    assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.rings == 0
+    enqueued = CurrentHead(submitted().head._replace(sweeps_in_a_row=4), 1)
+    assert taken(enqueued).head.sweeps_in_a_row == 0
+    assert after(follow_up(enqueued, ANSWER, now=NOW, by="client")).head.sweeps_in_a_row == 0
 
 
 def test_the_first_webhook_is_noted() -> None:
@@ -566,17 +563,17 @@ class Heads(RuleBasedStateMachine):
     @initialize(push=st.booleans())
     def begin(self, push: bool) -> None:  # noqa: FBT001
         self.now = NOW
-        self.snapshot = submitted(push=push)
-        self.before = Before(self.snapshot.head, NOW)
+        self.current = submitted(push=push)
+        self.before = Before(self.current.head, NOW)
         self.allowed = True
 
     def decided(self, head: Head, last: int) -> None:
-        self.before = Before(self.snapshot.head, self.now)
-        self.snapshot = HeadSnapshot(head, last)
+        self.before = Before(self.current.head, self.now)
+        self.current = CurrentHead(head, last)
 
     def changed(self, change: Change) -> None:
-        assert change.before == self.snapshot.head
-        assert change.event.n == self.snapshot.last + 1 == change.after.n
+        assert change.before == self.current.head
+        assert change.event.n == self.current.last + 1 == change.after.n
         assert change.event.at == change.after.status_at == self.now
         assert change.event.state is change.after.state
         assert change.after.state in NEXT[change.before.state]
@@ -588,32 +585,32 @@ class Heads(RuleBasedStateMachine):
 
     @rule()
     def chunk(self) -> None:
-        self.snapshot = self.snapshot._replace(last=self.snapshot.last + 1)
+        self.current = self.current._replace(last=self.current.last + 1)
 
     @rule()
     def take(self) -> None:
-        head = self.snapshot.head
+        head = self.current.head
         may = head.is_runnable(self.now) and not head.is_leased(self.now)
         try:
-            self.changed(start_run(self.snapshot, now=self.now, by=f"run {head.fence + 1}"))
+            self.changed(start_run(self.current, now=self.now, by=f"run {head.fence + 1}"))
         except (NotRunnable, AlreadyLeased):
             assert not may
         except TooManyLostRuns:
             assert head.lost == LOST_LIMIT - 1
         else:
             assert may
-            assert self.snapshot.head.fence == head.fence + 1
-            assert self.snapshot.head.lease_until == self.now + RUN_LEASE_MS
+            assert self.current.head.fence == head.fence + 1
+            assert self.current.head.lease_until == self.now + RUN_LEASE_MS
 
     @rule(state=st.sampled_from(TaskState), stale=st.sampled_from([0, 0, 0, 1]))
     def report(self, state: TaskState, stale: int) -> None:
-        head = self.snapshot.head
+        head = self.current.head
         try:
             if state in INTERRUPTED:
-                self.changed(ask(self.snapshot, head.fence - stale, state, QUESTION, head.wake, now=self.now, by="run"))
+                self.changed(ask(self.current, head.fence - stale, state, QUESTION, head.wake, now=self.now, by="run"))
             else:
                 fence = head.fence - stale
-                self.changed(report_status(self.snapshot, fence, state, QUESTION, now=self.now, by="runner"))
+                self.changed(report_status(self.current, fence, state, QUESTION, now=self.now, by="runner"))
         except LeaseLost:
             assert stale or head.is_terminal
         except IllegalTransition:
@@ -623,77 +620,77 @@ class Heads(RuleBasedStateMachine):
 
     @rule()
     def follow_up(self) -> None:
-        head = self.snapshot.head
+        head = self.current.head
         try:
-            self.changed(follow_up(self.snapshot, ANSWER, now=self.now, by="client"))
+            self.changed(follow_up(self.current, ANSWER, now=self.now, by="client"))
         except UnsupportedOperation:
             assert head.is_terminal
         else:
-            assert self.snapshot.head.wake == head.wake + 1
-            assert self.snapshot.head.fence == head.fence
+            assert self.current.head.wake == head.wake + 1
+            assert self.current.head.fence == head.fence
 
     @rule()
     def cancel(self) -> None:
-        ended = self.snapshot.head.is_terminal
+        ended = self.current.head.is_terminal
         try:
-            self.changed(cancel(self.snapshot, now=self.now, by="client"))
+            self.changed(cancel(self.current, now=self.now, by="client"))
         except TaskNotCancelable:
             assert ended
 
     @rule()
     def give_up(self) -> None:
-        ended = self.snapshot.head.is_terminal
+        ended = self.current.head.is_terminal
         try:
-            self.changed(fail_task(self.snapshot, QUESTION, now=self.now, by="sweeper"))
+            self.changed(fail_task(self.current, QUESTION, now=self.now, by="sweeper"))
         except NotRunnable:
             assert ended
 
-    @precondition(lambda self: self.snapshot.head.fence and not self.snapshot.head.is_terminal)
+    @precondition(lambda self: self.current.head.fence and not self.current.head.is_terminal)
     @rule()
     def renew(self) -> None:
-        self.decided(renew_lease(self.snapshot.head, self.snapshot.head.fence, now=self.now), self.snapshot.last)
+        self.decided(renew_lease(self.current.head, self.current.head.fence, now=self.now), self.current.last)
 
-    @precondition(lambda self: self.snapshot.head.is_leased(self.now) and not self.snapshot.head.is_terminal)
+    @precondition(lambda self: self.current.head.is_leased(self.now) and not self.current.head.is_terminal)
     @rule()
     def hand_on(self) -> None:
-        self.decided(hand_over(self.snapshot.head, self.snapshot.head.fence, now=self.now), self.snapshot.last)
+        self.decided(hand_over(self.current.head, self.current.head.fence, now=self.now), self.current.last)
 
-    @precondition(lambda self: self.snapshot.head.fence and not self.snapshot.head.is_terminal)
+    @precondition(lambda self: self.current.head.fence and not self.current.head.is_terminal)
     @rule(missed=st.sampled_from([0, 0, 1]), wake_in=st.just(0) | st.integers(1, 2_000_000))
     def park(self, missed: int, wake_in: int) -> None:
-        head = self.snapshot.head
+        head = self.current.head
         wake_at = wake_in and self.now + wake_in
         try:
             self.decided(
-                suspend(head, head.fence, head.wake - missed, now=self.now, wake_at=wake_at), self.snapshot.last
+                suspend(head, head.fence, head.wake - missed, now=self.now, wake_at=wake_at), self.current.last
             )
         except WakeCounterChanged:
             assert missed
 
     @rule()
     def wake(self) -> None:
-        ended = self.snapshot.head.is_terminal
+        ended = self.current.head.is_terminal
         try:
-            self.decided(wake(self.snapshot.head, now=self.now), self.snapshot.last)
+            self.decided(wake(self.current.head, now=self.now), self.current.last)
         except NotRunnable:
             assert ended
 
     @rule(ms=st.integers(1, 3_600_000))
     def reload(self, ms: int) -> None:
-        self.decided(reschedule(self.snapshot.head, at=self.now + ms, enqueued=True), self.snapshot.last)
+        self.decided(reschedule(self.current.head, at=self.now + ms, enqueued=True), self.current.last)
 
     @rule()
     def add_webhook(self) -> None:
-        self.decided(mark_push(self.snapshot.head), self.snapshot.last)
+        self.decided(mark_push(self.current.head), self.current.last)
 
     @invariant()
     def every_change_is_one_revision(self) -> None:
-        assert self.snapshot.head.rev - self.before.head.rev in {0, 1}
-        assert (self.snapshot.head.rev == self.before.head.rev) is (self.snapshot.head == self.before.head)
+        assert self.current.head.rev - self.before.head.rev in {0, 1}
+        assert (self.current.head.rev == self.before.head.rev) is (self.current.head == self.before.head)
 
     @invariant()
     def fences_and_wakes_only_rise(self) -> None:
-        head, before = self.snapshot.head, self.before.head
+        head, before = self.current.head, self.before.head
         assert head.fence - before.fence in {0, 1}
         assert head.wake - before.wake in {0, 1}
 
@@ -701,24 +698,24 @@ class Heads(RuleBasedStateMachine):
     def what_a_task_is_never_changes(self) -> None:
         fixed = ("key", "agent", "context_id", "created_at", "deadline", "expires")
         first = submitted().head
-        assert [getattr(self.snapshot.head, name) for name in fixed] == [getattr(first, name) for name in fixed]
+        assert [getattr(self.current.head, name) for name in fixed] == [getattr(first, name) for name in fixed]
 
     @invariant()
     def the_end_is_final_and_free(self) -> None:
         if self.before.head.is_terminal:
-            assert (self.snapshot.head.state, self.snapshot.head.n) == (self.before.head.state, self.before.head.n)
-        if self.snapshot.head.is_terminal:
-            assert (self.snapshot.head.lease_until, self.snapshot.head.parked) == (0, False)
+            assert (self.current.head.state, self.current.head.n) == (self.before.head.state, self.before.head.n)
+        if self.current.head.is_terminal:
+            assert (self.current.head.lease_until, self.current.head.parked) == (0, False)
 
     @invariant()
     def whoever_can_run_is_due(self) -> None:
-        if not self.snapshot.head.is_terminal:
-            assert self.snapshot.head.due_at is not None
+        if not self.current.head.is_terminal:
+            assert self.current.head.due_at is not None
 
     @invariant()
     def a_new_due_time_is_not_a_lost_one(self) -> None:
         """A status moves the due time only to a moment that is still to come, and soon enough to matter."""
-        head, before = self.snapshot.head, self.before.head
+        head, before = self.current.head, self.before.head
         if head.n != before.n and head.due_at != before.due_at and head.due_at is not None:
             assert self.before.now < head.due_at <= max(self.before.now + SOON_MS, head.deadline)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.events import CHUNKS, INTERRUPTED, NEXT, RUNNABLE, TERMINAL, check, check_chunk
+from a2a_serverless.domain.states import CHUNKS, INTERRUPTED, NEXT, RUNNABLE, TERMINAL, check, check_chunk
 from a2a_serverless.protocol.v1 import TaskState
 
 # A row for the state before, a column for the state after; "x" may follow.

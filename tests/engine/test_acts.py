@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import SecretNotRead, StepConflict
+from a2a_serverless.domain.agent_errors import SecretNotRead, StepConflict
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import digest
 from a2a_serverless.engine.engine import RunOutcome
@@ -27,7 +27,7 @@ from tests.faults.plans import Count
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 DEADLINE_S = 30
 

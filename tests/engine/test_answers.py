@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Message, Part, Skill, agent
-from a2a_serverless.domain.agent import InvalidAnswer, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent import InvalidAnswer
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of

@@ -11,10 +11,11 @@ import pytest
 
 from a2a_serverless import Budget, Message, Part, Task, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY, reported_amounts
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.record_names import call_name
-from a2a_serverless.domain.records import OpenedCall, StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store import keys

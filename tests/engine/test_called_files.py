@@ -12,18 +12,19 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.s3 import S3BlobStore
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.contents import LARGEST, file_of, is_expiring
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Task
-from a2a_serverless.services.content_links import INLINE, resolve_contents
+from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from tests.adapters.clouds import cloud
 from tests.echo import agent_of
 from tests.peer import FILE, Failure, Peer
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 CONTENT: Final = bytes(range(256)) * 4096  # a megabyte
 LINK: Final = "/blobs/tenant/me/task/0a1b?X-Amz-Expires=3600&X-Amz-Signature=s"
@@ -85,7 +86,7 @@ def test_rule_03_a_called_agents_file_is_stored_with_the_callers_task_and_read_a
     assert stored
     assert stored.place == task.id, "it is erased with the task"
     assert list(world.blobs.list_names(f"{ME.tenant}/{ME.owner}/{task.id}/"))
-    shown = resolve_contents(world.contents, ME, task, INLINE)
+    shown = resolve_contents(world.contents, ME, task, INLINE_BYTES)
     assert base64.b64decode(str(shown.artifacts[0].parts[0].value)) == CONTENT, "the client reads it, too"
     assert len(peer.times(FILE)) == (shape == "link")
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.harness import SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -92,7 +93,7 @@ def test_an_agent_that_looks_for_others_does_not_find_itself() -> None:
 def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> None:
     parent, child = Parent(), Writer(seconds=0.1)
     world = world_of(replace(parent.agent, runs="inline"), child.agent)
-    here = replace(world.engine, registry=replace(world.registry, apart=frozenset({"echo"})))
+    here = replace(world.engine, registry=replace(world.registry, worker_only=frozenset({"echo"})))
     task = world.send("hello", agent="parent")
     key = ME.key(task.id)
     EngineInlineRunner(here, world.play).run(key, 20_000)
@@ -103,10 +104,12 @@ def test_a_call_that_only_the_worker_can_make_takes_an_inline_agent_there() -> N
 
 
 @pytest.mark.parametrize(
-    ("apart", "what"), [("", "call find card"), ("other", "call card"), ("echo", "")], ids=["none", "another", "this"]
+    ("worker_only", "what"),
+    [("", "call find card"), ("other", "call card"), ("echo", "")],
+    ids=["none", "another", "this"],
 )
 def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_reach_itself(
-    apart: str, what: str
+    worker_only: str, what: str
 ) -> None:
     """To find agents it has to reach all of them."""
     here = list[str]()
@@ -121,7 +124,7 @@ def test_an_inline_agent_goes_to_the_worker_only_for_agents_that_it_does_not_rea
 
     world = world_of(replace(agent_of(work, "parent"), runs="inline"), Writer(seconds=0.1).agent)
     world.remote_agents.replies["echo"] = "hi"
-    registry = replace(world.registry, apart=frozenset({apart} - {""}))
+    registry = replace(world.registry, worker_only=frozenset({worker_only} - {""}))
     runner = EngineInlineRunner(replace(world.engine, registry=registry), world.play)
     for act in ("call", "find", "card"):
         runner.run(ME.key(world.send(act, agent="parent").id), 20_000)
@@ -461,7 +464,7 @@ class Chunks(Elsewhere):
         if self.begun:
             return
         self.begun = True
-        self.table.append(heads.start_run(self.table.read_head(key), now=self.now, by=self.ids.new()))
+        self.table.append(decisions.start_run(self.table.read_head(key), now=self.now, by=self.ids.new()))
         for number in range(1, self.chunks + 1):
             self.plan(number * 200_000 // (self.chunks + 1), lambda number=number: self.chunk(key, number))  # type: ignore[misc]
         self.plan(200_000, lambda: self.end(key))
@@ -474,7 +477,7 @@ class Chunks(Elsewhere):
 
     def end(self, key: TaskKey) -> None:
         snapshot = self.table.read_head(key)
-        change = heads.report_status(
+        change = decisions.report_status(
             snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.now, by=self.ids.new()
         )
         assert self.table.append(change)
@@ -657,7 +660,7 @@ def test_a_call_that_is_over_goes_on_while_a_step_still_runs() -> None:
     def end() -> None:
         peer.state = TaskState.COMPLETED
         head = world.table.read_head(ME.key(task.id)).head
-        assert world.table.update_head(head, heads.wake(head, now=world.now))
+        assert world.table.update_head(head, decisions.wake(head, now=world.now))
 
     world, peer = world_of(agent_of(work, "parent")), Endless()
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))

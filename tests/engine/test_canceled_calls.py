@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.timeline import SpanKind, step_spans
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -26,7 +26,7 @@ from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
     from tests.faults.plans import Faults
 

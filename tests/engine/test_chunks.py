@@ -17,7 +17,8 @@ from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
 DELAY_MS = int(DELAY_S * 1000)

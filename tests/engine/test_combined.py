@@ -11,8 +11,9 @@ import pytest
 
 from a2a_serverless import Budget, Message, Part, Retry, Schedule, Step, Task, TaskFailed, TaskState, current_task
 from a2a_serverless.domain.budgets import METADATA_KEY
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.record_names import call_name
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store.stores import agent_pause

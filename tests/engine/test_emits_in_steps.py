@@ -17,8 +17,8 @@ from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Content, TaskContext
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import Content, TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
 A_WHILE = 1.0

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.store import keys
-from a2a_serverless.store.task_log import Fence
+from a2a_serverless.store.fence import Fence
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import agent_of
@@ -18,7 +18,7 @@ from tests.removed_guards import RemovedGuard
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 UNFENCED = RemovedGuard(
     "erased task",

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from a2a_serverless.domain.agent import AgentCallFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
 from tests.engine.test_run import last_word, world_with_task
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 
 def _refuse(*_: object) -> NoReturn:

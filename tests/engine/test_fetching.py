@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.domain.contents import LARGEST, StoredFile
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.engine.task_files import INLINE_LIMIT, TaskFiles
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.engine.task_files import INLINE_FILE_LIMIT, TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from tests.adapters.strangers import Line, answer, serve, server_context
 from tests.adapters.test_webhook_sender import MINUTE, Names, sender_to
@@ -19,7 +19,7 @@ from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless.adapters.webhook_sender import WebhookSender
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import UrlFetcher
     from a2a_serverless.protocol.v1 import Task
 
@@ -100,7 +100,9 @@ def test_a_file_is_read_from_its_url_or_from_the_part_itself() -> None:
 
 
 @pytest.mark.parametrize("has_bucket", [True, False])
-@pytest.mark.parametrize(("size", "is_large"), [(INLINE_LIMIT * 3 // 4, False), (INLINE_LIMIT * 3 // 4 + 1, True)])
+@pytest.mark.parametrize(
+    ("size", "is_large"), [(INLINE_FILE_LIMIT * 3 // 4, False), (INLINE_FILE_LIMIT * 3 // 4 + 1, True)]
+)
 def test_an_emitted_file_of_more_than_half_a_megabyte_is_stored_in_the_bucket_if_there_is_one(
     size: int, *, is_large: bool, has_bucket: bool
 ) -> None:

@@ -14,7 +14,7 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 HELLO = Message(message_id="m", role=Role.USER, parts=(Part(text="hello"),), context_id="context")
 

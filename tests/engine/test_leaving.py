@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import LeaseLost
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
@@ -38,8 +38,8 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.testing.deployment import InProcessDeployment
 
 DEADLINE_S = 60.0

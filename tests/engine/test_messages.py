@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from a2a_serverless import current_task
-from a2a_serverless.domain.agent import TaskFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageRequest, Task
 from a2a_serverless.services import tasks
@@ -21,7 +21,7 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[Any]]
 FORM = [Part(text="Which?"), Part(data={"choices": ["a", "b"]})]

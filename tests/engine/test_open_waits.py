@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from a2a_serverless import Task
-from a2a_serverless.domain.head import NAME, WAITS
+from a2a_serverless.domain.waits import NAME, WAITS
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 

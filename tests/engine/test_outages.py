@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.decisions import RUN_LEASE_MS
 from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run_session import RunSession
@@ -34,8 +35,8 @@ from tests.world import ME, MINUTE_MS, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 STEP_S = 20
 TEXTS = ["one: hello. ", "two: hello. ", "three: hello. "]
@@ -259,7 +260,7 @@ class LostLook:
 def test_a_call_that_is_sent_after_its_tasks_end_is_marked_by_the_retry_of_a_failed_look() -> None:
     log = memory().log
     snapshot = taken(log)
-    assert log.append(heads.cancel(snapshot, now=NOW + 1, by="client"))
+    assert log.append(decisions.cancel(snapshot, now=NOW + 1, by="client"))
     lost_look: Any = LostLook(log, 1)
     session = RunSession(lost_look, Counter(), lambda: NOW, snapshot)
     with pytest.raises(StoreFailed) as failed:
@@ -272,7 +273,7 @@ def test_a_call_that_is_sent_after_another_run_has_taken_its_task_is_stored_all_
     store = memory()
     snapshot = taken(store.log)
     store.now.ms = snapshot.head.lease_until
-    assert store.log.update_head(snapshot.head, heads.resume_run(snapshot.head, now=store.now.ms, by="the other"))
+    assert store.log.update_head(snapshot.head, decisions.resume_run(snapshot.head, now=store.now.ms, by="the other"))
     sent = StepResult("", {"task": "t-2"})
     stored, is_over = RunSession(store.log, Counter(), store.now, snapshot).store_sent_call("@call/child/sent", sent)
     assert (stored.value, is_over) == (sent.value, False)

@@ -18,7 +18,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 DELAY_MS = int(DELAY_S * 1000)
 HUNDRED = [f"{number} of 100" for number in range(1, 101)]

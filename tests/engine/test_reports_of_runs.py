@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Step
-from a2a_serverless.domain.agent import CancelReason, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
+from a2a_serverless.domain.decisions import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
+from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.protocol.v1 import TaskState
@@ -23,8 +24,8 @@ from tests.engine.test_run import Work, for_ever, last_word, world_with_task
 from tests.faults.plans import At, Broken, die
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
     from tests.world import World
 
 

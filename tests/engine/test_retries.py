@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.errors import InvalidParams, UnsupportedOperation
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.testing.harness import AgentTestHarness
@@ -16,7 +16,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.testing.harness import Reply
 
 
@@ -306,7 +306,7 @@ def test_a_step_that_there_is_not_is_refused_with_the_names_of_those_there_are()
 def test_only_a_failed_task_can_be_retried(state: str) -> None:
     async def agent(task: TaskContext) -> None:
         if state == "rejected":
-            from a2a_serverless.domain.agent import TaskRejected
+            from a2a_serverless.domain.agent_errors import TaskRejected
 
             raise TaskRejected("no")
         if state != "completed":

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskContext, TaskFailed, TaskRejected
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.head import LOST_LIMIT, RUN_LEASE_MS, RUN_RENEWAL_MS, LeaseLost
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
+from a2a_serverless.domain.task_context import TaskContext
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.run import LOOK_DELAY_S
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Step, TaskContext, TaskState
-from a2a_serverless.domain.agent import TaskEnded, TaskFailed
+from a2a_serverless.domain.agent_errors import TaskEnded, TaskFailed
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.record_names import (
     LIMIT,
     call_name,

@@ -16,7 +16,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 MINE = "a2a:reader"
 READS_BOTH = "a2a:reader a2a:secret:read"

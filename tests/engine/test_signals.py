@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import CancelReason
+from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
@@ -19,8 +19,8 @@ from tests.simulated import Killed
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
 Library = Callable[[Awaitable[object]], Awaitable[object]]

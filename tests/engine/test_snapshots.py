@@ -1,4 +1,4 @@
-"""Long logs are folded while they grow, so that nobody reads one whole; short ones cost nothing."""
+"""Snapshots of long logs are stored while they grow, so that nobody reads one whole; short ones cost nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.events import event_size, replay
+from a2a_serverless.domain.events import event_size
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.engine.run_session import SNAPSHOT_BYTES
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import agent_of
@@ -16,8 +17,8 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Task
 
 CHUNK = 32 * 1024
@@ -51,7 +52,7 @@ def played(work: Callable[[TaskContext], object], faults: NoFaults | At) -> tupl
 
 
 @pytest.mark.parametrize("work", [novel, talker])
-def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
+def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_snapshot(
     work: Callable[[TaskContext], object],
 ) -> None:
     count = Count()
@@ -64,7 +65,7 @@ def test_rule_04_no_more_than_half_a_megabyte_lies_behind_the_last_fold(
 def test_a_log_below_half_a_megabyte_is_never_folded() -> None:
     count = Count()
     _, task, head = played(note, count)
-    assert (task.status.state, head.fold) == (TaskState.COMPLETED, "")
+    assert (task.status.state, head.snapshot) == (TaskState.COMPLETED, "")
     assert "table.store_snapshot" not in count.calls
 
 
@@ -82,7 +83,7 @@ def test_what_earlier_runs_wrote_is_folded_too() -> None:
     assert world.table.read_log(ME.key(task.id))[0].snapshot_position > 0
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["before the fold is stored", "before the head names it"])
+@pytest.mark.parametrize("late", [False, True], ids=["before the snapshot is stored", "before the head names it"])
 @pytest.mark.parametrize("what", [die, fail])
 def test_a_death_around_a_fold_loses_and_doubles_nothing(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
     world, task, head = played(novel, At(1, late=late, what=what, only="table.store_snapshot"))

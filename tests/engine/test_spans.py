@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from a2a_serverless import Step
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.trace import new_trace
 from a2a_serverless.engine.framework_task import framework_task
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.spans import TraceSpan
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Message, Task
 
 TRACE = new_trace("a request")

@@ -13,7 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from a2a_serverless import Codec, Step, TypeCodec
-from a2a_serverless.domain.events import StatusEvent, replay, update_of
+from a2a_serverless.domain.events import StatusEvent, update_of
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.domain.usage import LIMIT, METADATA_KEY, add_usage, check_usage, with_cost
 from a2a_serverless.engine.framework_task import framework_task
 from tests.echo import agent_of
@@ -21,7 +22,7 @@ from tests.faults.plans import kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.testing import AgentTestHarness
 

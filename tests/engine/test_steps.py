@@ -19,7 +19,7 @@ from tests.faults.plans import kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import over_urllib
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.engine.calls import LAST_MS
 from a2a_serverless.protocol.v1 import Message, Task
 from tests.echo import agent_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.client import Transport
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 TEN_S = 10_000
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.domain.agent import TaskFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
@@ -17,7 +17,7 @@ from tests.engine.test_run import last_word, world_with_task
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless.domain.agent import Content, TaskContext
+    from a2a_serverless.domain.task_context import Content, TaskContext
 
 ALONE: Final = "\ud800"
 REASON: Final = "cannot be written as JSON in UTF-8"

@@ -15,7 +15,7 @@ from tests.faults.plans import At, Count, die, fail
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Task
 
 Work = Callable[["TaskContext"], Awaitable[Any]]

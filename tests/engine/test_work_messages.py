@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
-from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
@@ -20,8 +20,8 @@ from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 HOURS = 3
 MESSAGES = 30

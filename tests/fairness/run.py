@@ -32,7 +32,7 @@ from tests.together import Together
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 HOSTILE: Final = Principal("tenant", "hostile")
 MODEST: Final = tuple(Principal("tenant", f"modest-{number}") for number in (1, 2, 3))

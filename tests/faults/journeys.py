@@ -12,12 +12,13 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.agent import Retry, Step
 from a2a_serverless.domain.budgets import METADATA_KEY, Budget
-from a2a_serverless.domain.delivery import notification_id
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import ArtifactEvent, replay
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.notifications import notification_id
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.domain.replay import replay
+from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -39,8 +40,9 @@ from tests.world import HOOK, HOUR_MS, ME, World, accepting
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import Agent, TaskContext, WebhookEvents
-    from a2a_serverless.domain.delivery import PushConfig
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"

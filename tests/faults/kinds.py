@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zlib import crc32
 
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import POST_DEADLINE_MS
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.cursors import POST_DEADLINE_MS
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from tests.faults.plans import Broken
 from tests.faults.trial import STEP_MS, Dice, Trial

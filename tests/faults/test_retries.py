@@ -32,7 +32,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 MOST = 500
 LARGE = b"\x07" * 600_000

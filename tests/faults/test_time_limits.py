@@ -12,7 +12,7 @@ from a2a_serverless.testing.deployment import RUN_MS
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 CHAPTERS = 55
 CHAPTER_S = 60

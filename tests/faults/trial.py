@@ -15,11 +15,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState, requires_notification
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.notifications import requires_notification
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage
 from a2a_serverless.protocol.v1 import (
@@ -40,11 +41,12 @@ from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemorySealer
 from a2a_webhook_receiver.errors import KeysUnavailable, Refused
+from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.expectations import Expectation, digest
 from a2a_webhook_receiver.inbox import Inbox
 from a2a_webhook_receiver.jwks import JwksCache
 from a2a_webhook_receiver.outbound import Unreachable
-from a2a_webhook_receiver.receive import Claimed, Receiver, WebhookRequest, begin, settle
+from a2a_webhook_receiver.receive import Claimed, Receiver, begin, settle
 from a2a_webhook_receiver.store_sqlite import SqliteStore
 from a2a_webhook_receiver.verifier import VerifiedChallenge
 from tests.faults.journeys import may_be_left_out
@@ -307,7 +309,7 @@ class Trial:
 
     def _take(self, key: TaskKey) -> None:
         snapshot = self.world.table.read_head(key)
-        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
+        assert self.world.table.append(decisions.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def _chunk(self, key: TaskKey) -> None:
         snapshot, world = self.world.table.read_head(key), self.world
@@ -325,7 +327,7 @@ class Trial:
 
     def _report(self, key: TaskKey, state: TaskState, message: Message | None) -> None:
         snapshot = self.world.table.read_head(key)
-        change = heads.report_status(
+        change = decisions.report_status(
             snapshot, snapshot.head.fence, state, message, now=self.world.now, by=self.world.ids.new()
         )
         assert self.world.table.append(change)

@@ -15,7 +15,7 @@ from tests.simulated import Killed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
 
 PHASES: Final = (
     "lookup",

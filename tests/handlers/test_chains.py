@@ -36,8 +36,9 @@ from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.task_context import TaskContext
 
 ALICE = Principal("acme", "alice")
 KEY = "a2a_alice"
@@ -306,9 +307,9 @@ def test_an_inline_agent_leaves_its_calls_to_the_worker_which_alone_may_make_pas
     chain = Chain(replace(calling("first", "echo"), runs="inline"), agent_of(echo))
     chain.add(KEY, "a2a")
     remote_agents = A2ARemoteAgents({"first": f"{BASE}/first", "echo": f"{BASE}/echo"}, None, require_worker)
-    apart = replace(chain.world.registry, remote_agents=remote_agents, apart=frozenset({"first", "echo"}))
+    registry = replace(chain.world.registry, remote_agents=remote_agents, worker_only=frozenset({"first", "echo"}))
     chain.send("first")
-    here = EngineInlineRunner(replace(chain.world.engine, registry=apart), chain.world.play)
+    here = EngineInlineRunner(replace(chain.world.engine, registry=registry), chain.world.play)
     here.run(chain.heads()["first"].key, 20_000)
     assert (set(chain.heads()), chain.service_tokens()) == ({"first"}, [])
     chain.world.settle()

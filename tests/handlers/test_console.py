@@ -15,7 +15,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous, Console
 from a2a_serverless.http.messages import HttpRequest
-from a2a_serverless.services.listing import BRIEFS, WORDS
+from a2a_serverless.services.briefs import BRIEFS, WORDS
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from a2a_serverless_tools.local.edge import find_documents
 from tests.contract.tasks import SPOILED, spoil

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.domain import delivery
+from a2a_serverless.domain import cursors
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
@@ -124,7 +124,7 @@ def wait_for_attempt(place: Place, gate: Gate, binding: str) -> HttpRequest:
 
 def lease_cursor(place: Place, key: TaskKey) -> None:
     (cursor,) = place.world.table.list_cursors(key)
-    assert place.world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "other", now=place.world.now))
+    assert place.world.table.move_cursor(key, cursor, cursors.claim_lease(cursor, "other", now=place.world.now))
 
 
 WAITS: Final[Mapping[str, Callable[[Place, Gate, str], HttpRequest]]] = {

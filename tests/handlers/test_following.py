@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.events import INTERRUPTED
-from a2a_serverless.domain.head import HeadSnapshot, ask, report_status, start_run
+from a2a_serverless.domain.decisions import ask, report_status, start_run
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
@@ -29,8 +29,9 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
 
 WHOLE: Final = sorted(set(BINDINGS) - {"legacy"})
 MINUTE_MS: Final = 60_000
@@ -108,7 +109,7 @@ class Scene:
         return [event.n for event in self.world.events(task)]
 
     def _change(self, key: TaskKey, state: TaskState | None) -> None:
-        snapshot: HeadSnapshot = self.world.table.read_head(key)
+        snapshot: CurrentHead = self.world.table.read_head(key)
         now, by = self.world.now, self.world.ids.new()
         if state is None:
             event = chunk(snapshot.last + 1)._replace(append_id=by, at=now)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentExtension, Step
+from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentExtension
+from a2a_serverless.domain.steps import Step
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
@@ -26,7 +27,8 @@ from tests.world import HOOK, ME
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
     from tests.edge import HttpResponse
 
 NEW, OLD = ("1.0 JSON-RPC", "1.0 REST"), ("0.3 JSON-RPC", "0.3 REST")

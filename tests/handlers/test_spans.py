@@ -26,7 +26,8 @@ from tests.world import webhook
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
 
 pytestmark = [pytest.mark.enable_socket]
 TRACE_ID, CALLER_SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

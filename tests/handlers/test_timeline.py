@@ -12,7 +12,7 @@ import pytest
 from a2a_serverless import Budget
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.protocol.v1 import Artifact, Part
-from a2a_serverless.services.listing import BYTES, EVENTS, PAGE
+from a2a_serverless.services.timelines import BYTES, EVENTS, PAGE
 from tests.contract.tasks import writer
 from tests.echo import Writer, agent_of
 from tests.handlers.test_deliveries import asked

@@ -17,7 +17,8 @@ from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_operations import CURRENT, MINUTE_MS, Place, state
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.http.messages import HttpRequest
 
 WAITING: dict[str, Any] = {

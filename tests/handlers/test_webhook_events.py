@@ -18,7 +18,7 @@ from tests.handlers.test_retries import Mended, failed, post
 from tests.world import HOOK, ME
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import WebhookEvents
+    from a2a_serverless.domain.push_configs import WebhookEvents
 
 STATES, RESULTS, ALL = (WEBHOOK_EXTENSIONS[name].uri for name in ("states", "results", "all"))
 

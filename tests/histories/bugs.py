@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from a2a_serverless.domain.delivery import CursorState
-from a2a_serverless.domain.events import TERMINAL, ArtifactEvent
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.cursors import CursorState
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.domain.outcomes import Outcome
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 
 if TYPE_CHECKING:

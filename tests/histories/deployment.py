@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from a2a_serverless.domain.errors import A2AError, Overloaded
 from a2a_serverless.domain.events import update_of
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.engine.loop import play
 from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.error_codes import code_of
@@ -28,6 +27,7 @@ from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.services.operation_runner import StreamLimits, open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
 from a2a_serverless.testing.harness import START, Counter, OwnAgents
@@ -44,8 +44,9 @@ from tests.simulated import Killed
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.queue_messages import QueueMessage
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.services.requests import TaskService
     from a2a_serverless.testing.harness import SimulatedLoop

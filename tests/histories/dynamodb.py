@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.events import ArtifactEvent
-    from a2a_serverless.domain.head import Change, Head
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import IdempotencyRecord, NamedResult, NewTask
+    from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
+    from a2a_serverless.domain.step_results import NamedResult
 
 _names = (f"histories-{number}" for number in count())
 

@@ -14,7 +14,7 @@ from tests.simulation.store import SimulatedItems, SimulatedTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.store.items import Item
     from a2a_serverless.testing.memory import MemoryTable
 

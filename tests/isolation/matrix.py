@@ -37,7 +37,7 @@ from tests.world import HOOK, ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 STRANGERS: Final = {
     "another owner of the tenant": Principal(ME.tenant, "eve"),

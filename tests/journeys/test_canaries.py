@@ -17,7 +17,7 @@ from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.domain.access import ApiKey, digest_of
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.protocol.operations import Operation
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.http.messages import HttpRequest
     from tests.edge import HttpResponse
 
@@ -66,7 +66,7 @@ class Everywhere:
         counting = EmfMetrics("A2AServerless", "stack", self.metrics.append)
         world.service = world.service._replace(metrics=counting)
         world.engine = replace(world.engine, metrics=counting)
-        world.post = replace(world.post, metrics=counting, hosts=CircuitBreakers(world.table, metrics=counting))
+        world.post = replace(world.post, metrics=counting, breakers=CircuitBreakers(world.table, metrics=counting))
         world.sweeper = replace(world.sweeper, metrics=counting)
         keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))

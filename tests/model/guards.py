@@ -53,7 +53,8 @@ DELETION, REPLACEMENT = "webhook: deletion", "webhook: replacement"
 FIRST_RING, ROTATION = "key ring: the first", "key ring: two rotators"
 PUBLICATION = "key ring: a rotation and a publication"
 DEAD_ROTATOR = "key ring: a rotator that dies"
-TASK_LOG, PUSH, HEAD = "store.task_log", "store.push_store", "domain.head"
+TASK_LOG, PUSH = "store.task_log", "store.push_store"
+HEAD, DECISIONS = "domain.head", "domain.decisions"
 
 GUARDS = (
     Guard(
@@ -87,14 +88,14 @@ GUARDS = (
     Guard(
         "an ended task takes no message",
         WRITERS,
-        HEAD,
+        DECISIONS,
         "    if head.is_terminal:\n        raise UnsupportedOperation",
         "    if False:\n        raise UnsupportedOperation",
     ),
     Guard(
         "an ended task takes nothing from its run",
         WRITERS,
-        HEAD,
+        DECISIONS,
         "if head.fence != fence or head.is_terminal:",
         "if head.fence != fence:",
     ),
@@ -102,7 +103,7 @@ GUARDS = (
         "a head that a newer event has moved is read again",
         READERS,
         TASK_LOG,
-        "if not any(_has_moved_head(head, item) for item in found[1:]):",
+        "if not any(_has_moved_head(head, item) for item in newest[1:]):",
         "if True:",
     ),
     Guard("a log that is behind its head is read again", READERS, TASK_LOG, "if last >= head.n:", "if True:"),
@@ -123,14 +124,14 @@ GUARDS = (
     Guard(
         "a leased task is not taken",
         DYING,
-        HEAD,
+        DECISIONS,
         "    if head.is_leased(now) and head.holder != by:\n        raise AlreadyLeased\n",
         "",
     ),
     Guard(
         "a run with an old fence writes no status and no lease",
         DYING,
-        HEAD,
+        DECISIONS,
         "if head.fence != fence or head.is_terminal:",
         "if head.is_terminal:",
     ),
@@ -151,7 +152,7 @@ GUARDS = (
     Guard(
         "a leased task is due when its lease expires",
         DYING,
-        HEAD,
+        DECISIONS,
         "due_at=min(_due_soon(head, now), until),",
         "due_at=None,",
     ),
@@ -165,23 +166,23 @@ GUARDS = (
     Guard(
         "a run suspends only if nothing has woken it since",
         CALLBACK,
-        HEAD,
+        DECISIONS,
         "    if check_fence(head, fence).wake != seen:\n        raise WakeCounterChanged\n",
         "",
     ),
     Guard(
         "a callback counts",
         CALLBACK,
-        HEAD,
-        "return head._replace(wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, rings=0, rev=head.rev + 1)",
-        "return head._replace(parked=False, wake_at=0, due_at=due_at, rings=0, rev=head.rev + 1)",
+        DECISIONS,
+        "wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1",
+        "parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1",
     ),
     Guard(
         "a callback ends the suspension",
         CALLBACK,
-        HEAD,
-        "return head._replace(wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, rings=0, rev=head.rev + 1)",
-        "return head._replace(wake=head.wake + 1, due_at=due_at, rings=0, rev=head.rev + 1)",
+        DECISIONS,
+        "wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1",
+        "wake=head.wake + 1, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1",
     ),
     Guard(
         "a callback enqueues its task",
@@ -215,15 +216,15 @@ GUARDS = (
         "a message that meets a lease is enqueued again, and who releases the lease looks for newer events",
         DELIVERIES,
         "services.deliver",
-        "if snapshot and snapshot.last > after.position else",
+        "if current and current.last > after.position else",
         "if False else",
         ("            _enqueue_at(self.context, self._message, wait_until)\n", "            pass\n"),
     ),
     Guard(
         "a request begins only under a lease that outlasts it",
         LATE,
-        "services.delivery_attempts",
-        "while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):",
+        "services.cursor_lease",
+        "while not cursors.covers_attempt(self.cursor, now := self._context.clock.now()):",
         "while not (now := self._context.clock.now()):",
     ),
     Guard(
@@ -243,7 +244,7 @@ GUARDS = (
     Guard(
         "a replacement takes over the lease",
         REPLACEMENT,
-        "domain.delivery",
+        "domain.cursors",
         "if replaced is None or replaced.lease_until <= now:",
         "if True:",
     ),

@@ -17,10 +17,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.head import HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from a2a_serverless.services.requests import RequestContext, TaskService
@@ -51,7 +51,10 @@ def _follow_up(ports: Ports) -> None:
     incoming = Incoming(message("second"))
     with suppress(UnsupportedOperation):
         change_task(
-            ports.log, KEY, AGENT, lambda snapshot: heads.follow_up(snapshot, incoming, now=ports.clock.now(), by=by)
+            ports.log,
+            KEY,
+            AGENT,
+            lambda snapshot: decisions.follow_up(snapshot, incoming, now=ports.clock.now(), by=by),
         )
         _accept(ports, by)
 
@@ -59,18 +62,18 @@ def _follow_up(ports: Ports) -> None:
 def _cancel(ports: Ports) -> None:
     by = ports.ids.new()
     with suppress(TaskNotCancelable):
-        change_task(ports.log, KEY, AGENT, lambda snapshot: heads.cancel(snapshot, now=ports.clock.now(), by=by))
+        change_task(ports.log, KEY, AGENT, lambda snapshot: decisions.cancel(snapshot, now=ports.clock.now(), by=by))
         _accept(ports, by)
 
 
 def _run(ports: Ports) -> None:
     by = ports.ids.new()
-    with suppress(heads.NotRunnable, heads.LeaseLost):
+    with suppress(decisions.NotRunnable, decisions.LeaseLost):
         taken = change_task(
-            ports.log, KEY, AGENT, lambda snapshot: heads.start_run(snapshot, now=ports.clock.now(), by=by)
+            ports.log, KEY, AGENT, lambda snapshot: decisions.start_run(snapshot, now=ports.clock.now(), by=by)
         )
         _accept(ports, by)
-        snapshot = HeadSnapshot(taken.after, taken.event.n)
+        snapshot = CurrentHead(taken.after, taken.event.n)
         session = RunSession(ports.log, ports.ids, ports.clock.now, snapshot)
         session.emit(artifact("a"), 1, append=False, last=True)
         session.flush()

@@ -17,13 +17,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
-from a2a_serverless.domain.head import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import call_name
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.lease import take_task_once
 from a2a_serverless.engine.run_session import RunSession
@@ -70,7 +71,7 @@ def _start(ports: Ports) -> RunSession | None:
     by = ports.ids.new()
     try:
         taken = retry_on_conflict(lambda: take_task_once(engine, KEY, by))  # run() needs a loop
-    except heads.AlreadyLeased:
+    except decisions.AlreadyLeased:
         return None
     ports.events = taken[1] if taken else []
     return RunSession(ports.log, ports.ids, ports.clock.now, taken[0]) if taken else None
@@ -81,7 +82,7 @@ def _worker(work: Callable[[Ports, RunSession], object]) -> Callable[[Ports], No
         receipt = ports.take(WORK)
         session = _start(ports)
         if session:
-            with suppress(heads.LeaseLost):
+            with suppress(decisions.LeaseLost):
                 work(ports, session)
         ports.ack(receipt)
 
@@ -173,8 +174,8 @@ def _wait(ports: Ports, session: RunSession) -> None:
         if ports.ask("asks for the called task", lambda world, _: world.notes.get("done", False)):
             return session.report_status(TaskState.COMPLETED)
         ports.note("wants to suspend", lambda notes, seen=seen: notes.update(seen=seen))  # type: ignore[misc]
-        with suppress(heads.WakeCounterChanged):
-            return session.suspend(seen, session.now() + heads.SUSPEND_MS, "")
+        with suppress(decisions.WakeCounterChanged):
+            return session.suspend(seen, session.now() + decisions.SUSPEND_MS, "")
         session.reload_head()
 
 
@@ -204,7 +205,10 @@ def _follow_up(ports: Ports) -> None:
     by, incoming = ports.ids.new(), Incoming(message("second"))
     with suppress(UnsupportedOperation):
         change = change_task(
-            ports.log, KEY, AGENT, lambda snapshot: heads.follow_up(snapshot, incoming, now=ports.clock.now(), by=by)
+            ports.log,
+            KEY,
+            AGENT,
+            lambda snapshot: decisions.follow_up(snapshot, incoming, now=ports.clock.now(), by=by),
         )
         enqueue_task(_service(ports), change.after)
 

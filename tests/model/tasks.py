@@ -5,18 +5,21 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.events import CHUNKS, NEXT, TERMINAL, ArtifactEvent, Event, Incoming, StatusEvent
-from a2a_serverless.domain.head import Head, TaskLifetime
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.decisions import TaskLifetime
+from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.records import NewTask
+from a2a_serverless.domain.new_task import NewTask
+from a2a_serverless.domain.states import CHUNKS, NEXT, TERMINAL
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import load_event
+from a2a_serverless.store.stored_forms import load_event
 from tests.model.ports import require
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 
@@ -41,7 +44,7 @@ def create(ports: Ports, *pushes: tuple[PushConfig, Cursor]) -> None:
     """Creates the task."""
     incoming, by = Incoming(message("first")), ports.ids.new()
     now = ports.clock.now()
-    head, event = heads.submit(KEY, AGENT, "context", incoming, now=now, by=by, life=LIFE, push=bool(pushes))
+    head, event = decisions.submit(KEY, AGENT, "context", incoming, now=now, by=by, life=LIFE, push=bool(pushes))
     ports.log.create(NewTask(head, event, None, pushes))
 
 
@@ -49,7 +52,7 @@ def start(ports: Ports) -> None:
     """Starts the task's first run."""
     snapshot = ports.log.read_head(KEY)
     assert snapshot
-    ports.log.append(heads.start_run(snapshot, now=ports.clock.now(), by=ports.ids.new()))
+    ports.log.append(decisions.start_run(snapshot, now=ports.clock.now(), by=ports.ids.new()))
 
 
 @lru_cache(maxsize=100_000)

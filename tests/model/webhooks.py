@@ -17,17 +17,18 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CURSOR_LEASE_MS, POST_DEADLINE_MS, CursorState
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import Webhooks
@@ -42,7 +43,8 @@ from tests.model.tasks import AGENT, KEY, START, check_log, create, read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.push_configs import PushConfig
     from tests.model.explorer import World
     from tests.model.ports import Ports
 
@@ -144,7 +146,7 @@ def _deliver(ports: Ports) -> None:
         ids=ports.ids,
         issuer="https://agents.example",
         chance=lambda: 0.5,
-        hosts=CircuitBreakers(_Breakers()),
+        breakers=CircuitBreakers(_Breakers()),
         metrics=NULL_METRICS,
     )
     deliver(context, MESSAGE, lambda: 60_000)
@@ -154,7 +156,7 @@ def _deliver(ports: Ports) -> None:
 def _end_task(ports: Ports) -> None:
     by = ports.ids.new()
     with suppress(TaskNotCancelable):
-        change_task(ports.log, KEY, AGENT, lambda snapshot: heads.cancel(snapshot, now=ports.clock.now(), by=by))
+        change_task(ports.log, KEY, AGENT, lambda snapshot: decisions.cancel(snapshot, now=ports.clock.now(), by=by))
     relay(ports.push, ports.queues, [KEY], ports.clock.now())
 
 

@@ -61,7 +61,7 @@ AREAS: Final = {
             *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/endings.py"),
             *("engine/framework_task.py", "engine/journal.py", "engine/loop.py", "engine/scopes.py"),
             *("engine/signals.py", "domain/record_names.py"),
-            "domain/records.py",
+            *("domain/call_records.py", "domain/new_task.py", "domain/step_results.py"),
             "domain/progress.py",
         ),
         (
@@ -84,7 +84,13 @@ AREAS: Final = {
             *("engine/execution.py", "engine/inline.py", "engine/lease.py", "engine/messages.py"),
             *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
             *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
-            *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py", "domain/head.py"),
+            *(
+                "engine/task_end.py",
+                "engine/task_reader.py",
+                "engine/waits.py",
+                "domain/head.py",
+                "domain/decisions.py",
+            ),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
             "domain/budgets.py",
@@ -107,8 +113,16 @@ AREAS: Final = {
     ),
     "deliveries": Area(
         (
-            *("domain/delivery.py", "services/circuit_breakers.py", "services/deliver*.py"),
-            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py"),
+            *(
+                "domain/cursors.py",
+                "domain/notifications.py",
+                "domain/push_configs.py",
+                "services/circuit_breakers.py",
+                "services/cursor_lease.py",
+                "services/deliver*.py",
+                "services/notifications.py",
+            ),
+            *("services/memory_budget.py", "services/relay.py", "services/webhooks.py", "services/webhook_statuses.py"),
         ),
         (
             *("contract/test_push_store.py", "domain/test_delivery.py"),
@@ -130,7 +144,13 @@ AREAS: Final = {
     ),
     "tasks": Area(
         (
-            *("services/callbacks.py", "services/content_links.py", "services/listing.py"),
+            *(
+                "services/callbacks.py",
+                "services/content_links.py",
+                "services/listing.py",
+                "services/briefs.py",
+                "services/timelines.py",
+            ),
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/requests.py", "services/task_changes.py", "services/tasks.py"),
@@ -155,8 +175,14 @@ AREAS: Final = {
     "tables": Area(
         (
             *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
-            *("store/payloads.py", "store/push_store.py", "store/stores.py"),
-            *("store/dynamodb.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
+            *(
+                "store/payloads.py",
+                "store/snapshots.py",
+                "store/stored_forms.py",
+                "store/push_store.py",
+                "store/stores.py",
+            ),
+            *("store/dynamodb.py", "store/fence.py", "store/task_log.py", "store/table.py", "store/value_store.py"),
         ),
         ("adapters/test_*.py", "contract/test_*.py", "costs/test_*.py", "releases/test_*.py"),
     ),

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from a2a_serverless.domain.contents import LARGEST
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification, WebhookStatus
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import TaskKey
+from a2a_serverless.domain.push_configs import Attempt, PushConfig, WebhookStatus
 from a2a_serverless.protocol import additions, v1, v1_card
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model

@@ -18,7 +18,7 @@ from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.peers import read_item
-from a2a_serverless.store.payloads import load_event, load_snapshot
+from a2a_serverless.store.stored_forms import load_event, load_snapshot
 
 GOLDEN = Path(__file__).with_name("golden")
 AT = 1_790_000_000_000

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.protocol import v1
-from a2a_serverless.store.payloads import dump_event, dump_snapshot, load_event, load_snapshot
+from a2a_serverless.store.stored_forms import dump_event, dump_snapshot, load_event, load_snapshot
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 

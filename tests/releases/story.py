@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 from moto import mock_aws
 
 from a2a_serverless.adapters.key_ring_secret import dump_key_ring
-from a2a_serverless.domain import head, queue_messages
+from a2a_serverless.domain import decisions, head, queue_messages
 from a2a_serverless.domain.access import ApiKey, Caller
 from a2a_serverless.domain.challenges import ChallengeState
 from a2a_serverless.domain.circuit_breaker import OpenBreaker
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, SigningKey
 from a2a_serverless.domain.model import DAY_MS, Json, Principal, TaskKey
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, StepResult
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, NewTask
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
 from a2a_serverless.store.keys import UPLOADED
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 KEY: Final = TaskKey("acme", "auth0|5f7c/ö", "0b8f7c1e-5f9e-4f0b-9d2e-1f5a7d3c9e11")
 WHO: Final = Principal(KEY.tenant, KEY.owner)
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-LIFE: Final = head.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
+LIFE: Final = decisions.TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_000)
 EXPIRES: Final = (NOW + LIFE.max_life_ms + LIFE.retention_ms) // 1000
 ASKED: Final = Message(
     message_id="m-1",
@@ -127,13 +129,15 @@ PAUSE: Final = agent_pause("image")
 CHALLENGES_2: Final = ChallengeState(webhooks=3, sent=21, next_at=NOW + 30_000)
 
 
-def heads() -> tuple[head.Head, head.Change, head.Change]:
+def heads() -> tuple[head.Head, decisions.Change, decisions.Change]:
     """A task's first head, and how it was taken and ended."""
-    first, _ = head.submit(
+    first, _ = decisions.submit(
         KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
     )
-    taken = head.start_run(head.HeadSnapshot(first, 1), now=NOW + 10, by="by-2")
-    ended = head.report_status(head.HeadSnapshot(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5")
+    taken = decisions.start_run(head.CurrentHead(first, 1), now=NOW + 10, by="by-2")
+    ended = decisions.report_status(
+        head.CurrentHead(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5"
+    )
     return first, taken, ended
 
 
@@ -165,7 +169,7 @@ def write(store: Store) -> None:
 
 def head_2() -> tuple[head.Head, StatusEvent]:
     """A task's first head, made by a caller whose scopes it keeps."""
-    return head.submit(
+    return decisions.submit(
         KEY_2, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=False, caller=CALLER
     )
 
@@ -183,7 +187,7 @@ def write_second(store: Store) -> None:
 
 
 READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
-    "head": (lambda store: store.log.read_head(KEY), head.HeadSnapshot(heads()[2].after, 5)),
+    "head": (lambda store: store.log.read_head(KEY), head.CurrentHead(heads()[2].after, 5)),
     "log": (lambda store: store.log.read_log(KEY), (heads()[2].after, list(EVENTS))),
     "step": (lambda store: dict(store.log.read_steps(KEY)), {"write/1": STEP}),
     "config": (lambda store: store.push.get_config(KEY, "hook"), CONFIG),
@@ -192,12 +196,12 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "attempt": (lambda store: store.push.list_attempts(KEY), [ATTEMPT]),
     "receipt": (lambda store: store.log.find_idempotency(KEY, "document", "m-1"), RECEIPT),
     "list": (lambda store: [entry.task for entry in store.index.list_page(WHO, None, None, 0, 10)[0]], [KEY.task]),
-    "trip": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
+    "breaker": (lambda store: store.hosts.get_open_breaker("hooks.example.com"), OPEN_BREAKER),
     "document": (lambda store: store.publications.get_document("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
     "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
-    "second head": (lambda store: store.log.read_head(KEY_2), head.HeadSnapshot(head_2()[0], 2)),
+    "second head": (lambda store: store.log.read_head(KEY_2), head.CurrentHead(head_2()[0], 2)),
     "second log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),
     "second step": (lambda store: dict(store.log.read_steps(KEY_2)), {"write/2": STEP_2}),
     "values": (lambda store: {scope: store.values.get_value(scope, "k") for scope in VALUES}, VALUES),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
 
 from a2a_serverless import Budget, BudgetExceeded, Retry, Step, StepFailed
-from a2a_serverless.domain.agent import TaskEnded
+from a2a_serverless.domain.agent_errors import TaskEnded
 from a2a_serverless.testing.harness import START, SimulatedLoop
 
 if TYPE_CHECKING:

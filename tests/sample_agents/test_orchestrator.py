@@ -10,7 +10,7 @@ import pytest
 
 from a2a_serverless import Agent, Skill, TaskContext, TaskFailed
 from a2a_serverless.domain.contents import references_in
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from sample_agents.document import document

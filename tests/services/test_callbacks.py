@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
@@ -22,7 +22,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
 
 

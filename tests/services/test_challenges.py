@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from a2a_serverless.domain.delivery import CursorState, Verification
+from a2a_serverless.domain.cursors import CursorState, Verification
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer

@@ -7,7 +7,7 @@ import pytest
 from a2a_serverless.domain.challenges import ANSWERED_S, UNANSWERED_S, ChallengeState
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD, FORCED_TRY_MS, OPEN_MS, OpenBreaker
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.services.circuit_breakers import (
     ANSWERED_MS,
     HOSTS_KEPT,

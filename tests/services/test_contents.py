@@ -32,7 +32,7 @@ from a2a_serverless.protocol.v1 import (
     TaskStatusUpdateEvent,
 )
 from a2a_serverless.services.content_links import (
-    INLINE,
+    INLINE_BYTES,
     KEPT,
     LARGEST_CHARACTER,
     LINK,
@@ -52,7 +52,7 @@ from tests.echo import agent_of
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 KEY = ME.key("task-1")
@@ -106,7 +106,7 @@ def test_the_budget_is_that_of_the_whole_answer() -> None:
 def test_the_address_of_another_owners_content_names_nothing() -> None:
     scene = Scene()
     stranger = Principal(ME.tenant, "somebody-else")
-    found = scene.one(scene.part, INLINE, stranger)
+    found = scene.one(scene.part, INLINE_BYTES, stranger)
     assert found.kind == "url"
     assert f"{ME.tenant}/somebody-else/" in str(found.value)
 
@@ -115,19 +115,19 @@ def test_the_address_of_another_owners_content_names_nothing() -> None:
 def test_an_address_that_lies_about_the_size_is_never_read_inline(size: int) -> None:
     scene = Scene()
     lie = StoredFile("task-1", scene.kept.sha256, size)
-    assert scene.one(Part(url=lie.address), INLINE).kind == "url"
+    assert scene.one(Part(url=lie.address), INLINE_BYTES).kind == "url"
 
 
 def test_content_that_has_changed_is_never_passed_on() -> None:
     scene = Scene()
     scene.blobs.content = dict.fromkeys(scene.blobs.content, b"A picture")
-    assert scene.one(scene.part, INLINE).kind == "url"
+    assert scene.one(scene.part, INLINE_BYTES).kind == "url"
 
 
 @pytest.mark.requirement(124)
 @pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
 def test_every_other_url_goes_through_as_it_is(url: str) -> None:
-    assert Scene().one(Part(url=url), INLINE) == Part(url=url)
+    assert Scene().one(Part(url=url), INLINE_BYTES) == Part(url=url)
 
 
 def test_messages_of_a_status_and_chunks_carry_links() -> None:
@@ -160,7 +160,7 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
 
 def test_without_a_store_everything_stays_as_it_is() -> None:
     task = novel("x").model_copy(update={"artifacts": (*novel("x").artifacts, Scene().artifact)})
-    assert [resolve_contents(None, ME, task, budget) is task for budget in (0, INLINE)] == [True, True]
+    assert [resolve_contents(None, ME, task, budget) is task for budget in (0, INLINE_BYTES)] == [True, True]
 
 
 # ---- Texts that are too long for an answer
@@ -182,7 +182,7 @@ def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
 def answered(task: Task, version: ProtocolVersion) -> int:
     """How many bytes the function answers with: the body in JSON, once more in JSON."""
     scene = Scene()
-    shown = resolve_contents(scene.contents, ME, task, INLINE)
+    shown = resolve_contents(scene.contents, ME, task, INLINE_BYTES)
     return len(json.dumps(codec("jsonrpc", version, 0).answer(Operation.GET, shown).decode()))
 
 
@@ -215,7 +215,7 @@ def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
 )
 def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(version: ProtocolVersion, printed: Any) -> None:
     scene, task = Scene(), novel("It was a dark night.\n")
-    told = resolve_contents(scene.contents, ME, task, INLINE)
+    told = resolve_contents(scene.contents, ME, task, INLINE_BYTES)
     (part,) = told.artifacts[0].parts
     content = task.artifacts[0].text().encode()
     name = f"{ME.tenant}/{ME.owner}/task-1/{sha256(content).hexdigest()}"
@@ -269,7 +269,7 @@ def test_what_is_inline_takes_as_much_of_the_budget_as_of_the_answer(part: Part,
     def stays(budget: int) -> bool:
         return resolve_contents(Scene().contents, ME, task_of(*parts), budget) == task_of(*parts)
 
-    most = bisect_left(range(INLINE), x=True, lo=1, key=stays)
+    most = bisect_left(range(INLINE_BYTES), x=True, lo=1, key=stays)
     longer = len(json.dumps(task_of(*parts).json_bytes().decode())) - len(json.dumps(task_of().json_bytes().decode()))
     assert abs(most - longer * 3 / 4) <= chunks * (PART_BYTES + 12)
 
@@ -278,7 +278,8 @@ def test_an_address_with_a_long_name_takes_room_for_its_name() -> None:
     """There is room for so many links; then for some addresses; and what is left out after that is counted."""
     for filename, size in ((None, LINK), ("x" * 1_000, LINK + 750)):
         parts = [
-            Part(url=StoredFile("uploads", f"{n:064x}", INLINE + 1).address, filename=filename) for n in range(LINKS)
+            Part(url=StoredFile("uploads", f"{n:064x}", INLINE_BYTES + 1).address, filename=filename)
+            for n in range(LINKS)
         ]
         told = resolve_contents(Scene().contents, ME, task_of(*parts), 1).artifacts[0].parts
         links = [part for part in told if str(part.value).startswith("https://")]
@@ -288,7 +289,7 @@ def test_an_address_with_a_long_name_takes_room_for_its_name() -> None:
 
 def test_texts_that_fit_stay_the_parts_that_they_were() -> None:
     task = novel("x", chunks=300)
-    assert resolve_contents(Scene().contents, ME, task, INLINE) == task
+    assert resolve_contents(Scene().contents, ME, task, INLINE_BYTES) == task
 
 
 @pytest.mark.parametrize("size", [10, 200, 390])
@@ -296,9 +297,12 @@ def test_an_answer_that_is_plain_is_not_changed(size: int) -> None:
     """``is_plain`` only spares the work: what it takes for plain fits, also by the exact count."""
     texts = tuple(Part(text="\U0001f600" * 200, metadata={"n": n}) for n in range(size))
     task = novel("x").model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=texts),)})
-    assert is_plain(task, INLINE)
-    assert [resolve_contents(Scene().contents, ME, task, budget) is task for budget in (0, INLINE)] == [True, True]
-    assert _Resolution(Scene().contents, ME, INLINE, limited=True).show(task) == task
+    assert is_plain(task, INLINE_BYTES)
+    assert [resolve_contents(Scene().contents, ME, task, budget) is task for budget in (0, INLINE_BYTES)] == [
+        True,
+        True,
+    ]
+    assert _Resolution(Scene().contents, ME, INLINE_BYTES, limited=True).show(task) == task
 
 
 def test_an_answer_that_names_a_file_or_is_long_is_not_plain() -> None:
@@ -308,11 +312,11 @@ def test_an_answer_that_names_a_file_or_is_long_is_not_plain() -> None:
         {"artifacts": (Artifact(artifact_id="a", parts=(named,)),)},
     ):
         changed = task.model_copy(update=held)
-        assert not any(is_plain(one, budget) for one in (changed, page_with(changed)) for budget in (0, INLINE))
-    long = Part(text="x" * (INLINE // LARGEST_CHARACTER))
+        assert not any(is_plain(one, budget) for one in (changed, page_with(changed)) for budget in (0, INLINE_BYTES))
+    long = Part(text="x" * (INLINE_BYTES // LARGEST_CHARACTER))
     told = task.model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=(long,)),)})
     assert is_plain(told, 0)
-    assert not is_plain(told, INLINE)
+    assert not is_plain(told, INLINE_BYTES)
 
 
 def test_streams_and_webhooks_tell_every_text() -> None:
@@ -334,7 +338,7 @@ def test_a_message_that_belongs_to_no_task_is_told_whole_because_nothing_can_be_
 
 def test_the_tasks_of_a_list_share_the_room() -> None:
     scene, task = Scene(), novel("x", chunks=200)
-    page = resolve_contents(scene.contents, ME, page_with(task, task.model_copy(update={"id": "task-2"})), INLINE)
+    page = resolve_contents(scene.contents, ME, page_with(task, task.model_copy(update={"id": "task-2"})), INLINE_BYTES)
     assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
     assert any("/task-2/" in name for name in scene.blobs.content)
 
@@ -343,7 +347,7 @@ def test_the_tasks_of_a_list_share_the_room() -> None:
 
 
 def told(scene: Scene, answer: Any) -> int:
-    return len(json.dumps(resolve_contents(scene.contents, ME, answer, INLINE).json_bytes().decode()))
+    return len(json.dumps(resolve_contents(scene.contents, ME, answer, INLINE_BYTES).json_bytes().decode()))
 
 
 def page_with(*tasks: Task) -> ListTasksResponse:
@@ -442,19 +446,19 @@ def addresses(size: int) -> list[Part]:
 @pytest.mark.parametrize("tasks", [1, 100])
 def test_parts_that_name_nothing_cost_a_bounded_number_of_calls(tasks: int, size: int) -> None:
     blobs, page = Counted(), page_of(*addresses(size), tasks=tasks)
-    answer = resolve_contents(ContentStore(blobs), ME, page, INLINE)
+    answer = resolve_contents(ContentStore(blobs), ME, page, INLINE_BYTES)
     assert blobs.calls["get"] == (READS if size else 0)
     assert 0 < blobs.calls["link"] <= LINKS
     assert len(answer.json_bytes()) < PLATFORM
 
 
 def test_after_so_many_links_a_part_keeps_the_address_that_names_its_content() -> None:
-    parts = [Part(url=StoredFile("uploads", f"{n:064x}", INLINE + 1).address) for n in range(LINKS + 2)]
+    parts = [Part(url=StoredFile("uploads", f"{n:064x}", INLINE_BYTES + 1).address) for n in range(LINKS + 2)]
     (task,) = page_of(*parts[:1], tasks=1).tasks
     task = task.model_copy(
         update={"artifacts": (), "history": (Message(message_id="m", role=Role.USER, parts=tuple(parts)),)}
     )
-    told = resolve_contents(Scene().contents, ME, task, INLINE).history[0].parts
+    told = resolve_contents(Scene().contents, ME, task, INLINE_BYTES).history[0].parts
     assert [str(part.value).startswith("https://") for part in told] == [True] * LINKS + [False] * 2
     assert list(told[-2:]) == parts[-2:]
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import cursors, decisions
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
-from a2a_serverless.domain.delivery import Attempt, CursorState, Verification, notification_id
+from a2a_serverless.domain.cursors import CursorState, Verification
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.notifications import notification_id
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.domain.push_configs import Attempt
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
@@ -31,12 +33,13 @@ from tests.world import HOOK, ME, World, accepting, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from a2a_serverless.domain.agent import TaskContext, WebhookEvents
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Signed, Signer
     from a2a_serverless.protocol.versions import ProtocolVersion
-    from a2a_serverless.services.delivery_attempts import DeliveryContext
+    from a2a_serverless.services.delivery_context import DeliveryContext
     from tests.faults.plans import Faults
 
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))
@@ -120,11 +123,11 @@ class Scene:
     def take(self) -> None:
         """Somebody runs the task, and says no more about it."""
         snapshot = self.world.table.read_head(self.key)
-        assert self.world.table.append(heads.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
+        assert self.world.table.append(decisions.start_run(snapshot, now=self.world.now, by=self.world.ids.new()))
 
     def end(self) -> None:
         snapshot = self.world.table.read_head(self.key)
-        done = heads.report_status(
+        done = decisions.report_status(
             snapshot, snapshot.head.fence, TaskState.COMPLETED, None, now=self.world.now, by=self.world.ids.new()
         )
         assert self.world.table.append(done)
@@ -416,9 +419,9 @@ def test_a_lease_that_a_notifier_has_left_behind_is_counted() -> None:
     scene = Scene()
     scene.world.metrics.counted.clear()
     scene.world.table.move_cursor(
-        scene.key, scene.cursor, delivery.claim_lease(scene.cursor, "gone", now=scene.world.now)
+        scene.key, scene.cursor, cursors.claim_lease(scene.cursor, "gone", now=scene.world.now)
     )
-    scene.world.now += delivery.CURSOR_LEASE_MS
+    scene.world.now += cursors.CURSOR_LEASE_MS
     assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.world.metrics.counted == [("LeaseLost", {"of": "notifier", "task": scene.key.task, "config": "hook"})]
 
@@ -539,10 +542,10 @@ def test_rule_08_two_notifiers_are_never_under_way_for_one_configuration() -> No
 
 def test_rule_05_a_message_that_meets_a_lease_is_sent_again_past_it() -> None:
     scene = Scene()
-    cursor = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
+    cursor = cursors.claim_lease(scene.cursor, "other", now=scene.world.now)
     scene.world.table.move_cursor(scene.key, scene.cursor, cursor)
     assert scene.deliver() is DeliveryOutcome.NOT_YET
-    assert scene.delays_ms == [delivery.CURSOR_LEASE_MS]
+    assert scene.delays_ms == [cursors.CURSOR_LEASE_MS]
 
 
 def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() -> None:
@@ -658,14 +661,14 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
     """The slowest attempt that a lease allows; then another notifier takes the lease for over as early as it can."""
     scene = Scene()
     together = Together(scene.world)
-    scene.world.receiver.takes = delivery.POST_DEADLINE_MS
+    scene.world.receiver.takes = cursors.POST_DEADLINE_MS
     slow = replace(scene.world.post, clock=together, signer=Slow(scene.world.post.signer, together, signs_ms))
     ahead = replace(scene.world.post, clock=Ahead(together, ahead_ms))
 
     def notify(post: DeliveryContext) -> DeliveryOutcome:
         return deliver(post, scene.message, lambda: 30_000)
 
-    over = delivery.CURSOR_LEASE_MS - ahead_ms + 1
+    over = cursors.CURSOR_LEASE_MS - ahead_ms + 1
     together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
     assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
 
@@ -683,18 +686,18 @@ class LateAnswers(NoFaults):
             self.wait(late_ms)
 
 
-@pytest.mark.parametrize("late_ms", [3_001, 19_000, delivery.CURSOR_LEASE_MS + 1, 10 * delivery.CURSOR_LEASE_MS])
+@pytest.mark.parametrize("late_ms", [3_001, 19_000, cursors.CURSOR_LEASE_MS + 1, 10 * cursors.CURSOR_LEASE_MS])
 def test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_lease(late_ms: int) -> None:
     late = LateAnswers("table.move_cursor", 0, late_ms)  # the claim is answered at once, its renewal late
     world, key, message = world_to_tell(late)
     together = Together(world)
     late.wait = lambda ms: together.sleep(ms / 1000)
-    world.receiver.takes = delivery.POST_DEADLINE_MS
+    world.receiver.takes = cursors.POST_DEADLINE_MS
     slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
     other = together.notifier(message, 600_000)
     together.run(
         lambda: deliver(slow, message, lambda: 600_000),
-        together.later(4_000 + delivery.CURSOR_LEASE_MS + 1, other),
+        together.later(4_000 + cursors.CURSOR_LEASE_MS + 1, other),
         together.later(4_000 + late_ms, lambda: None),
     )
     assert world.receiver.crowded == []
@@ -703,7 +706,7 @@ def test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_leas
 
 
 def test_a_notifier_whose_renewals_are_all_answered_late_sends_nothing() -> None:
-    late = LateAnswers("table.move_cursor", 0, *[delivery.CURSOR_LEASE_MS] * 9)
+    late = LateAnswers("table.move_cursor", 0, *[cursors.CURSOR_LEASE_MS] * 9)
     world, _, message = world_to_tell(late)
     together = Together(world)
     late.wait = lambda ms: together.sleep(ms / 1000)
@@ -749,7 +752,7 @@ def test_a_host_that_is_busy_after_a_renewal_gets_the_next_message() -> None:
 
         def take_all_slots() -> None:
             for _ in range(IN_FLIGHT):
-                others.enter_context(post.hosts.request_slot("hooks.example.com", scene.world.now))
+                others.enter_context(post.breakers.request_slot("hooks.example.com", scene.world.now))
 
         late = replace(post, signer=Interrupted(post.signer, pass_time, take_all_slots))
         assert deliver(late, scene.message, lambda: 60_000) is DeliveryOutcome.NOT_YET
@@ -765,7 +768,7 @@ def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
     post = replace(scene.world.post, clock=together)
     with ExitStack() as others:
         for _ in range(IN_FLIGHT):
-            others.enter_context(post.hosts.request_slot("hooks.example.com", begun))
+            others.enter_context(post.breakers.request_slot("hooks.example.com", begun))
         outcome, _ = together.run(
             lambda: deliver(post, scene.message, lambda: 60_000), together.later(1_000, others.close)
         )
@@ -777,7 +780,7 @@ def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
 def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
     scene = Scene()
     together = Together(scene.world)
-    scene.world.receiver.takes = delivery.POST_DEADLINE_MS
+    scene.world.receiver.takes = cursors.POST_DEADLINE_MS
     slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
     hooks = replace(scene.world.service.webhooks(), clock=Ahead(together, SKEW_MS))
     answered: list[int] = []
@@ -791,7 +794,7 @@ def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_
         answered.append(together.now())
 
     together.run(lambda: deliver(slow, scene.message, lambda: 30_000), together.later(1_000, change))
-    ended = begun + 3_000 + delivery.POST_DEADLINE_MS
+    ended = begun + 3_000 + cursors.POST_DEADLINE_MS
     assert ended <= answered[0] <= ended + 200
     assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
 
@@ -854,7 +857,7 @@ def test_rule_08_a_notifier_that_lost_its_lease_moves_nothing() -> None:
 
     def overtaken(tried: int) -> Outcome:
         if not taken:
-            taken.append(delivery.claim_lease(scene.cursor, "other", now=scene.world.now))
+            taken.append(cursors.claim_lease(scene.cursor, "other", now=scene.world.now))
             scene.world.table.move_cursor(scene.key, scene.cursor, taken[0])
         return accepting(tried)
 
@@ -872,7 +875,7 @@ def test_rule_08_a_slow_notifier_leaves_a_stopped_webhook_that_another_one_is_se
 
     def overtaken(tried: int) -> Outcome:
         if not taken:
-            claimed = delivery.claim_lease(scene.cursor, "other", now=scene.world.now)
+            claimed = cursors.claim_lease(scene.cursor, "other", now=scene.world.now)
             taken.append(replace(claimed, state=stop, due_at=None))
             assert scene.world.table.move_cursor(scene.key, scene.cursor, taken[0])
         return accepting(tried)

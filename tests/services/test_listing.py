@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.kms import KmsSealer
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import Principal, TaskKey
 from a2a_serverless.protocol.v1 import ListTasksRequest, ListTasksResponse, Part, TaskState
@@ -44,7 +44,7 @@ class Tasks:
 
     def work(self, task: str, at: int) -> None:
         """The task works from ``at`` on."""
-        assert self.table.append(heads.start_run(seen(self.table, ME.key(task)), now=at, by=by()))
+        assert self.table.append(decisions.start_run(seen(self.table, ME.key(task)), now=at, by=by()))
 
     def page(
         self, query: ListTasksRequest = EVERYTHING, principal: Principal = ME, agent: str = "echo"

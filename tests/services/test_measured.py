@@ -13,7 +13,7 @@ from a2a_serverless.adapters.logs import IdsOnly
 from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.trace import parse_traceparent, trace_id
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
@@ -27,7 +27,7 @@ from tests.edge import Edge
 from tests.world import HOOK, HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import TaskContext
+    from a2a_serverless.domain.task_context import TaskContext
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECRETS = ("the-token", "the-credentials", "hello world", "the outcome", "the question", "the answer", "the reason")
@@ -46,8 +46,8 @@ class Watched:
         metrics = EmfMetrics("A2AServerless", "stack", self.lines.append)
         self.world.service = self.world.service._replace(metrics=metrics)
         self.world.engine = replace(self.world.engine, metrics=metrics)
-        hosts = CircuitBreakers(self.world.table, metrics=metrics)
-        self.world.post = replace(self.world.post, metrics=metrics, hosts=hosts)
+        breakers = CircuitBreakers(self.world.table, metrics=metrics)
+        self.world.post = replace(self.world.post, metrics=metrics, breakers=breakers)
         self.world.sweeper = replace(self.world.sweeper, metrics=metrics)
 
     def seen(self, name: str) -> list[dict[str, Any]]:

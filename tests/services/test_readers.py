@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_serverless.domain.events import replay
+from a2a_serverless.domain.replay import replay
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.world import ME, World

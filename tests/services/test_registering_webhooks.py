@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.adapters.egress import addresses_of
-from a2a_serverless.domain.delivery import Verification
+from a2a_serverless.domain.cursors import Verification
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.v1 import (
-    TaskPushNotificationConfig,
-)
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer
 from tests.world import HOOK, ME, World

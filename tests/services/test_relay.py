@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks

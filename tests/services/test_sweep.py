@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CursorState
+from a2a_serverless.domain.decisions import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.head import AHEAD_MS, GRACE_MS, LATE_MS, RUN_LEASE_MS, HeadSnapshot
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.new_task import NewTask
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS, DueItem, NewTask
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.store import keys
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.deployment import LIFE
 from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless import TaskContext
-    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.store.items import DueItem
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "2000"))
 HOUR_MS = 60 * MINUTE_MS
@@ -52,8 +55,8 @@ class Scene:
         self.world.queue.clear()
 
     @property
-    def read_head(self) -> HeadSnapshot:
-        snapshot: HeadSnapshot = self.world.table.read_head(self.key)
+    def read_head(self) -> CurrentHead:
+        snapshot: CurrentHead = self.world.table.read_head(self.key)
         return snapshot
 
     @property
@@ -68,7 +71,7 @@ class Scene:
         return self.world.queue.ready()
 
     def take(self) -> None:
-        assert self.world.table.append(heads.start_run(self.read_head, now=self.world.now, by="runner"))
+        assert self.world.table.append(decisions.start_run(self.read_head, now=self.world.now, by="runner"))
 
     def run(self) -> None:
         self.world.run(self.key)
@@ -104,7 +107,7 @@ def test_a_task_that_is_running_is_left_alone_until_its_lease_is_over() -> None:
     scene.take()
     scene.world.table.update_head(scene.head, scene.head._replace(due_at=scene.world.now, rev=scene.head.rev + 1))
     assert scene.sweep() == []
-    assert (scene.head.due_at, scene.head.rings) == (scene.world.now + RUN_LEASE_MS, 0)
+    assert (scene.head.due_at, scene.head.sweeps_in_a_row) == (scene.world.now + RUN_LEASE_MS, 0)
 
 
 def enqueued_after(scene: Scene, *sweeps_ms: int) -> int:
@@ -179,7 +182,7 @@ def test_an_ended_task_without_webhooks_is_never_due() -> None:
 def test_an_ended_task_whose_calls_still_run_is_enqueued_so_that_they_are_canceled() -> None:
     scene = Scene()
     scene.run()
-    assert scene.world.table.update_head(scene.head, heads.mark_orphan(scene.head, now=scene.world.now))
+    assert scene.world.table.update_head(scene.head, decisions.mark_orphan(scene.head, now=scene.world.now))
     assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)], "until somebody has canceled them"
 
@@ -202,7 +205,7 @@ def test_rule_05_a_webhook_that_is_behind_is_enqueued_also_while_the_task_runs_o
     enqueued = []
     for _ in range(3):
         scene.world.now += 20_000
-        scene.world.table.update_head(scene.head, heads.renew_lease(scene.head, 1, now=scene.world.now))
+        scene.world.table.update_head(scene.head, decisions.renew_lease(scene.head, 1, now=scene.world.now))
         enqueued += scene.sweep()
     assert DeliveryMessage(scene.key, "hook") in enqueued
     assert WorkMessage(scene.key) not in enqueued
@@ -288,7 +291,7 @@ def test_a_task_that_moved_on_during_the_sweep_is_left_as_it_is() -> None:
 
     sweep(replace(scene.world.sweeper, queues=cast("Any", Hurried())))
     assert taken == [True]
-    assert (scene.head.fence, scene.head.due_at, scene.head.rings) == (1, scene.world.now + GRACE_MS, 0)
+    assert (scene.head.fence, scene.head.due_at, scene.head.sweeps_in_a_row) == (1, scene.world.now + GRACE_MS, 0)
 
 
 def test_a_sweep_says_how_much_it_looked_at() -> None:
@@ -316,7 +319,7 @@ class Crowd:
             message = Message(
                 message_id=f"m-{number}", role=Role.USER, parts=(Part(text="hello"),), context_id="context"
             )
-            head, event = heads.submit(
+            head, event = decisions.submit(
                 key, "echo", "context", Incoming(message), now=START, by=f"by-{number}", life=LIFE, push=False
             )
             self.world.table.create(NewTask(head, event, None))
@@ -398,7 +401,7 @@ def test_two_sweepers_at_once_move_each_task_once() -> None:
     assert {key.task for key in crowd.keys} == set(crowd.enqueued)
     assert len(crowd.enqueued) <= 500 + BATCH, "once by the other, and once more what this one had looked at"
     found = [world.table.read_head(key).head for key in crowd.keys]
-    assert {(head.due_at, head.rings) for head in found} == {(world.now + MINUTE_MS, 1)}
+    assert {(head.due_at, head.sweeps_in_a_row) for head in found} == {(world.now + MINUTE_MS, 1)}
 
 
 def test_a_sweeper_that_dies_between_enqueuing_and_writing_enqueues_again() -> None:
@@ -435,7 +438,7 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     def wait_again() -> None:
         scene.take()
         head, now = scene.head, scene.world.now
-        waiting = heads.suspend(head, head.fence, head.wake, now=now, wake_at=now + heads.SUSPEND_MS)
+        waiting = decisions.suspend(head, head.fence, head.wake, now=now, wake_at=now + decisions.SUSPEND_MS)
         assert scene.world.table.update_head(head, waiting)
 
     wait_again()
@@ -450,16 +453,16 @@ def test_a_task_that_waits_for_another_is_looked_at_once_an_hour() -> None:
     assert looks == [60, 120, 180]
 
 
-@pytest.mark.parametrize("left_ms", [1, 2_001, 60_000, heads.DELAY_LIMIT_MS])
+@pytest.mark.parametrize("left_ms", [1, 2_001, 60_000, decisions.DELAY_LIMIT_MS])
 def test_a_task_that_waits_for_no_longer_than_a_queue_can_is_enqueued_for_the_end_of_its_wait(left_ms: int) -> None:
     scene = Scene()
     scene.take()
     now = scene.world.now + GRACE_MS
-    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=scene.world.now, wake_at=now + left_ms)
+    waiting = decisions.suspend(scene.head, 1, scene.head.wake, now=scene.world.now, wake_at=now + left_ms)
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now))
     assert scene.sweep(GRACE_MS) == []
     assert scene.world.queue.waiting == [(now + -(-left_ms // 1000) * 1000, WorkMessage(scene.key))]
-    assert (scene.head.due_at, scene.head.rings) == (now + left_ms + LATE_MS, 0)
+    assert (scene.head.due_at, scene.head.sweeps_in_a_row) == (now + left_ms + LATE_MS, 0)
     scene.world.now += left_ms
     assert scene.sweep() == [], "the message is under way"
 
@@ -468,7 +471,7 @@ def test_a_task_whose_wait_is_over_is_enqueued_at_once() -> None:
     scene = Scene()
     scene.take()
     now = scene.world.now
-    waiting = heads.suspend(scene.head, 1, scene.head.wake, now=now, wake_at=now + MINUTE_MS)
+    waiting = decisions.suspend(scene.head, 1, scene.head.wake, now=now, wake_at=now + MINUTE_MS)
     assert scene.world.table.update_head(scene.head, waiting._replace(due_at=now + MINUTE_MS))
     assert scene.sweep(MINUTE_MS) == [WorkMessage(scene.key)]
     assert scene.head.due_at == now + 2 * MINUTE_MS
@@ -557,7 +560,7 @@ def test_rule_05_a_sweeper_that_dies_before_it_enqueues_the_end_of_a_wait_delays
 def _sleeping(ms: int) -> Scene:
     scene = Scene()
     scene.take()
-    asleep = heads.suspend(
+    asleep = decisions.suspend(
         scene.head, scene.head.fence, scene.head.wake, now=scene.world.now, wake_at=scene.world.now + ms
     )
     assert scene.world.table.update_head(scene.head, asleep)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.domain.events import replay
-from a2a_serverless.services.delivery_attempts import TaskReplayer
+from a2a_serverless.domain.replay import replay
+from a2a_serverless.services.notifications import TaskReplayer
 from a2a_serverless.testing.memory import MemoryStores
 from tests.contract.backends import NOW
 from tests.contract.tasks import KEY, chunk, head_of, taken, writer

@@ -48,8 +48,8 @@ from tests.world import HOOK, ME, World, configured, webhook
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import TaskContext
-    from a2a_serverless.domain.head import Change
+    from a2a_serverless.domain.decisions import Change
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.services.requests import TaskService
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
@@ -21,7 +21,7 @@ from tests.faults.plans import NoFaults
 from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 HOURS = 100 * HOUR_MS

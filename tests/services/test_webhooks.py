@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import Cursor, CursorState, PushConfig, Verification
+from a2a_serverless.domain import cursors
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.webhooks import list_deliveries
+from a2a_serverless.services.webhook_statuses import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
 from tests.together import Together
@@ -366,13 +367,13 @@ def test_a_delete_leaves_the_webhook_that_is_registered_under_its_id_meanwhile(n
     key, claimed_at = ME.key(task_id), world.now
     if leased:
         cursor = world.table.get_cursor(key, "hook")
-        world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "other", now=world.now))
+        world.table.move_cursor(key, cursor, cursors.claim_lease(cursor, "other", now=world.now))
     faults.after_now(number)
     delete(world, task_id, "hook")
     kept = world.table.list_configs(key)
     assert kept == (added if number > 1 else []), "one that came before the delete has read its cursor is deleted"
     assert [cursor.incarnation for cursor in world.table.list_cursors(key)] == [one.incarnation for one in kept]
-    assert not leased or world.now >= claimed_at + delivery.CURSOR_LEASE_MS
+    assert not leased or world.now >= claimed_at + cursors.CURSOR_LEASE_MS
 
 
 def deleting(world: World, together: Together, task_id: str) -> Callable[[], int]:
@@ -419,10 +420,10 @@ def test_rule_08_a_dead_notifier_s_lease_holds_a_delete_up_no_longer_than_it_las
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     key, together, begun = ME.key(task_id), Together(world), world.now
     cursor = world.table.get_cursor(key, "hook")
-    assert world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "dead", now=begun))
+    assert world.table.move_cursor(key, cursor, cursors.claim_lease(cursor, "dead", now=begun))
     together.run(act(world, together, task_id))
     answered = together.now()
-    assert begun + delivery.CURSOR_LEASE_MS <= answered <= begun + delivery.CURSOR_LEASE_MS + 200
+    assert begun + cursors.CURSOR_LEASE_MS <= answered <= begun + cursors.CURSOR_LEASE_MS + 200
 
 
 def test_a_delete_without_an_attempt_under_way_answers_at_once() -> None:
@@ -454,7 +455,7 @@ def test_rule_08_a_late_notifier_cannot_bring_a_deleted_webhook_back() -> None:
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     key = ME.key(task_id)
     cursor = world.table.get_cursor(key, "hook")
-    claimed = delivery.claim_lease(cursor, "late", now=world.now)
+    claimed = cursors.claim_lease(cursor, "late", now=world.now)
     delete(world, task_id, "hook")
     assert not world.table.move_cursor(key, cursor, claimed)
     assert world.table.list_cursors(key) == []
@@ -487,7 +488,7 @@ def killed(number: int, *, late: bool, leased: bool, act: Callable[[World, str],
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
     if leased:
         cursor = world.table.get_cursor(ME.key(task_id), "hook")
-        world.table.move_cursor(ME.key(task_id), cursor, delivery.claim_lease(cursor, "dead", now=world.now))
+        world.table.move_cursor(ME.key(task_id), cursor, cursors.claim_lease(cursor, "dead", now=world.now))
     faults.after_now(number)
     world.survives(lambda: act(world, task_id))
     assert world.kills == 1
@@ -552,7 +553,7 @@ def test_rule_08_a_replacement_waits_also_for_what_another_has_put_there_meanwhi
     def meanwhile() -> None:
         add(world, task_id, TaskPushNotificationConfig(url=f"{HOOK}/meanwhile", id="hook"))
         cursor = world.table.get_cursor(key, "hook")
-        world.table.move_cursor(key, cursor, delivery.claim_lease(cursor, "other", now=world.now))
+        world.table.move_cursor(key, cursor, cursors.claim_lease(cursor, "other", now=world.now))
         claims.append(world.now)
 
     faults = At(late=False, what=meanwhile)
@@ -562,5 +563,5 @@ def test_rule_08_a_replacement_waits_also_for_what_another_has_put_there_meanwhi
     faults.after_now(number)
     add(world, task_id, TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"))
     (config,) = world.table.list_configs(key)
-    waited = world.now >= claims[0] + delivery.CURSOR_LEASE_MS
+    waited = world.now >= claims[0] + cursors.CURSOR_LEASE_MS
     assert waited or config.url == f"{HOOK}/meanwhile", "whoever comes last has waited"

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS, POST_DEADLINE_MS
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS, POST_DEADLINE_MS
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.key_ring import SigningKey
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import EgressPolicy, OutboundError, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.engine import RunOutcome
@@ -134,7 +135,7 @@ class Simulation(Instances):
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
         self.edge = Edge(self.service, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
         names = [f"notifier-{number}" for number in range(self.notifiers)]
-        self._posts = {name: replace(self.post, hosts=CircuitBreakers(self.table)) for name in names}
+        self._posts = {name: replace(self.post, breakers=CircuitBreakers(self.table)) for name in names}
 
     def check_key(self, kid: str) -> None:
         """A key that signs is in the published key set."""

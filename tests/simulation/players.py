@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services import tasks
 from a2a_serverless.services.requests import RequestContext
@@ -26,7 +26,8 @@ from tests.simulation.deployment import HOUR_MS, ME, MINUTE_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.agent import Agent, TaskContext
+    from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.task_context import TaskContext
     from tests.simulation.scenarios import Play
 
 QUEUED: Final = "player"

@@ -6,9 +6,10 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.delivery import CursorState
-from a2a_serverless.domain.events import TERMINAL, ArtifactEvent, StatusEvent
-from a2a_serverless.domain.head import RUN_RENEWAL_MS
+from a2a_serverless.domain.cursors import CursorState
+from a2a_serverless.domain.decisions import RUN_RENEWAL_MS
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import items, keys
 from tests.faults.journeys import may_be_left_out
@@ -19,7 +20,7 @@ from tests.simulation.players import OLD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.delivery import Cursor
+    from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
     from tests.simulation.deployment import Posted
@@ -68,7 +69,7 @@ class _Raw:
                 yield known
 
     def cursors(self, task: str) -> list[Cursor]:
-        from a2a_serverless.domain.delivery import Cursor
+        from a2a_serverless.domain.cursors import Cursor
 
         rows = self.partitions[keys.task(ME.key(task))]
         return [items.record_of(Cursor, row) for sk, row in rows.items() if sk.startswith(keys.CURSORS)]

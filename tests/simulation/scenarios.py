@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
-from a2a_serverless.domain.records import SHARDS
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,
@@ -33,6 +32,7 @@ from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import StreamContext, follow_events
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import OwnerStore, agent_pause, owner_pause
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.memory import MemoryTable
@@ -45,7 +45,7 @@ from tests.simulation.store import StoreDown
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from a2a_serverless.domain.agent import Callback, TaskContext
+    from a2a_serverless.domain.task_context import Callback, TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.head import RUN_LEASE_MS, RUN_RENEWAL_MS
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import is_live
 from a2a_serverless.store.table import Check

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_serverless.client import text_message
 from a2a_serverless.client.discovery import discover
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless_tools.cli.file_transfer import download, file_part
 from tests.observed import observed

@@ -18,9 +18,9 @@ import pytest
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.model import key_of_path
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless.store.keys import HEAD
 from a2a_serverless_tools.operators.deployed import StackName
 from a2a_serverless_tools.operators.operations import make_operations, redrive_receiver
@@ -30,7 +30,7 @@ from tests.stack.local import LocalStack, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_serverless.domain.delivery import WebhookStatus
+    from a2a_serverless.domain.push_configs import WebhookStatus
     from a2a_serverless_tools.operators.deliveries import Operations
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]

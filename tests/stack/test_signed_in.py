@@ -12,8 +12,8 @@ from a2a_serverless.adapters.service_tokens import dump_claims
 from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.access import SERVICE_TOKEN_PREFIX, ApiKey, ServiceToken, digest_of, encode_key
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.events import TERMINAL
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless_tools.operators.deployed import StackName
 from a2a_serverless_tools.operators.operations import make_api_keys

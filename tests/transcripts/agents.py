@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import Agent, AgentCallFailed, Retry, Step, TaskFailed, TaskRejected
-from a2a_serverless.domain.agent import MessageContent, StepConflict
+from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
     from a2a_serverless import TaskContext
+    from a2a_serverless.domain.task_context import MessageContent
     from tests.transcripts.play import Client
 
 Work = Callable[["TaskContext"], Awaitable[Any]]

@@ -22,7 +22,7 @@ import pytest
 
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
-from a2a_serverless.domain.delivery import Verification
+from a2a_serverless.domain.cursors import Verification
 from a2a_serverless.domain.key_ring import KeyRing, create_ring
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
@@ -38,7 +38,7 @@ from tests.webhook_receiver.serving import serving
 from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Attempt
+    from a2a_serverless.domain.push_configs import Attempt
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 pytestmark = pytest.mark.enable_socket

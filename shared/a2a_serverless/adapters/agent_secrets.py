@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import SecretNotRead
+from a2a_serverless.domain.agent_errors import SecretNotRead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

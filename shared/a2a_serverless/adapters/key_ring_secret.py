@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 from pydantic import TypeAdapter, ValidationError
 
-from a2a_serverless.domain.delivery import TOKEN_LIFE_S
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes
+from a2a_serverless.domain.notifications import TOKEN_LIFE_S
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient

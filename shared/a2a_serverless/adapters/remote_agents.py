@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
 from a2a_serverless.client.discovery import origin_of
 from a2a_serverless.domain import trace as traces
-from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, AgentCallFailed
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from a2a_serverless.adapters.agent_credentials import without_secrets
 from a2a_serverless.client.errors import HttpError, retry_after_s
-from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
+from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders, SigV4
 from a2a_serverless.http_client.transport import ClientRequest

@@ -26,7 +26,7 @@ from a2a_serverless.domain.access import (
     own_scopes,
     sealed_claims,
 )
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.ports.agents import AgentUnavailable

@@ -24,12 +24,11 @@ from a2a_serverless.domain.outbound import (
     MAX_URL,
     EgressPolicy,
     NameUnresolved,
-    OutboundError,
-    Outcome,
     UrlNotAllowed,
     WebhookTarget,
     check_url,
 )
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve
 
 if TYPE_CHECKING:

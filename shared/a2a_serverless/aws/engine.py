@@ -13,14 +13,7 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
-from a2a_serverless.aws.resources import (
-    contents,
-    deployed_agents,
-    egress_policy,
-    task_log,
-    task_table,
-    value_store,
-)
+from a2a_serverless.aws.resources import contents, deployed_agents, egress_policy, task_log, task_table, value_store
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.task_files import TaskFiles
@@ -34,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Metrics, Queues, UrlFetcher
     from a2a_serverless.ports.tracing import Tracer
@@ -89,8 +82,8 @@ def _agent_registry(
         agents=agents,
         read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
     )
-    apart = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
-    return AgentRegistry(remote_agents, UuidIds(), base_url, apart)
+    worker_only = frozenset() if calls else frozenset({*siblings, *settings.agent_urls})
+    return AgentRegistry(remote_agents, UuidIds(), base_url, worker_only)
 
 
 def _fetch(settings: Settings) -> UrlFetcher:

@@ -84,8 +84,8 @@ def reported_amounts(answer: Json) -> Amounts:
     """What a called agent says in its task's metadata that the task has spent; ``answer`` is the stored answer."""
     task: Any = answer.get("task") if isinstance(answer, dict) else None
     metadata = (task.get("metadata") if isinstance(task, dict) else None) or {}
-    said = metadata.get(METADATA_KEY)
-    spent = said.get("spent") if isinstance(said, dict) else None
+    report = metadata.get(METADATA_KEY)
+    spent = report.get("spent") if isinstance(report, dict) else None
     return {kind: spent[kind] for kind in KINDS if is_amount(spent.get(kind))} if isinstance(spent, dict) else {}
 
 

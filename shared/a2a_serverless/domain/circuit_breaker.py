@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 
 FAILURE_THRESHOLD: Final = 3
 OPEN_MS: Final = 30_000
@@ -94,9 +94,9 @@ def _open_ms(count: int) -> int:
 
 def merge_open_breaker(health: BreakerState, shared: OpenBreaker | None) -> BreakerState:
     """The state, merged with the stored state of another instance."""
-    known = health.open_breaker
+    breaker = health.open_breaker
     if shared is None:
         return health
     if not shared.count:
-        return BreakerState() if known and shared.until >= known.opened_at else health
-    return BreakerState(open_breaker=shared) if shared.until > (known.until if known else 0) else health
+        return BreakerState() if breaker and shared.until >= breaker.opened_at else health
+    return BreakerState(open_breaker=shared) if shared.until > (breaker.until if breaker else 0) else health

@@ -1,11 +1,8 @@
-"""The log of a task: two kinds of event, and the replay that makes the client's task from them.
+"""The log of a task: two kinds of event.
 
 Events are numbered from 1 without gaps. ``append_id`` is unique for each append: a retried write that finds its own
 id has succeeded the first time. ``fence`` is the fence of the run that wrote the event, 0 for a client's event. Times
 are ms.
-
-Every change of a task's state goes through ``check``. Artifact chunks are allowed in ``CHUNKS`` only. A test compares
-the diagram in ARCHITECTURE.md with the table of transitions.
 """
 
 from __future__ import annotations
@@ -15,13 +12,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from a2a_serverless.domain import budgets, usage
-from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.protocol.protojson import Metadata, Names, ProtoModel
 from a2a_serverless.protocol.v1 import (
     Artifact,
     Message,
     Part,
-    Task,
     TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
@@ -32,38 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from a2a_serverless.domain.model import JsonObject
-
-S = TaskState
-
-TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.CANCELED, S.REJECTED})
-INTERRUPTED: Final = frozenset({S.INPUT_REQUIRED, S.AUTH_REQUIRED})
-RUNNABLE: Final = frozenset({S.SUBMITTED, S.WORKING})
-CHUNKS: Final = frozenset({S.WORKING})
-
-NEXT: Final[dict[TaskState | None, frozenset[TaskState]]] = {
-    None: frozenset({S.SUBMITTED}),
-    S.SUBMITTED: frozenset({S.SUBMITTED, S.WORKING, S.FAILED, S.CANCELED, S.REJECTED}),
-    S.WORKING: frozenset({S.WORKING, *INTERRUPTED, *TERMINAL}),
-    S.INPUT_REQUIRED: frozenset({S.WORKING, S.FAILED, S.CANCELED}),
-    S.AUTH_REQUIRED: frozenset({S.WORKING, S.FAILED, S.CANCELED}),
-    S.COMPLETED: frozenset(),
-    S.FAILED: frozenset(),
-    S.CANCELED: frozenset(),
-    S.REJECTED: frozenset(),
-}
-
-
-def check(before: TaskState | None, after: TaskState) -> None:
-    """Checks that ``after`` may follow ``before`` (None: no task yet); raises ``IllegalTransition``."""
-    if after not in NEXT[before]:
-        raise IllegalTransition(f"{after} may not follow {before or 'nothing'}")
-
-
-def check_chunk(state: TaskState | None) -> None:
-    """Checks that an artifact chunk may be appended in ``state``; raises ``IllegalTransition``."""
-    if state not in CHUNKS:
-        raise IllegalTransition(f"an artifact chunk may not follow {state or 'nothing'}")
-
 
 PART_BYTES: Final = 32  # in the log, for each part in addition to its content
 
@@ -203,129 +166,7 @@ def update_of(event: Event, task_id: str, context_id: str) -> TaskStatusUpdateEv
     )
 
 
-def join_chunks(chunks: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
-    """The parts of an artifact's chunks. A text at the beginning of a chunk continues the text at the end of the last.
-
-    It does so if media type, filename and metadata are the same. Texts of one chunk stay separate parts.
-    """
-    runs: list[list[Part]] = []
-    for chunk in chunks:
-        first, *others = [[part] for part in chunk]
-        if runs and is_same_text(runs[-1][0], first[0]):
-            runs[-1] += first
-        else:
-            runs.append(first)
-        runs += others
-    return tuple(run[0] if len(run) == 1 else join_texts(run) for run in runs)
-
-
-def is_same_text(first: Part, second: Part) -> bool:
-    """Whether both are texts that differ only in their text."""
-    about = [(part.kind, part.media_type, part.filename, part.metadata) for part in (first, second)]
-    return first.kind == "text" and about[0] == about[1]
-
-
-def join_texts(parts: Sequence[Part]) -> Part:
-    """The first text, with the other texts appended."""
-    return parts[0].with_content(text="".join(str(part.value) for part in parts))
-
-
 def contiguous(after: int, events: Iterable[Event]) -> list[Event]:
     """The events after number ``after``, up to the first gap: the log is not complete after a gap."""
     numbered = enumerate(events, after + 1)
     return [event for _, event in takewhile(lambda pair: pair[0] == pair[1].n, numbered)]
-
-
-class TaskReplay:
-    """Applies events one by one and returns the task at any point. A forbidden event changes nothing.
-
-    Without ``artifacts`` the task has none.
-    """
-
-    def __init__(self, task_id: str, context_id: str, *, artifacts: bool = True) -> None:
-        self.task_id = task_id
-        self.context_id = context_id
-        self.n = 0
-        self.status: TaskStatus | None = None
-        self.metadata: JsonObject | None = None
-        self._own_metadata: JsonObject = {}
-        self._history: list[Message] = []
-        self._artifacts: dict[str, tuple[Artifact, list[tuple[Part, ...]]]] = {}
-        self._with_artifacts = artifacts
-
-    @classmethod
-    def from_task(cls, task: Task, *, artifacts: bool = True) -> TaskReplay:
-        """A replay that continues after event ``n`` of the task."""
-        replay = cls(task.id, task.context_id, artifacts=artifacts)
-        replay.n, replay.status, replay.metadata = task.n, task.status, task.metadata
-        own = (usage.METADATA_KEY, budgets.METADATA_KEY)
-        replay._own_metadata = {name: value for name, value in (task.metadata or {}).items() if name in own}
-        replay._history = [*task.history]
-        if artifacts:
-            replay._artifacts = {artifact.artifact_id: (artifact, [artifact.parts]) for artifact in task.artifacts}
-        return replay
-
-    @property
-    def state(self) -> TaskState | None:
-        """The state so far; None before the first event."""
-        return self.status.state if self.status else None
-
-    def apply(self, event: Event) -> None:
-        """Applies the next event; raises ``IllegalTransition``, without a change, if the event is not allowed."""
-        if event.n != self.n + 1:
-            raise IllegalTransition(f"event {event.n} may not follow event {self.n}")
-        before = self.status
-        if isinstance(event, StatusEvent):
-            check(before.state if before else None, event.state)
-            if before and before.message:
-                self._history.append(before.message)
-            if event.incoming:
-                self._history.append(event.incoming.message)
-                self.metadata = self.metadata if event.incoming.metadata is None else event.incoming.metadata
-            self._own_metadata |= event.metadata
-            self.status = TaskStatus(state=event.state, timestamp=event.at, message=event.message)
-        else:
-            self._apply_chunk(event)
-        self.n = event.n
-
-    def after(self, events: Iterable[Event]) -> Task:
-        """Applies the next ``events`` and returns the task. It ignores events after the end of the task."""
-        for event in events:
-            if self.state in TERMINAL:
-                break
-            self.apply(event)
-        return self.task()
-
-    def task(self) -> Task:
-        """The task as of the last event. Raises ``IllegalTransition`` before the first."""
-        if self.status is None:
-            raise IllegalTransition("a task begins with its first event")
-        artifacts = tuple(
-            first.model_copy(update={"parts": join_chunks(chunks)}) for first, chunks in self._artifacts.values()
-        )
-        return Task(
-            id=self.task_id,
-            context_id=self.context_id,
-            status=self.status,
-            artifacts=artifacts,
-            history=tuple(self._history),
-            metadata={**(self.metadata or {}), **self._own_metadata} if self._own_metadata else self.metadata,
-        ).as_of(self.n)
-
-    def _apply_chunk(self, event: ArtifactEvent) -> None:
-        check_chunk(self.state)
-        if not self._with_artifacts:
-            return
-        artifact = event.artifact
-        known = self._artifacts.get(artifact.artifact_id)
-        if event.append and known is None:
-            raise IllegalTransition(f"artifact {artifact.artifact_id} has no chunk to append to")
-        if event.append and known:
-            known[1].append(artifact.parts)
-        else:
-            self._artifacts[artifact.artifact_id] = (artifact, [artifact.parts])
-
-
-def replay(task_id: str, context_id: str, events: Iterable[Event]) -> Task:
-    """The task of a log's events. Raises ``IllegalTransition`` for an invalid log."""
-    return TaskReplay(task_id, context_id).after(events)

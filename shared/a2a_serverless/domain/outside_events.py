@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from a2a_serverless.domain.agent import CallbackRequest
 from a2a_serverless.domain.errors import InvalidSignature
+from a2a_serverless.domain.task_context import CallbackRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,9 +67,9 @@ def check_signature(scheme: str, secret: str, headers: Mapping[str, str], body: 
     name, read, encode = _SCHEMES[scheme]
     if name not in headers:
         raise InvalidSignature(f"This address takes requests with the header {name} only.")
-    content, given, at = read(headers, body)
+    content, signatures, at = read(headers, body)
     right = encode(hmac.digest(_key_of(scheme, secret), content, sha256)).encode()
-    if not any(hmac.compare_digest(right, one.encode()) for one in given):
+    if not any(hmac.compare_digest(right, one.encode()) for one in signatures):
         raise InvalidSignature(f"The signature in {name} is not one of this body with the secret of this address.")
     if at is not None and not (_TIME.fullmatch(at) and abs(now / 1000 - int(at)) <= TOLERANCE_S):
         raise InvalidSignature(f"The signature in {name} is not of the last {TOLERANCE_S // 60} minutes.")
@@ -96,8 +96,8 @@ def _read_standard(headers: Mapping[str, str], body: bytes) -> _Signature:
     """An id with a full stop has no signature: parts of the body could be moved into it."""
     webhook_id, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     items = [item.partition(",") for item in headers["webhook-signature"].split()]
-    given = [value for version, _, value in items if version == "v1" and "." not in webhook_id]
-    return _Signature(f"{webhook_id}.{at}.".encode() + body, given, at)
+    signatures = [value for version, _, value in items if version == "v1" and "." not in webhook_id]
+    return _Signature(f"{webhook_id}.{at}.".encode() + body, signatures, at)
 
 
 _SCHEMES: Final[dict[str, tuple[str, Callable[[Mapping[str, str], bytes], _Signature], Callable[[bytes], str]]]] = {

@@ -63,7 +63,7 @@ def wait_name(path: str) -> str:
 
 
 class CallName(NamedTuple):
-    """The name of a call's first record, and those of its other records (``domain/records.py``).
+    """The name of a call's first record, and those of its other records (``domain/call_records.py``).
 
     ``opened`` has an ``OpenedCall``. ``sent`` has a ``SentCall``, also ``told``, if a callback named the task first.
     ``done`` has the agent's answer, ``failed`` the reason why there is none, ``canceled`` that the caller wants none.

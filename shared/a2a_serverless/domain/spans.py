@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.delivery import Attempt
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import Attempt
 
 Attributes: TypeAlias = "Mapping[str, str | int | float]"
 OPERATION: Final = "gen_ai.operation.name"

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from a2a_serverless.domain import record_names as names
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER
-from a2a_serverless.domain.records import MOMENT_BITS
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.records import NamedResult, StepResult
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
 
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
@@ -47,14 +48,14 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
     "" is the step that failed or, if no step did, the end of the task.
     """
     cut = _Cut.of(events, results, start)
-    kept = {name: result for name, result in results.items() if cut.keeps(name, result)}
-    in_order = sorted(kept.items(), key=lambda named: named[1].moment)
+    copies = {name: result for name, result in results.items() if cut.keeps(name, result)}
+    in_order = sorted(copies.items(), key=lambda named: named[1].moment)
     ends = {_path(name): one.moment for name, one in in_order if not _is_tried_again(name, one)}
-    kept = {
+    copies = {
         name: one for name, one in in_order if not _is_tried_again(name, one) or one.moment < ends.get(_path(name), 0)
     }
-    attempts = {(_path(name), result.attempt) for name, result in kept.items() if result.attempt}
-    acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in kept.items()]
+    attempts = {(_path(name), result.attempt) for name, result in copies.items() if result.attempt}
+    acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in copies.items()]
     shown: list[StatusEvent | ArtifactEvent] = [*_messages(events, cut.last), *_chunks(events, cut.last, attempts)]
     acts += [(event.n << MOMENT_BITS, 0, event) for event in shown]
     return [act for *_, act in sorted(acts, key=lambda placed: placed[:2])]
@@ -145,27 +146,27 @@ def _path(name: str) -> str:
 
 def _messages(events: Iterable[Event], last: int) -> list[StatusEvent]:
     """The statuses with messages up to event ``last``, without the open question. They leave the task working."""
-    found, answered, asked = list[StatusEvent](), 0, ""
+    statuses, answer_n, question_id = list[StatusEvent](), 0, ""
     for event in events:
         if isinstance(event, ArtifactEvent) or not 1 < event.n <= last or event.state in TERMINAL:
             continue
         if event.state in INTERRUPTED and event.message:
-            asked = event.message.message_id
+            question_id = event.message.message_id
         if event.message or event.incoming:
-            found.append(event._replace(answers=event.answers or (asked if event.incoming else "")))
+            statuses.append(event._replace(answers=event.answers or (question_id if event.incoming else "")))
         if event.incoming:
-            answered, asked = event.n, ""
-    kept = (one for one in found if one.n <= answered or one.state not in INTERRUPTED)
+            answer_n, question_id = event.n, ""
+    kept = (one for one in statuses if one.n <= answer_n or one.state not in INTERRUPTED)
     return [one._replace(state=TaskState.WORKING, usage=None) for one in kept]
 
 
 def _chunks(events: Iterable[Event], last: int, attempts: set[tuple[str, int]]) -> list[ArtifactEvent]:
     """The chunks of these attempts at steps, and those that code outside of steps emitted up to event ``last``."""
-    found, begun = list[ArtifactEvent](), set[str]()
+    chunks, artifact_ids = list[ArtifactEvent](), set[str]()
     for event in events:
         if isinstance(event, ArtifactEvent) and (
             (event.step, event.attempt) in attempts if event.attempt else event.n <= last
         ):
-            found.append(event._replace(append=event.append and event.artifact.artifact_id in begun))
-            begun.add(event.artifact.artifact_id)
-    return found
+            chunks.append(event._replace(append=event.append and event.artifact.artifact_id in artifact_ids))
+            artifact_ids.add(event.artifact.artifact_id)
+    return chunks

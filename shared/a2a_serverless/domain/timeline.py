@@ -12,10 +12,10 @@ from a2a_serverless.protocol.v1 import TaskState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.domain.delivery import WebhookStatus
     from a2a_serverless.domain.events import Event, StatusEvent
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.push_configs import WebhookStatus
     from a2a_serverless.domain.record_names import CallName
 
 INTERNAL: Final = "@"
@@ -67,7 +67,7 @@ class Span:
 class TaskTimeline:
     """A task's first events, its spans by their beginning, its webhooks, and usage and budget as of these events."""
 
-    snapshot: HeadSnapshot
+    current: CurrentHead
     events: list[Event]
     spans: list[Span]
     webhooks: list[WebhookStatus]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from a2a_serverless.domain.agent import AgentCallFailed, SecretNotRead
+from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.record_names import call_name, join_path
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.engine.artifacts import Artifacts, make_parts
@@ -18,17 +18,17 @@ from a2a_serverless.engine.client_messages import ClientMessages
 from a2a_serverless.engine.messages import check_printable
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.steps import Steps
-from a2a_serverless.engine.task_files import INLINE, TaskFiles
+from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
 from a2a_serverless.engine.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import Content
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.remotes import Remote
+    from a2a_serverless.domain.task_context import Content
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.execution import Execution
@@ -59,7 +59,7 @@ class Acts:
         task_reader: TaskReader,
         registry: AgentRegistry,
         values: ValueStore,
-        files: TaskFiles = INLINE,
+        files: TaskFiles = INLINE_FILES,
         *,
         heard_at: int = 0,
         read_secret: Callable[[str], str] = no_secret,

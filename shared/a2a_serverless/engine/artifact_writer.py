@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain.agent import StepConflict
-from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, join_chunks
+from a2a_serverless.domain.agent_errors import StepConflict
+from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent
+from a2a_serverless.domain.replay import join_chunks
 from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from a2a_serverless.protocol.v1 import Artifact, Part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_serverless.domain.agent import Content
     from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.task_context import Content
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.engine.task_files import TaskFiles

@@ -10,17 +10,17 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import BudgetExceeded
+from a2a_serverless.domain.agent_errors import BudgetExceeded
 from a2a_serverless.domain.budgets import DIGITS, NO_BUDGET, Budget, add, budget_of, reported_amounts, usage_amounts
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.record_names import call_of, is_try
-from a2a_serverless.domain.records import OpenedCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.step_results import StepResult
 
 AGENT: Final = "agent"
 CALLER: Final = "caller"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.record_names import EVENT, GOT, SIGNED
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless.domain.agent import CallbackRequest
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.task_context import CallbackRequest
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.waits import Waits
     from a2a_serverless.ports.system import Sealer

@@ -14,39 +14,34 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from a2a_serverless.domain.agent import AgentCallFailed, StepConflict, TaskFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL
-from a2a_serverless.domain.head import SUSPEND_MS, WaitKind, clear_children
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
+from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.store_guard import guarded
-from a2a_serverless.engine.task_files import INLINE, with_parts
+from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import (
-    Message,
-    Role,
-    StreamResponse,
-    Task,
-    TaskPushNotificationConfig,
-    stream_response,
-)
+from a2a_serverless.protocol.v1 import Message, Role, StreamResponse, Task, TaskPushNotificationConfig, stream_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.record_names import CallName
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.task_files import TaskFiles
     from a2a_serverless.ports.agents import RemoteAgents
@@ -78,13 +73,13 @@ class TaskCanceled(TaskFailed):
 class AgentRegistry:
     """The agents that can be called, and the base URL at which they reach this deployment.
 
-    Only the worker calls the agents in ``apart``: it has the credentials that they require.
+    Only the worker calls the agents in ``worker_only``: it has the credentials that they require.
     """
 
     remote_agents: RemoteAgents
     ids: Ids
     base_url: str
-    apart: frozenset[str] = frozenset()
+    worker_only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,7 @@ def retry_pause_ms(waited_ms: int, retry_after_s: int) -> int:
 class AgentCalls:
     """The calls of one run."""
 
-    def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE) -> None:
+    def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE_FILES) -> None:
         self._execution, self._registry, self._files = execution, registry, files
         self._session, self._journal, self._endings = execution.session, execution.journal, execution.endings
         self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.session.budget
@@ -143,7 +138,7 @@ class AgentCalls:
 
     def check_reachable(self, agent: str | None) -> None:
         """Raises NeedsWorker if only the worker can call the agent (None: every agent)."""
-        if agent in self._registry.apart or (agent is None and self._registry.apart):
+        if agent in self._registry.worker_only or (agent is None and self._registry.worker_only):
             raise NeedsWorker
 
     async def card(self, agent: str, scope: Scope) -> AgentCard:
@@ -234,7 +229,7 @@ class AgentCalls:
         """Cancels the task of a canceled call, if it is known. An agent that is unavailable is asked again later."""
         stored = self._journal.get(name.sent) or self._journal.get(name.told)
         opened = OpenedCall.of(self._journal[name.opened].value)
-        if stored is None or opened.agent in self._registry.apart:
+        if stored is None or opened.agent in self._registry.worker_only:
             return
         sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
         call = PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())

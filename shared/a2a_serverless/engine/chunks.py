@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.events import ArtifactEvent, event_size, join_chunks, part_bytes
+from a2a_serverless.domain.events import ArtifactEvent, event_size, part_bytes
+from a2a_serverless.domain.replay import join_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ from a2a_serverless.domain.progress import with_percent
 from a2a_serverless.engine.endings import Question
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import Json, JsonObject
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.engine.waits import Waits

@@ -18,13 +18,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.record_names import SEPARATOR, path_of, wait_name
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.domain.head import WaitKind
+    from a2a_serverless.domain.waits import WaitKind
     from a2a_serverless.engine.journal import Journal
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope

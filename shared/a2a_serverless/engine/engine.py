@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.engine.store_guard import guard_store
-from a2a_serverless.engine.task_files import INLINE, TaskFiles
+from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.pauses import Pauses
 
@@ -64,7 +64,7 @@ class Engine:
     callback_sealer: Sealer
     metrics: Metrics = NULL_METRICS
     send_to_dead_letters: Callable[[QueueMessage], None] = lambda _: None
-    files: TaskFiles = INLINE
+    files: TaskFiles = INLINE_FILES
     on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
     is_replaced: Callable[[], bool] = lambda: False
     read_secret: Callable[[str], str] = no_secret

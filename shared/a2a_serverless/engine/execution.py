@@ -10,19 +10,13 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from a2a_serverless.domain.agent import StepConflict, TaskEnded
-from a2a_serverless.domain.events import INTERRUPTED, Event, StatusEvent
-from a2a_serverless.domain.head import (
-    LeaseLost,
-    OpenWait,
-    WaitKind,
-    WakeCounterChanged,
-    dump_waits,
-    load_waits,
-    shown_name,
-)
+from a2a_serverless.domain.agent_errors import StepConflict, TaskEnded
+from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged
+from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.record_names import TIMER, join_path
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
@@ -36,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from a2a_serverless.domain.agent import Answer, CancelReason, MessageContent
+    from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.task_context import CancelReason, MessageContent
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.protocol.v1 import Message

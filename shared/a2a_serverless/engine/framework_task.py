@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from a2a_serverless.domain.agent import TaskContext
 from a2a_serverless.domain.record_names import fit_name
+from a2a_serverless.domain.task_context import TaskContext
 from a2a_serverless.engine.signals import StepAlreadyStored
 
 __all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name", "framework_task"]

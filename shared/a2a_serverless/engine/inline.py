@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from a2a_serverless.domain.agent import work_on
+from a2a_serverless.domain.current_task import work_on
 from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.messages import make_message

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.record_names import call_of
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
-from a2a_serverless.domain.events import INTERRUPTED, StatusEvent
-from a2a_serverless.domain.head import DELAY_LIMIT_MS, Head, HeadSnapshot, WaitKind, dump_waits, load_waits
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
+from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.domain.waits import WaitKind, dump_waits, load_waits
 from a2a_serverless.engine.signals import (
     ProcessInterrupted,
     StoreFailed,
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.head import OpenWait
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.engine.engine import Engine
 
 
@@ -42,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 async def take_task(
     engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]
-) -> tuple[HeadSnapshot, list[Event]] | None:
+) -> tuple[CurrentHead, list[Event]] | None:
     """Takes the task as ``take_task_once`` does; repeats it while a store fails and there is time.
 
     The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
@@ -61,7 +64,7 @@ async def take_task(
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot, list[Event]] | None:
+def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, list[Event]] | None:
     """Takes the task for the run ``by`` and returns it with its log; None when there is nothing to run.
 
     Raises AlreadyLeased, TooManyLostRuns, Conflict.
@@ -70,8 +73,8 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot,
     if snapshot is None:
         return None
     try:
-        resumed = heads.resume_run(snapshot.head, now=engine.now(), by=by)
-    except heads.NotRunnable:
+        resumed = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+    except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
     if paused := engine.pauses.find(snapshot.head.agent, key):
@@ -83,13 +86,13 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[HeadSnapshot,
     events = loaded[1]
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = heads.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
+        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
         check_written(engine.log.append(change))
         resumed, events = change.after, [*events, change.event]
     else:
         check_written(engine.log.update_head(snapshot.head, resumed))
     _count_start(engine, snapshot.head, resumed)
-    return HeadSnapshot(resumed, events[-1].n), events
+    return CurrentHead(resumed, events[-1].n), events
 
 
 def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
@@ -97,7 +100,7 @@ def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
     now = engine.now()
     others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
     wake_at = retry_at(paused, head.key.task, now)
-    after = heads.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
+    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
     check_written(engine.log.update_head(head, after))
     enqueue_wake(engine, after)
 
@@ -126,11 +129,11 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
         snapshot = engine.log.read_head(key)
         if snapshot is None:
             return False
-        with suppress(heads.NotRunnable, heads.AlreadyLeased):
+        with suppress(decisions.NotRunnable, decisions.AlreadyLeased):
             try:
-                heads.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
-            except heads.TooManyLostRuns:
-                said, lost = "The task was given up: its workers died.", heads.LOST_LIMIT
+                decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
+            except decisions.TooManyLostRuns:
+                said, lost = "The task was given up: its workers died.", LOST_LIMIT
                 check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
                 logger.error("task given up", extra={"task": key.task})
                 return True

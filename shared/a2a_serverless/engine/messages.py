@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.protocol.protojson import ProtoModel
 
 

@@ -12,10 +12,12 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_serverless.domain.agent import BUDGET_EXTENSION, AgentCallFailed, TaskFailed, TaskRejected
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, TERMINAL, is_same_text, join_chunks
-from a2a_serverless.domain.head import SUSPEND_MS
+from a2a_serverless.domain.agent import BUDGET_EXTENSION
+from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
+from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.remotes import PATH, remote_name
+from a2a_serverless.domain.replay import is_same_text, join_chunks
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
 from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.protocol.v1 import (
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from a2a_serverless.domain.agent import Answer
-    from a2a_serverless.domain.records import SentCall
+    from a2a_serverless.domain.call_records import SentCall
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution

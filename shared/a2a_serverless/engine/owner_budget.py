@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import BudgetExceeded
+from a2a_serverless.domain.agent_errors import BudgetExceeded
 from a2a_serverless.domain.usage import MILLION
 
 if TYPE_CHECKING:

@@ -11,37 +11,29 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.agent import (
-    Agent,
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.agent import Agent, Answer, InvalidAnswer
+from a2a_serverless.domain.agent_errors import (
     AgentCallFailed,
-    Answer,
     BudgetExceeded,
-    CancelReason,
-    InvalidAnswer,
     StepConflict,
     StepTimedOut,
-    work_on,
 )
 from a2a_serverless.domain.budgets import read_budget
-from a2a_serverless.domain.delivery import CLOCK_SKEW_MS
+from a2a_serverless.domain.current_task import work_on
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.head import CurrentHead
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.acts import Acts
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import cancel_children
 from a2a_serverless.engine.engine import RunOutcome, guard_stores
 from a2a_serverless.engine.execution import Execution, first_request
-from a2a_serverless.engine.lease import (
-    FIRST_PAUSE_S,
-    LONGEST_PAUSE_S,
-    MARGIN_MS,
-    enqueue_wake,
-    give_up,
-    take_task,
-)
+from a2a_serverless.engine.lease import FIRST_PAUSE_S, LONGEST_PAUSE_S, MARGIN_MS, enqueue_wake, give_up, take_task
 from a2a_serverless.engine.loop import ENGINE_TASK, OUTSIDE_STEPS
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import (
@@ -65,13 +57,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.events import Event
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.engine.engine import Engine
     from a2a_serverless.protocol.v1 import Message
 
 WATCH_S: Final = 1.0
-LOOK_DELAY_S: Final = (heads.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
+LOOK_DELAY_S: Final = (decisions.RUN_LEASE_MS + CLOCK_SKEW_MS) // 1000 + 1
 """This many seconds after its last renewal, a lease is over on any clock."""
 CLEAN_UP_S: Final = 5.0
 
@@ -86,11 +78,11 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     """
     try:
         taken = await take_task(engine, key, remaining_ms)
-    except heads.TooManyLostRuns:
+    except decisions.TooManyLostRuns:
         if give_up(engine, key):
             clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
-    except heads.AlreadyLeased:
+    except decisions.AlreadyLeased:
         return RunOutcome.LEASED
     if taken is None:
         clean_up(engine, key)
@@ -107,7 +99,7 @@ def clean_up(engine: Engine, key: TaskKey) -> None:
     snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_given_up:
         engine.send_to_dead_letters(WorkMessage(key))
-        engine.log.update_head(snapshot.head, heads.note_dead_letter(snapshot.head))
+        engine.log.update_head(snapshot.head, decisions.note_dead_letter(snapshot.head))
         snapshot = engine.log.read_head(key)
     if snapshot and snapshot.head.is_terminal and snapshot.head.children:
         try:
@@ -124,7 +116,7 @@ class Run:
     """
 
     def __init__(
-        self, engine: Engine, taken: HeadSnapshot, events: list[Event], remaining_ms: Callable[[], int]
+        self, engine: Engine, taken: CurrentHead, events: list[Event], remaining_ms: Callable[[], int]
     ) -> None:
         self._engine, self._guarded, self._remaining_ms = engine, guard_stores(engine), remaining_ms
         self._taken, self._events = taken, events
@@ -150,7 +142,7 @@ class Run:
                     outcome = await self._run_agent()
             except StoreFailed as failed:
                 outcome = await self._release_after(failed)
-        except heads.LeaseLost:
+        except decisions.LeaseLost:
             outcome = RunOutcome.LEASE_LOST
         except ProcessInterrupted as interrupted:
             raise cause_of(interrupted) from None
@@ -386,6 +378,6 @@ def _cancel_reason(reason: BaseException | None) -> CancelReason:
     """The ``CancelReason`` that the agent sees for the reason of the stop."""
     if isinstance(reason, TimeLimitReached | CodeReplaced | Suspended | NeedsWorker | StepAlreadyStored):
         return CancelReason.HAND_OVER
-    if isinstance(reason, heads.LeaseLost | StepConflict | BudgetExceeded):
+    if isinstance(reason, decisions.LeaseLost | StepConflict | BudgetExceeded):
         return CancelReason.CLIENT if getattr(reason, "canceled", False) else CancelReason.LEASE_LOST
     return CancelReason.STORE

@@ -15,13 +15,9 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from a2a_serverless.domain.budgets import micro_usd
-from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import INTERRUPTED, UNWRITTEN, ArtifactEvent, Event, event_size
-from a2a_serverless.domain.head import (
+from a2a_serverless.domain.decisions import (
     RUN_RENEWAL_MS,
     Change,
-    Head,
-    HeadSnapshot,
     LeaseLost,
     ask,
     check_fence,
@@ -34,9 +30,13 @@ from a2a_serverless.domain.head import (
     set_snapshot,
     suspend,
 )
+from a2a_serverless.domain.errors import Overloaded
+from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.records import MOMENT_BITS
+from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.budgets import TaskBudget
@@ -51,10 +51,10 @@ from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, up
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
-    from a2a_serverless.domain.records import NamedResult, StepResult
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer
@@ -86,7 +86,7 @@ class RunSession:
         log: TaskLog,
         ids: Ids,
         now: Callable[[], int],
-        snapshot: HeadSnapshot,
+        snapshot: CurrentHead,
         budget: TaskBudget | None = None,
         *,
         counts_spending: bool = False,
@@ -173,7 +173,7 @@ class RunSession:
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``waits`` says why it waits (``domain/head.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
         ``head.ask``.
         """
         self.flush()
@@ -218,7 +218,7 @@ class RunSession:
         self.has_written = True
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
-        self._snapshot = HeadSnapshot(change.after, change.event.n)
+        self._snapshot = CurrentHead(change.after, change.event.n)
         self._bytes_since_snapshot += event_size(change.event)
 
     def emit(

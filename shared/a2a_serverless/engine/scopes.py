@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import StepConflict
+from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, raised_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.agent import BudgetExceeded, StepConflict
+from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict
+from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.errors import IllegalTransition
-from a2a_serverless.domain.head import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
 from pydantic import BaseModel
 
-from a2a_serverless.domain.agent import (
+from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
-    Codec,
-    Retry,
-    Step,
     StepConflict,
     StepFailed,
     StepTimedOut,
@@ -30,11 +27,12 @@ from a2a_serverless.domain.agent import (
     TaskRejected,
 )
 from a2a_serverless.domain.errors import causes_of
-from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
-from a2a_serverless.domain.records import StepResult
+from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.steps import Codec
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.execution import Execution
 

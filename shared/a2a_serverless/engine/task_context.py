@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
 from a2a_serverless.domain.record_names import LEFT
+from a2a_serverless.domain.steps import Step
 from a2a_serverless.engine.artifacts import make_artifact
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
@@ -20,17 +21,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime
 
-    from a2a_serverless.domain.agent import (
-        CallbackRequest,
-        CancelReason,
-        Content,
-        KeyValueStore,
-        MessageContent,
-        Step,
-        TaskContext,
-    )
     from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.key_value_store import KeyValueStore
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.steps import Step
+    from a2a_serverless.domain.task_context import CallbackRequest, CancelReason, Content, MessageContent, TaskContext
     from a2a_serverless.engine.acts import Acts
     from a2a_serverless.protocol.v1_card import AgentCard
 
@@ -53,7 +48,7 @@ def _remember_signals(method: M) -> M:
 
 
 class DurableTaskContext:
-    """Implements ``domain.agent.TaskContext``, and has no public names beside it."""
+    """Implements ``domain.task_context.TaskContext``, and has no public names beside it."""
 
     def __init__(self, acts: Acts) -> None:
         self._acts, self._execution = acts, acts.execution
@@ -322,7 +317,7 @@ class DurableFrameworkTask(DurableTaskContext):
 
 @dataclass(frozen=True, slots=True)
 class StoredCallback:
-    """Implements ``domain.agent.Callback``."""
+    """Implements ``domain.task_context.Callback``."""
 
     task: DurableTaskContext
     name: str

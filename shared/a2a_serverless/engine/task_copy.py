@@ -16,7 +16,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.task_copies import select_acts
 from a2a_serverless.domain.values import LIST_LIMIT, StoredText, ValueScope
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.store.payloads import dump_event, dump_step, load_event, load_step
+from a2a_serverless.store.stored_forms import dump_event, dump_step, load_event, load_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

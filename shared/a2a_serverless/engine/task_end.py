@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.agent import (
-    Agent,
-    BudgetExceeded,
-    InvalidAnswer,
-    StepConflict,
-    TaskFailed,
-    TaskRejected,
-)
+from a2a_serverless.domain.agent import Agent, InvalidAnswer
+from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.errors import A2AError, text_of
 from a2a_serverless.engine.calls import TaskCanceled
 from a2a_serverless.protocol.v1 import Message, TaskState
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.agent import MessageContent
+    from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.run_session import RunSession
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.agent import TaskFailed
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.contents import LARGEST, ContentNotFound, file_of, is_expiring
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError
+from a2a_serverless.domain.outcomes import OutboundError
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Artifact, Message
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.ports.system import UrlFetcher
     from a2a_serverless.protocol.v1 import Part, Task
     from a2a_serverless.store.stores import ContentStore
@@ -28,7 +28,7 @@ H = TypeVar("H", Artifact, Message)
 
 logger = logging.getLogger(__name__)
 
-INLINE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
+INLINE_FILE_LIMIT: Final = 700 * 1024  # characters of base64 (half a megabyte); a larger file is stored outside the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TaskFiles:
 
     def store(self, key: TaskKey, part: Part) -> Part:
         """The part for the log; the content of a large file is stored outside it."""
-        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_LIMIT:
+        if self.contents is None or part.kind != "raw" or len(str(part.value)) <= INLINE_FILE_LIMIT:
             return part
         file = self.contents.store(key, base64.b64decode(str(part.value)))
         return part.with_content(url=file.address)
@@ -77,7 +77,7 @@ class TaskFiles:
         return part.with_content(url=self.contents.store(key, outcome.body).address)
 
 
-INLINE: Final = TaskFiles()
+INLINE_FILES: Final = TaskFiles()
 
 
 def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task | Message:

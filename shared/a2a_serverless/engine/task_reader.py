@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.protocol.v1 import Task
+    from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.task_log import TaskLog
 

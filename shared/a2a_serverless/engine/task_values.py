@@ -1,4 +1,4 @@
-"""The values of a task or conversation for its agent (``domain.agent.KeyValueStore``).
+"""The values of a task or conversation for its agent (``domain.key_value_store.KeyValueStore``).
 
 A value that another agent has stored for the conversation exists only for a caller who may read that agent. Only a
 caller who may use that agent can replace it.
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.access import FULL_SCOPE
-from a2a_serverless.domain.agent import StoredValue, VersionConflict
+from a2a_serverless.domain.key_value_store import StoredValue, VersionConflict
 from a2a_serverless.domain.values import LIST_LIMIT, StoredText, dump_value, encode_key, load_value
 
 if TYPE_CHECKING:

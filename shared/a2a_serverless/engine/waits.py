@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from a2a_serverless.domain.head import WaitKind
 from a2a_serverless.domain.record_names import NOW
+from a2a_serverless.domain.waits import WaitKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

@@ -22,7 +22,7 @@ from a2a_serverless.domain.record_names import EVENT, LIMIT, SEPARATOR, call_nam
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.protocol.strict_json import dumps
-from a2a_serverless.services.listing import list_briefs
+from a2a_serverless.services.briefs import list_briefs
 from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import Json, JsonObject
-    from a2a_serverless.domain.records import StepResult
+    from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.http.api import Api, Console
     from a2a_serverless.http.messages import HttpRequest
 

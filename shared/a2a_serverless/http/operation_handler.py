@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
-from a2a_serverless.domain.events import StatusEvent, TaskReplay, update_of
+from a2a_serverless.domain.events import StatusEvent, update_of
+from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.http.messages import NO_STORE, EventStream, error_answer, json_answer, log_error
 from a2a_serverless.protocol import codecs, sse, versions
 from a2a_serverless.protocol.v1 import Message, Task
-from a2a_serverless.services.content_links import INLINE, resolve_contents
+from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.operation_runner import StreamLimits, open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 
@@ -112,7 +113,7 @@ class OperationHandler:
             if isinstance(answer, bytes):
                 result = answer
             else:
-                content = resolve_contents(service.contents, context.principal, answer, INLINE)
+                content = resolve_contents(service.contents, context.principal, answer, INLINE_BYTES)
                 result = self._codec.answer(operation, content)
             task = answer.id if isinstance(answer, Task) else None
             self._log(operation, task)

@@ -45,10 +45,10 @@ from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.v1 import Task
 from a2a_serverless.protocol.versions import requested_extensions
 from a2a_serverless.services import retries
-from a2a_serverless.services.content_links import INLINE, resolve_contents
-from a2a_serverless.services.listing import read_timeline
+from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.requests import RequestContext
-from a2a_serverless.services.webhooks import list_deliveries
+from a2a_serverless.services.timelines import read_timeline
+from a2a_serverless.services.webhook_statuses import list_deliveries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,7 +105,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     events = requested_webhook_events(requested_extensions(request.headers)) or agent.webhook_events
     context = RequestContext(principal, agent.id, "1.0", caller, webhook_events=events)
     task = retries.retry_task(api.service, context, agent, request.params["taskId"], retry_request)
-    content = resolve_contents(api.service.contents, principal, task, INLINE)
+    content = resolve_contents(api.service.contents, principal, task, INLINE_BYTES)
     return json_answer(content.json_bytes())
 
 

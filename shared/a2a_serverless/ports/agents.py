@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from a2a_serverless.domain.agent import AgentCallFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Principal, TaskKey
-    from a2a_serverless.protocol.v1 import (
-        Message,
-        SendMessageRequest,
-        StreamContent,
-        Task,
-        TaskPushNotificationConfig,
-    )
+    from a2a_serverless.protocol.v1 import Message, SendMessageRequest, StreamContent, Task, TaskPushNotificationConfig
     from a2a_serverless.protocol.v1_card import AgentCard
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.key_ring import KeyRing, SigningKey
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
 
 

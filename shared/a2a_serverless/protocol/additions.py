@@ -17,8 +17,8 @@ from a2a_serverless.protocol.protojson import Ident, Metadata, OptionalIdent, Pr
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import WebhookStatus
     from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.push_configs import WebhookStatus
     from a2a_serverless.domain.timeline import TaskTimeline
 
 _SHA256: Final = re.compile("[0-9a-f]{64}")
@@ -180,14 +180,14 @@ class Timeline(ProtoModel):
     @classmethod
     def of(cls, timeline: TaskTimeline) -> Self:
         """The timeline as an object of the answer."""
-        head = timeline.snapshot.head
+        head = timeline.current.head
         return cls(
             task_id=head.key.task,
             context_id=head.context_id,
             state=head.state.value,
             created_at=head.created_at,
             status_at=head.status_at,
-            last_event=timeline.snapshot.last,
+            last_event=timeline.current.last,
             spans=timeline.spans,
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),

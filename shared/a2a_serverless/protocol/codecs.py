@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from a2a_serverless.domain.events import TERMINAL
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.jsonrpc import NOTHING
 from a2a_serverless.protocol.operations import Operation

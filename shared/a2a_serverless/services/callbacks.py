@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from a2a_serverless.domain.call_records import OpenedCall, SentCall
+from a2a_serverless.domain.decisions import mark_orphan, wake
 from a2a_serverless.domain.errors import InvalidSignature, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.events import RUNNABLE, TERMINAL
-from a2a_serverless.domain.head import Head, mark_orphan, wake
 from a2a_serverless.domain.model import MINUTE_MS
 from a2a_serverless.domain.outside_events import REQUESTS_A_MINUTE, dump_event, event_digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import CALL, EVENT, GOT, SIGNED, CallName
-from a2a_serverless.domain.records import OpenedCall, SentCall, StepResult
+from a2a_serverless.domain.states import RUNNABLE, TERMINAL
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.ports.agents import CallbackVerifier, ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict, update_head
 
@@ -54,10 +55,10 @@ def handle_callback(
     Raises TaskNotFound unless the request has the token of the call and ``verifier`` accepts it. The body is read
     after the check of address and token; ``check_body`` raises for a body that it refuses.
     """
-    stored = service.log.find_callback(callback)
-    if stored is None or not stored[1].startswith(CALL):
+    record = service.log.find_callback(callback)
+    if record is None or not record[1].startswith(CALL):
         raise TaskNotFound
-    key, opened = stored
+    key, opened = record
     name = CallName(opened)
     call = _call(service.log, key, name)
     token = incoming.headers.get(TOKEN_HEADER) or incoming.headers.get(GO_TOKEN_HEADER, "")
@@ -113,9 +114,9 @@ def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: Noti
 
 def _store_child_task(service: TaskService, key: TaskKey, call: _Call, child: SentCall) -> None:
     """Stores the called agent's task, from its callback: the run may have died before it stored that task."""
-    snapshot = service.log.read_head(key)
-    if snapshot is not None:
-        service.log.store_step(snapshot.head, call.name.told, StepResult("", child.value), of_run=False)
+    current = service.log.read_head(key)
+    if current is not None:
+        service.log.store_step(current.head, call.name.told, StepResult("", child.value), of_run=False)
 
 
 def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskService) -> Head | None:
@@ -216,7 +217,7 @@ def _minute(service: TaskService) -> int:
 
 def _read_head(service: TaskService, key: TaskKey) -> Head:
     """The task's head. Raises TaskNotFound if the task has ended, as for an unknown address."""
-    snapshot = service.log.read_head(key)
-    if snapshot is None or snapshot.head.is_terminal:
+    current = service.log.read_head(key)
+    if current is None or current.head.is_terminal:
         raise TaskNotFound
-    return snapshot.head
+    return current.head

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.outbound import Outcome
+    from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.ports.system import Metrics
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore

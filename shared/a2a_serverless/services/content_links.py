@@ -1,6 +1,6 @@
 """Decides for each part of an answer: inline content or a link (presigned URL). No other code decides this.
 
-An answer carries up to ``INLINE`` bytes of content, in the order of its parts, and links for the rest. This holds for
+An answer carries up to ``INLINE_BYTES`` of content, in the order of its parts, and links for the rest. This holds for
 files stored outside the log, and for the texts, data and small files in the log: content without room is stored as a
 file and linked. Streams and webhooks (``budget`` 0) get links for stored files, and the contents of the log unchanged
 and without a limit. Stored events are never changed: each answer gets new links.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LARGEST_CHARACTER: Final = 16  # in the unit of _size_in_answer: a character there takes less
-INLINE: Final = 4 * 1024 * 1024
+INLINE_BYTES: Final = 4 * 1024 * 1024
 SHORT: Final = 2 * 1024  # bytes of text: a link is as long
 READS: Final = 16
 KEPT: Final = 16

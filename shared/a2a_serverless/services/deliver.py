@@ -11,45 +11,35 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery
-from a2a_serverless.domain.delivery import (
+from a2a_serverless.domain import cursors
+from a2a_serverless.domain.cursors import (
     CLOCK_SKEW_MS,
     DUE_SLACK_MS,
     POST_DEADLINE_MS,
     Cursor,
     CursorState,
-    NextNotification,
     Verdict,
     Verification,
 )
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.protocol.notification_bodies import NotificationBody
 from a2a_serverless.services.circuit_breakers import CircuitOpen, HostBusy
-from a2a_serverless.services.delivery_attempts import (
-    CHALLENGE,
-    AttemptResult,
-    Attempts,
-    CursorLease,
-    CursorLost,
-    DeliveryContext,
-    Notifications,
-    TooLittleTime,
-    Unreadable,
-    count,
-    count_exhausted,
-    reading,
-)
+from a2a_serverless.services.cursor_lease import CursorLease, CursorLost, TooLittleTime
+from a2a_serverless.services.delivery_attempts import CHALLENGE, AttemptResult, Attempts
+from a2a_serverless.services.delivery_context import DeliveryContext, count, count_exhausted
 from a2a_serverless.services.memory_budget import MemoryBusy, MemoryShare
+from a2a_serverless.services.notifications import Notifications, Unreadable, reading
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.delivery import PushConfig
-    from a2a_serverless.domain.head import HeadSnapshot
+    from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import Json, TaskKey
+    from a2a_serverless.domain.notifications import NextNotification
+    from a2a_serverless.domain.push_configs import PushConfig
 
 logger = logging.getLogger(__name__)
 
@@ -114,17 +104,19 @@ class _Claim:
         cursor, now = context.store.get_cursor(key, self._message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE:
             return DeliveryOutcome.NOTHING
+        # Each new event of the task has a message. It must not shorten the wait after a failed attempt.
+        # tests/services/test_deliver.py: test_a_message_before_the_next_try_does_not_jump_the_wait
         if max(cursor.lease_until, cursor.next_at) > now:
             return self._retry_after_lease(cursor, now)
         with reading():
-            snapshot = context.log.read_head(key)
-            is_pending = snapshot is not None and snapshot.last > cursor.position
+            current = context.log.read_head(key)
+            is_pending = current is not None and current.last > cursor.position
             config = context.store.get_config(key, cursor.config_id) if is_pending else None
-        if snapshot and not is_pending:
+        if current and not is_pending:
             return self._settle(cursor)
-        if snapshot is None or config is None:
+        if current is None or config is None:
             return DeliveryOutcome.NOTHING
-        session = _Delivery(self, snapshot, config, cursor)
+        session = _Delivery(self, current, config, cursor)
         return session.begin(now) or session
 
     def _settle(self, cursor: Cursor) -> DeliveryOutcome:
@@ -132,7 +124,7 @@ class _Claim:
         if cursor.due_at is None:
             return DeliveryOutcome.CAUGHT_UP
         context = self.context
-        after = delivery.release_lease(delivery.record_success(cursor, cursor.position, now=context.clock.now()))
+        after = cursors.release_lease(cursors.record_success(cursor, cursor.position, now=context.clock.now()))
         check_written(context.store.move_cursor(self._message.key, cursor, after))
         return DeliveryOutcome.MORE_CAME  # an event may have come whose message met the due time: reads again
 
@@ -143,6 +135,7 @@ class _Claim:
         that comes less than ``CLOCK_SKEW_MS`` early may be the attempt's own, and is enqueued again.
         """
         wait_until = max(cursor.lease_until, cursor.next_at)
+        # test_a_message_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_stray_one_is_not
         if cursor.lease_until > now or wait_until - now <= CLOCK_SKEW_MS:
             _enqueue_at(self.context, self._message, wait_until)
         return DeliveryOutcome.NOT_YET
@@ -153,7 +146,7 @@ class _Claim:
         cursor, now = context.store.get_cursor(message.key, message.config_id), context.clock.now()
         if cursor is None or cursor.state is not CursorState.ACTIVE or cursor.lease_until > now:
             return DeliveryOutcome.NOTHING
-        after = delivery.record_failure(cursor, Verdict.RETRY, None, now=now, chance=context.chance())
+        after = cursors.record_failure(cursor, Verdict.RETRY, None, now=now, chance=context.chance())
         if not context.store.move_cursor(message.key, cursor, after):
             return DeliveryOutcome.NOTHING
         count_exhausted(context, message.key, after)
@@ -162,25 +155,25 @@ class _Claim:
 
 
 class _Delivery:
-    """The delivery to the webhook ``config`` during one lease of its cursor. ``snapshot`` is the head before the lease.
+    """The delivery to the webhook ``config`` during one lease of its cursor. ``current`` is the head before the lease.
 
     A method that returns an outcome ends the delivery; a method that returns None lets it go on.
     """
 
-    def __init__(self, claim: _Claim, snapshot: HeadSnapshot, config: PushConfig, cursor: Cursor) -> None:
+    def __init__(self, claim: _Claim, current: CurrentHead, config: PushConfig, cursor: Cursor) -> None:
         self._context, self._config, self._remaining_ms = claim.context, config, claim.remaining_ms
-        self._key, context = snapshot.head.key, claim.context
+        self._key, context = current.head.key, claim.context
         self._lease = CursorLease(context, self._key, cursor, claim.remaining_ms)
-        self._attempts = Attempts(context, snapshot.head, config, self._lease)
-        self._notifications = Notifications(context, snapshot, config, claim.memory)
-        self._try_id = context.ids.new() if delivery.passes_breaker(cursor, context.clock.now()) else ""
+        self._attempts = Attempts(context, current.head, config, self._lease)
+        self._notifications = Notifications(context, current, config, claim.memory)
+        self._try_id = context.ids.new() if cursors.passes_breaker(cursor, context.clock.now()) else ""
         self._was_challenged = False
 
     def begin(self, now: int) -> DeliveryOutcome | None:
         """Takes the lease, unless the host may not be tried. Raises Conflict."""
         cursor = self._lease.cursor
         try:
-            self._context.hosts.check(self._attempts.host, now, self._try_id)
+            self._context.breakers.check(self._attempts.host, now, self._try_id)
         except CircuitOpen as wait:
             return self._postpone(wait)
         self._lease.take(now)
@@ -227,7 +220,7 @@ class _Delivery:
         context, cursor = self._context, self._lease.cursor
         is_last = self._notifications.is_last(upcoming)
         if upcoming.event is None and upcoming.skipped:
-            self._lease.move(delivery.record_success(cursor, upcoming.n, now=context.clock.now()))
+            self._lease.move(cursors.record_success(cursor, upcoming.n, now=context.clock.now()))
             return None
         body = self._notifications.body(upcoming)
         if upcoming.event and not cursor.failing_since:
@@ -235,11 +228,11 @@ class _Delivery:
             context.metrics.record({"QueueAge": waited}, queue="delivery", task=self._key.task, config=cursor.config_id)
         result = self._send(upcoming.n, body)
         if not result.outcome.accepted:
-            return self._fail(upcoming.n, result, delivery.classify_outcome(result.outcome))
+            return self._fail(upcoming.n, result, cursors.classify_outcome(result.outcome))
         self._attempts.record(upcoming.n, result, None)
         if self._lease.verification is Verification.UNVERIFIED:
             count(context, self._key, "DeliveryUnverified", cursor.config_id)
-        after = delivery.record_success(self._lease.cursor, upcoming.n, now=context.clock.now())
+        after = cursors.record_success(self._lease.cursor, upcoming.n, now=context.clock.now())
         if is_last:
             return self._release(after)
         self._lease.move(after)
@@ -248,6 +241,8 @@ class _Delivery:
     def _send(self, n: int, body: NotificationBody) -> AttemptResult:
         """POSTs. A reset on a reused connection is not counted as a failure and is retried once, immediately."""
         result = self._attempts.post(n, body)
+        # Without enough time the function would end during the POST, and the lease would delay the next attempt.
+        # tests/services/test_deliver.py: test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it
         if result.was_reset and self._remaining_ms() >= ROUND_MS:
             self._attempts.record(n, result, self._context.clock.now())
             result = self._attempts.post(n, body)
@@ -257,7 +252,7 @@ class _Delivery:
         """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues it again."""
         context, retry_after = self._context, _seconds(result.outcome.retry_after)
         cursor, now, chance = self._lease.cursor, context.clock.now(), context.chance()
-        after = delivery.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
+        after = cursors.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
         self._attempts.record(n, result, after.next_at if after.state is CursorState.ACTIVE else None)
         if n == CHALLENGE and after.state is not CursorState.ACTIVE:
             self._lease.verification = Verification.REFUSED
@@ -268,21 +263,23 @@ class _Delivery:
 
     def _release(self, after: Cursor) -> DeliveryOutcome:
         """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
-        self._lease.move(delivery.release_lease(after))
-        snapshot = self._context.log.read_head(self._key)
-        return DeliveryOutcome.MORE_CAME if snapshot and snapshot.last > after.position else DeliveryOutcome.CAUGHT_UP
+        self._lease.move(cursors.release_lease(after))
+        # In this order: the message of an event that comes before the release is dropped, because it meets the lease.
+        # tests/services/test_deliver.py: test_what_is_appended_while_a_notifier_lets_go_is_told_too
+        current = self._context.log.read_head(self._key)
+        return DeliveryOutcome.MORE_CAME if current and current.last > after.position else DeliveryOutcome.CAUGHT_UP
 
     def _hand_over(self, ending: DeliveryOutcome, delay_s: int = 0) -> DeliveryOutcome:
         """Releases the lease and enqueues a message for the next delivery."""
         cursor = self._lease.cursor
-        if self._lease.try_to_move(delivery.release_lease(cursor)):
+        if self._lease.try_to_move(cursors.release_lease(cursor)):
             self._context.queues.enqueue(DeliveryMessage(self._key, cursor.config_id), delay_s)
         return ending
 
     def _postpone(self, wait: CircuitOpen) -> DeliveryOutcome:
         """Postpones the next attempt until the host may be tried. The cursor is unleased, or leased by us."""
         now, chance = self._context.clock.now(), self._context.chance()
-        after = delivery.postpone(self._lease.cursor, wait.until, wait.unanswered, now=now, chance=chance)
+        after = cursors.postpone(self._lease.cursor, wait.until, wait.unanswered, now=now, chance=chance)
         if self._lease.try_to_move(after):
             _enqueue_next(self._context, self._key, after)
         return DeliveryOutcome.CIRCUIT_OPEN
@@ -312,7 +309,7 @@ class _Delivery:
             self._attempts.record(CHALLENGE, result, None)
             self._was_challenged = True
             return None
-        verdict = delivery.classify_outcome(result.outcome)
+        verdict = cursors.classify_outcome(result.outcome)
         if verdict is Verdict.DELIVERED:  # a 2xx without the echo is a permanent failure, like most 4xx
             verdict = Verdict.PERMANENT
         return self._fail(CHALLENGE, result, verdict)
@@ -328,7 +325,7 @@ class _Delivery:
         try:
             retry_on_conflict(lambda: context.challenges.count_challenge(context.store, self._key, host, now), wait)
         except CircuitOpen:
-            if not (self._try_id and context.hosts.claim_try(host, self._try_id, now)):
+            if not (self._try_id and context.breakers.claim_try(host, self._try_id, now)):
                 raise
 
 

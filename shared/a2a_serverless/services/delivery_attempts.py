@@ -1,184 +1,30 @@
-"""The attempts to deliver to one webhook: the next notification, a token for each attempt, a POST, and its record.
-
-Notifications go in the order of the task's log. The lease is on the webhook's cursor and outlasts a POST. Only the
-notifier that has it POSTs, and every result moves the cursor.
-"""
+"""The attempts to deliver to one webhook: a token for each attempt, a POST, and its record."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import delivery, trace
+from a2a_serverless.domain import notifications, trace
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import POST_DEADLINE_MS, Attempt, Cursor, CursorState
-from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless.domain.events import TERMINAL, Event, StatusEvent, TaskReplay, update_of
-from a2a_serverless.domain.model import Principal
-from a2a_serverless.domain.outbound import OutboundError, Outcome
-from a2a_serverless.ports.tracing import NULL_TRACER
-from a2a_serverless.protocol.notification_bodies import NotificationBody, notification, tells_whole_task
-from a2a_serverless.services.circuit_breakers import ChallengeLimiter, CircuitBreakers, HostBusy
-from a2a_serverless.services.content_links import resolve_contents
-from a2a_serverless.services.memory_budget import MemoryBudget, MemoryBusy, MemoryShare
-from a2a_serverless.services.task_changes import check_written
+from a2a_serverless.domain.cursors import POST_DEADLINE_MS
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
+from a2a_serverless.domain.push_configs import Attempt
+from a2a_serverless.services.circuit_breakers import HostBusy
+from a2a_serverless.services.notifications import reading
 from a2a_serverless.services.webhooks import sealing_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from a2a_serverless.domain.delivery import Chunks, Cursor, NextNotification, PushConfig
-    from a2a_serverless.domain.head import Head, HeadSnapshot
-    from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer, Sender, Signed, Signer
-    from a2a_serverless.ports.tracing import Tracer
+    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import PushConfig
+    from a2a_serverless.ports.system import Signed
     from a2a_serverless.protocol.notification_bodies import NotificationBody
-    from a2a_serverless.protocol.v1 import StreamContent, Task
-    from a2a_serverless.store.push_store import PushStore
-    from a2a_serverless.store.stores import ContentStore
-    from a2a_serverless.store.task_log import TaskLog
-
-PAGE: Final = 200
-PAGE_BYTES: Final = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryContext:
-    """The notifier's dependencies. ``issuer`` is the deployment's base URL; ``chance`` returns numbers in [0, 1).
-
-    It reads pages of ``page_bytes`` bytes of events.
-    """
-
-    log: TaskLog
-    store: PushStore
-    queues: Queues
-    sender: Sender
-    signer: Signer
-    sealer: Sealer
-    clock: Clock
-    ids: Ids
-    issuer: str
-    chance: Callable[[], float]
-    hosts: CircuitBreakers
-    metrics: Metrics
-    enforce_ownership: bool = True
-    contents: ContentStore | None = None
-    challenges: ChallengeLimiter = field(default_factory=ChallengeLimiter)
-    tracer: Tracer = NULL_TRACER
-    memory: MemoryBudget = field(default_factory=MemoryBudget)
-    page_bytes: int = PAGE_BYTES
-
-
-class Unreadable(Exception):
-    """The notification's content cannot be read: it is damaged, missing, or of a newer release. See the cause."""
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    """Raises Unreadable for an error in the block, except if a store or this instance is busy."""
-    try:
-        yield
-    except (Overloaded, MemoryBusy):
-        raise
-    except Exception as error:
-        raise Unreadable from error
-
-
-class Notifications:
-    """The notifications of the webhook ``config``; ``snapshot`` is the task's head at the beginning of the delivery.
-
-    They share one reading of the log: each page is read once. ``memory`` is the delivery's share.
-    """
-
-    def __init__(
-        self, context: DeliveryContext, snapshot: HeadSnapshot, config: PushConfig, memory: MemoryShare
-    ) -> None:
-        self._context, self._memory, self._version, self._wanted = context, memory, config.wire, config.events
-        self._chunks: Chunks = "last" if tells_whole_task(self._version) else "all"
-        if self._wanted != "all":
-            self._chunks = "none"
-        self._head, self._last = snapshot
-        self._events: list[Event] = []
-        self._replayer = TaskReplayer(context.log, self._head, memory.take)
-        self._is_large = False
-
-    def next(self, cursor: Cursor) -> NextNotification | None:
-        """The next notification after the cursor; None if there is no later event. Raises Unreadable, MemoryBusy."""
-        events = [event for event in self._events if event.n > cursor.position]
-        self._events = events or self._read_page(cursor.position)
-        return delivery.find_next(cursor, self._events, self._chunks)
-
-    def summarize(self, cursor: Cursor, upcoming: NextNotification) -> NextNotification:
-        """Replaces a long backlog by a snapshot, unless the task is large; that is determined once."""
-        in_place = None if self._is_large else delivery.snapshot_for_backlog(cursor, self._events, self._chunks)
-        if in_place is None:
-            return upcoming
-        self._is_large = len(self.body(in_place).content) > delivery.SNAPSHOT_LIMIT
-        return upcoming if self._is_large else in_place
-
-    def is_last(self, upcoming: NextNotification) -> bool:
-        """Whether no later event is known."""
-        return upcoming.n >= max(self._last, self._events[-1].n)
-
-    def body(self, upcoming: NextNotification) -> NotificationBody:
-        """The event itself for 1.0; the task as of that event for snapshots, results and 0.3. Raises as ``next``."""
-        key, event = self._head.key, upcoming.event
-        is_result = self._wanted == "results" and isinstance(event, StatusEvent) and event.state in TERMINAL
-        with reading():
-            item: StreamContent
-            if event is None or is_result or tells_whole_task(self._version):
-                item = self._replayer.at(upcoming.n, self._events)
-                ends = item.status.state in TERMINAL
-                item = item.limited(None, artifacts=self._wanted == "all" or (self._wanted == "results" and ends))
-            else:
-                item = update_of(event, key.task, self._head.context_id)
-            item = resolve_contents(self._context.contents, Principal(key.tenant, key.owner), item)
-            return notification(self._version, item)
-
-    def _read_page(self, position: int) -> list[Event]:
-        """The next events: at most ``PAGE`` and ``page_bytes``, but at least one if the log has more."""
-        context, memory = self._context, self._memory
-        if not tells_whole_task(self._version):  # the events of the page before are not needed any more
-            memory.release()
-        before = memory.size
-
-        def admit(size: int) -> bool:
-            page = memory.size - before
-            return (not page or page + size <= context.page_bytes) and memory.take(size)
-
-        with reading():
-            return context.log.read(self._head.key, position, PAGE, admit)
-
-
-class TaskReplayer:
-    """Makes the task as of one event after another; ``head`` may be older than the log.
-
-    The replay for an event continues from the event before, so the log is read once. ``admit`` is ``TaskLog.read``'s.
-    """
-
-    def __init__(self, log: TaskLog, head: Head, admit: Callable[[int], bool] = lambda _: True) -> None:
-        self._log = log
-        self._head = head
-        self._admit = admit
-        self._replay = TaskReplay(head.key.task, head.context_id)
-
-    def at(self, n: int, events: Sequence[Event]) -> Task:
-        """Returns the task as of event ``n``; ``events`` is a contiguous piece of the log that was read before."""
-        if self._replay.n == n:
-            return self._replay.task()
-        if not events[0].n - 1 <= self._replay.n <= n <= events[-1].n:
-            return self._task_at(n)
-        return self._replay.after(event for event in events if self._replay.n < event.n <= n)
-
-    def _task_at(self, n: int) -> Task:
-        if 0 < self._replay.n < n:
-            return self._replay.after(self._log.read(self._head.key, self._replay.n, n - self._replay.n, self._admit))
-        task = self._log.read_task_at(self._head, n, self._admit)
-        self._replay = TaskReplay.from_task(task)
-        return task
-
+    from a2a_serverless.services.cursor_lease import CursorLease
+    from a2a_serverless.services.delivery_context import DeliveryContext
 
 logger = logging.getLogger(__name__)
 
@@ -187,77 +33,8 @@ CHALLENGE_TYP: Final = "a2a-challenge+jwt"
 JWT_HEADER: Final = "X-A2A-Notification-JWT"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a name, not a token
 CHALLENGE: Final = 0  # in place of an event's number
-STOPPED: Final = frozenset({CursorState.CLOSED, CursorState.PAUSED})
 SLOT_WAIT_MS: Final = 2_000
 SLOT_POLL_S: Final = 0.01
-
-
-class CursorLost(Exception):
-    """The notifier has lost the cursor: the cursor was deleted, replaced or paused, or the lease expired."""
-
-
-class TooLittleTime(Exception):
-    """Too little time is left for a POST. The notifier still has its lease."""
-
-
-class CursorLease:
-    """A webhook's cursor, and this notifier's lease on it.
-
-    ``cursor`` is the last cursor that this notifier has read or written. ``verification`` is stored with the next move.
-    """
-
-    def __init__(self, context: DeliveryContext, key: TaskKey, cursor: Cursor, remaining_ms: Callable[[], int]) -> None:
-        self._context, self._key, self._remaining_ms = context, key, remaining_ms
-        self.cursor, self.verification = cursor, cursor.verification
-
-    def take(self, now: int) -> None:
-        """Stores a new lease. Raises Conflict if the stored cursor has changed."""
-        leased_cursor = delivery.claim_lease(self.cursor, self._context.ids.new(), now=now)
-        check_written(self._context.store.move_cursor(self._key, self.cursor, leased_cursor))
-        self.cursor = leased_cursor
-
-    def extend(self) -> None:
-        """Makes the lease outlast a POST; raises CursorLost or TooLittleTime.
-
-        So nothing is sent after a deletion has returned. It is called right before each attempt, because the work
-        before it (storage, keys, a challenge) may have taken any time. So may the renewal itself: it is repeated if its
-        answer came late, while the time suffices for the POST.
-        """
-        while not delivery.covers_attempt(self.cursor, now := self._context.clock.now()):
-            self.move(delivery.renew_lease(self.cursor, now=now))
-            if self._remaining_ms() < POST_DEADLINE_MS:
-                raise TooLittleTime
-
-    def move(self, after: Cursor) -> None:
-        """Moves the cursor; raises CursorLost."""
-        if not self.try_to_move(after):
-            raise CursorLost
-
-    def try_to_move(self, after: Cursor) -> bool:
-        """Moves the cursor and stores the verification state with it; False if the stored cursor has changed.
-
-        If the cursor was closed or paused meanwhile, this stores the move, releases the lease and keeps the new state.
-        If the cursor was replaced, the replacement still has our lease and waits for its end, so this releases the
-        lease too. If the sweeper has postponed its next look meanwhile, this moves the cursor all the same.
-        """
-        store, before, after = self._context.store, self.cursor, replace(after, verification=self.verification)
-        if store.move_cursor(self._key, before, after):
-            self.cursor = after
-            count_exhausted(self._context, self._key, after)
-            return True
-        stored = store.get_cursor(self._key, before.config_id)
-        if stored and stored != before and replace(stored, due_at=before.due_at) == before:
-            self.cursor = stored
-            return self.try_to_move(after)
-        if stored and stored.state in STOPPED and self.is_of(stored):
-            store.move_cursor(self._key, stored, replace(after, state=stored.state, lease_until=0, due_at=None))
-        elif stored and stored.incarnation != before.incarnation and delivery.same_lease(stored, before):
-            store.move_cursor(self._key, stored, delivery.release_lease(stored))
-        return False
-
-    def is_of(self, stored: Cursor) -> bool:
-        """Whether ``stored`` is a cursor of the same webhook, and no other lease of it was taken since."""
-        return (stored.incarnation, stored.lease_no) == (self.cursor.incarnation, self.cursor.lease_no)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +73,15 @@ class Attempts:
             if post_trace:
                 headers[trace.HEADER] = post_trace
         with self._reserve_host():
+            # Last before the POST: signing, headers and the wait for the host may have used up the lease.
+            # tests/services/test_deliver.py: test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease
             self._lease.extend()
             at = context.clock.now()
             outcome = context.sender.post(self._config.url, headers, body.content, POST_DEADLINE_MS)
+        # A kept connection that the host has closed since says nothing about the host: its breaker must not open.
+        # tests/services/test_deliver.py: test_a_kept_connection_that_was_closed_says_nothing_about_the_host
         if not (outcome.status is None and outcome.reused):
-            context.hosts.learn(self.host, outcome, context.clock.now())
+            context.breakers.learn(self.host, outcome, context.clock.now())
         return AttemptResult(outcome, at, signed.kid, post_trace)
 
     def record(self, n: int, result: AttemptResult, next_at: int | None) -> None:
@@ -330,9 +111,9 @@ class Attempts:
         config, signer, issuer = self._config, self._context.signer, self._context.issuer
         now = self._context.clock.now()
         if n == CHALLENGE:
-            claims = delivery.challenge_claims(config, content, issuer=issuer, now=now, jti=jti)
+            claims = notifications.challenge_claims(config, content, issuer=issuer, now=now, jti=jti)
             return signer.sign(CHALLENGE_TYP, claims)
-        claims = delivery.notification_claims(self._head.key, config, n, content, issuer=issuer, now=now, jti=jti)
+        claims = notifications.notification_claims(self._head.key, config, n, content, issuer=issuer, now=now, jti=jti)
         return signer.sign(NOTIFICATION_TYP, claims)
 
     def _headers(self, body: NotificationBody, signed: Signed) -> dict[str, str]:
@@ -355,7 +136,7 @@ class Attempts:
         with ExitStack() as slots:
             while True:
                 try:
-                    slots.enter_context(self._context.hosts.request_slot(self.host, clock.now()))
+                    slots.enter_context(self._context.breakers.request_slot(self.host, clock.now()))
                     break
                 except HostBusy:
                     if clock.now() >= until:
@@ -373,14 +154,3 @@ class Attempts:
             self._context.metrics.record({"DeliverySuccess": 1, "DeliveryAttempts": attempt.k}, **ids)
         else:
             self._context.metrics.record({"DeliverySuccess": int(accepted)}, **ids)
-
-
-def count_exhausted(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:
-    """Counts a webhook that was given up."""
-    if cursor.state is CursorState.EXHAUSTED:
-        count(context, key, "DeliveryExhausted", cursor.config_id)
-
-
-def count(context: DeliveryContext, key: TaskKey, name: str, config_id: str) -> None:
-    """Counts one event of the metric ``name`` for a webhook."""
-    context.metrics.count(name, tenant=key.tenant, owner=key.owner, task=key.task, config=config_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_serverless.services.requests import RequestContext, TaskService
@@ -32,5 +32,5 @@ def find_open_question(service: TaskService, context: RequestContext, context_id
 
 
 def _asks(service: TaskService, context: RequestContext, task_id: str) -> bool:
-    snapshot = service.log.read_head(context.key(task_id))
-    return snapshot is not None and snapshot.head.state in INTERRUPTED
+    current = service.log.read_head(context.key(task_id))
+    return current is not None and current.head.state in INTERRUPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from a2a_serverless.domain.head import OpenWait, WaitKind
+from a2a_serverless.domain.waits import OpenWait, WaitKind
 from a2a_serverless.store.stores import agent_pause, owner_pause
 
 if TYPE_CHECKING:

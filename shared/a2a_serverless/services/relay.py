@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.agent import WebhookEvents
-    from a2a_serverless.domain.head import TaskLifetime
+    from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer
     from a2a_serverless.protocol.versions import ProtocolVersion

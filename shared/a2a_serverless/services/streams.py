@@ -11,7 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import TERMINAL, Event, StatusEvent
+from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 
 if TYPE_CHECKING:

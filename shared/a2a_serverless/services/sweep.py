@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain import head as heads
-from a2a_serverless.domain.delivery import CursorState
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, WorkMessage
-from a2a_serverless.domain.records import SHARDS, DueItem
 from a2a_serverless.services.task_changes import fail_task
+from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues
+    from a2a_serverless.store.items import DueItem
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 
@@ -113,10 +114,10 @@ def _batches(sweeper: Sweeper) -> Iterator[list[DueItem]]:
 
 def _sweep_batch(sweeper: Sweeper, batch: list[DueItem]) -> list[_SweepResult]:
     """Does what the items need. Raises what the queue raises: then they stay due, for the next sweep."""
-    found = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
-    if messages := [message for one in found for message in one.messages]:
+    results = list(sweeper.each(lambda due: _sweep_item(sweeper, due), batch))
+    if messages := [message for one in results for message in one.messages]:
         sweeper.queues.enqueue_many(messages)
-    return list(sweeper.each(_write, found))
+    return list(sweeper.each(_write, results))
 
 
 def _sweep_item(sweeper: Sweeper, due: DueItem) -> _SweepResult:
@@ -150,8 +151,8 @@ def _error_of(call: Callable[[], object]) -> Exception | None:
 
 def _log_failure(unread: list[_SweepResult]) -> None:
     for one in unread:
-        said = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
-        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | said)
+        ids = {"task": one.due.key.task if one.due.key else None, "config": one.due.config_id}
+        logger.error("not swept, postponed", extra=(safe_error_fields(one.error) if one.error else {}) | ids)
 
 
 def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
@@ -159,28 +160,31 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
 
     ``late_ms`` counts from the task's end and is 0 before it: without the log the age of pending events is unknown.
     """
-    snapshot, now = sweeper.log.read_head(key), sweeper.clock.now()
-    if snapshot is None or snapshot.head.due_at is None or snapshot.head.due_at > now:
+    current, now = sweeper.log.read_head(key), sweeper.clock.now()
+    if current is None or current.head.due_at is None or current.head.due_at > now:
         return _SweepResult(due)
-    head = snapshot.head
+    head = current.head
     if not head.is_terminal and now >= head.deadline:
-        said = "The task reached its maximum life."
-        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, snapshot, said, now)
+        text = "The task reached its maximum life."
+        fail_task(sweeper.log, sweeper.ids, sweeper.metrics, current, text, now)
         return _SweepResult(due)
     cursors = sweeper.store.list_cursors(key) if head.push else []
-    pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < snapshot.last]
+    pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < current.last]
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
-    told = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
-    if head.parked and 0 < (left_ms := head.wake_at - now) <= heads.DELAY_LIMIT_MS:
+    messages = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
+    if head.parked and 0 < (left_ms := head.wake_at - now) <= decisions.DELAY_LIMIT_MS:
         again_at = now + _wait(head) if pending else None
-        after = heads.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
+        after = decisions.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
-        return _SweepResult(due, told, None, late_ms)
-    after, rings = _reschedule(head, now, pending=bool(pending))
+        return _SweepResult(due, messages, None, late_ms)
+    after, is_enqueued = _reschedule(head, now, pending=bool(pending))
     return _SweepResult(
-        due, (*told, WorkMessage(key)) if rings else told, lambda: sweeper.log.update_head(head, after), late_ms
+        due,
+        (*messages, WorkMessage(key)) if is_enqueued else messages,
+        lambda: sweeper.log.update_head(head, after),
+        late_ms,
     )
 
 
@@ -191,14 +195,14 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
     with the first success, and events after it may still be pending.
     """
     if head.is_leased(now):
-        return heads.reschedule(head, at=head.lease_until, enqueued=False), False
+        return decisions.reschedule(head, at=head.lease_until, enqueued=False), False
     if head.is_runnable(now) or (head.is_terminal and head.children):
-        return heads.reschedule(head, at=now + _wait(head), enqueued=True), True
-    at = None if head.is_terminal else heads.due_while_suspended(head, now=now)
+        return decisions.reschedule(head, at=now + _wait(head), enqueued=True), True
+    at = None if head.is_terminal else decisions.due_while_suspended(head, now=now)
     if pending:
         again_at = now + _wait(head)
         at = min(again_at, at or again_at)
-    return heads.reschedule(head, at=at, enqueued=pending), False
+    return decisions.reschedule(head, at=at, enqueued=pending), False
 
 
 def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) -> _SweepResult:
@@ -214,4 +218,4 @@ def _sweep_cursor(sweeper: Sweeper, due: DueItem, key: TaskKey, config_id: str) 
 
 
 def _wait(head: Head) -> int:
-    return min(WAIT_MS << min(head.rings, 10), WAIT_LIMIT_MS)
+    return min(WAIT_MS << min(head.sweeps_in_a_row, 10), WAIT_LIMIT_MS)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, RUNNABLE, Incoming, TaskReplay
+from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import IdempotencyRecord, NewTask
+from a2a_serverless.domain.replay import TaskReplay
+from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
 from a2a_serverless.services.task_changes import (
     Conflict,
@@ -21,9 +23,11 @@ from a2a_serverless.services.task_changes import (
 )
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
-    from a2a_serverless.domain.head import Change, Head, HeadSnapshot
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.decisions import Change
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
 
@@ -51,14 +55,14 @@ def send(service: TaskService, context: RequestContext, request: SendMessageRequ
     """
     time_ms = service.blocking_ms if context.time_left_ms is None else min(service.blocking_ms, context.time_left_ms)
     until = service.clock.now() + time_ms
-    begun = accept_message(service, context, request)
-    if isinstance(begun, Message):
-        return begun
-    head = begun.head
+    beginning = accept_message(service, context, request)
+    if isinstance(beginning, Message):
+        return beginning
+    head = beginning.head
     if request.configuration.return_immediately or not _run_inline(service, context.agent, head, until):
         enqueue_task(service, head)
     if request.configuration.return_immediately:
-        return begun.task or _read(service.log, head.key)[1]
+        return beginning.task or _read(service.log, head.key)[1]
     return _wait(service, head, until)
 
 
@@ -111,7 +115,7 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
         service.log,
         key,
         context.agent,
-        lambda snapshot: heads.cancel(snapshot, now=service.clock.now(), by=by, trace=context.trace),
+        lambda current: decisions.cancel(current, now=service.clock.now(), by=by, trace=context.trace),
     )
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
@@ -126,7 +130,7 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
         record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest)
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, context, key, request)
-    head, event = heads.submit(
+    head, event = decisions.submit(
         key,
         context.agent,
         context_id,
@@ -209,13 +213,13 @@ def _continue(
     key, agent, message, by = context.key(task_id), context.agent, request.message, service.ids.new()
     record = _idempotency_record(service, agent, message, key.task)
 
-    def decide(snapshot: HeadSnapshot) -> Change:
-        _check_context(message, snapshot.head)
-        if only_if_asked and snapshot.head.state not in INTERRUPTED:
+    def decide(current: CurrentHead) -> Change:
+        _check_context(message, current.head)
+        if only_if_asked and current.head.state not in INTERRUPTED:
             raise QuestionClosed
-        incoming = _incoming(context, request, key.task, snapshot.head.context_id)
-        return heads.follow_up(
-            snapshot, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
+        incoming = _incoming(context, request, key.task, current.head.context_id)
+        return decisions.follow_up(
+            current, incoming, now=service.clock.now(), by=by, trace=context.trace, caller=context.caller
         )
 
     def store() -> Head:
@@ -285,10 +289,10 @@ def _check_context(message: Message, head: Head) -> None:
 
 
 def _read(log: TaskLog, key: TaskKey) -> tuple[Head, Task]:
-    read = log.read_task(key)
-    if read is None:
+    head_and_task = log.read_task(key)
+    if head_and_task is None:
         raise TaskNotFound
-    return read
+    return head_and_task
 
 
 def _wait(service: TaskService, head: Head, until: int) -> Task:
@@ -299,10 +303,10 @@ def _wait(service: TaskService, head: Head, until: int) -> Task:
     while not _is_settled(head) and (left := until - service.clock.now()) > 0:
         service.clock.sleep(min(pause, left / 1000))
         pause = min(pause * 1.5, POLL_LAST_S)
-        snapshot = service.log.read_head(head.key)
-        if snapshot is None:
+        current = service.log.read_head(head.key)
+        if current is None:
             raise TaskNotFound
-        head = snapshot.head
+        head = current.head
     return _read(service.log, head.key)[1]
 
 

@@ -11,19 +11,20 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import Incoming
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, NewTask, TickConflict
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, NewTask, TickConflict
 from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULE, SCHEDULED_TIME, format_tick
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.domain.events import StatusEvent
-    from a2a_serverless.domain.head import Head, TaskLifetime
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.queue_messages import TickMessage
     from a2a_serverless.engine.engine import Engine
@@ -113,7 +114,7 @@ def _submit(
     about = {"message_id": message_id, "context_id": context_id, "task_id": key.task}
     message = Message(role=Role.USER, parts=(Part(text=text),), **about)
     metadata: JsonObject = {SCHEDULE: schedule, SCHEDULED_TIME: format_tick(tick.at)}
-    return heads.submit(
+    return decisions.submit(
         key,
         agent,
         context_id,
@@ -127,5 +128,5 @@ def _submit(
 
 
 def _is_unfinished(log: TaskLog, key: TaskKey) -> bool:
-    snapshot = log.read_head(key)
-    return snapshot is not None and not snapshot.head.is_terminal
+    current = log.read_head(key)
+    return current is not None and not current.head.is_terminal

@@ -1,8 +1,4 @@
-"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within the URL policy.
-
-An owner also reads the delivery status of its tasks' webhooks: only of its own tasks, because their keys contain the
-owner.
-"""
+"""Webhook configurations: create, get, list, delete (specification 3.1.7 to 3.1.10), within the URL policy."""
 
 from __future__ import annotations
 
@@ -12,19 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.circuit_breaker import host_of
-from a2a_serverless.domain.delivery import (
-    Cursor,
-    CursorState,
-    PushConfig,
-    Verification,
-    WebhookStatus,
-    replace_cursor,
-    same_lease,
-)
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification, replace_cursor, same_lease
+from a2a_serverless.domain.decisions import GRACE_MS, mark_push
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, TooManyRequests
-from a2a_serverless.domain.head import GRACE_MS, mark_push
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
+from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services.circuit_breakers import ChallengeLimiter
@@ -33,39 +22,12 @@ from a2a_serverless.services.task_changes import check_written, read_existing_he
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.agent import WebhookEvents
-    from a2a_serverless.domain.head import HeadSnapshot
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
     from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
-
-ATTEMPTS_SHOWN: Final = 100
-
-
-def list_deliveries(log: TaskLog, store: PushStore, key: TaskKey, agent: str) -> list[WebhookStatus]:
-    """Returns the status of every configuration of the owner's task; raises TaskNotFound."""
-    return list_statuses(store, read_existing_head(log, key, agent))
-
-
-def list_statuses(store: PushStore, snapshot: HeadSnapshot) -> list[WebhookStatus]:
-    """Returns the status of every configuration of the task, by id."""
-    key = snapshot.head.key
-    configs = {config.config_id: config for config in store.list_configs(key)}
-    attempts = store.list_attempts(key)
-    return [
-        WebhookStatus(
-            key,
-            configs[cursor.config_id],
-            cursor,
-            snapshot.last,
-            tuple(attempt for attempt in attempts if attempt.config_id == cursor.config_id)[-ATTEMPTS_SHOWN:],
-        )
-        for cursor in store.list_cursors(key)
-        if cursor.config_id in configs
-    ]
-
 
 CONFIGS_PER_TASK: Final = 20
 PER_DAY: Final = 100_000
@@ -74,6 +36,11 @@ _TOKEN68: Final = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _CONFIG_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 SECRET_LIMIT: Final = 4096
+_SECRETS: Final = f"is printable ASCII, at most {SECRET_LIMIT} characters"
+_SCHEMES: Final = (
+    "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
+    "with credentials any scheme is passed on as it is"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +87,11 @@ def add(
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
 
     def attempt() -> Cursor:
-        snapshot = read_existing_head(webhooks.log, key, agent)
+        current = read_existing_head(webhooks.log, key, agent)
         _check_count(webhooks, key, config.config_id)
         replaced = webhooks.store.get_cursor(key, config.config_id)
-        first = replace_cursor(replaced, replace(cursor, start=snapshot.last), now=webhooks.clock.now())
-        check_written(webhooks.store.add_config(snapshot.head, mark_push(snapshot.head), config, first, replaced))
+        first = replace_cursor(replaced, replace(cursor, start=current.last), now=webhooks.clock.now())
+        check_written(webhooks.store.add_config(current.head, mark_push(current.head), config, first, replaced))
         return first
 
     _wait_for_attempt(webhooks.store, webhooks.clock, key, retry_on_conflict(attempt))
@@ -228,7 +195,9 @@ def close(store: PushStore, clock: Clock, key: TaskKey, config_id: str) -> None:
 def _wait_for_attempt(store: PushStore, clock: Clock, key: TaskKey, lease: Cursor) -> None:
     """Waits until the attempt under the cursor's ``lease`` has ended, at most until the lease expires."""
     while (
-        (kept := store.get_cursor(key, lease.config_id)) and same_lease(kept, lease) and kept.lease_until > clock.now()
+        (cursor := store.get_cursor(key, lease.config_id))
+        and same_lease(cursor, lease)
+        and cursor.lease_until > clock.now()
     ):
         clock.sleep(CLOSE_POLL_S)
 
@@ -282,13 +251,6 @@ def check(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTar
 
 def _refused(field: str, refused: UrlNotAllowed) -> FieldViolation:
     return FieldViolation(field, f"is refused: {refused}")
-
-
-_SECRETS: Final = f"is printable ASCII, at most {SECRET_LIMIT} characters"
-_SCHEMES: Final = (
-    "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
-    "with credentials any scheme is passed on as it is"
-)
 
 
 def _is_bad_scheme(request: TaskPushNotificationConfig) -> bool:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import encode_name, path
-from a2a_serverless.domain.records import DueItem, IdempotencyRecord, LastTick, TaskEntry
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 
@@ -25,7 +24,10 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
-    from a2a_serverless.domain.delivery import Attempt, Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick
+    from a2a_serverless.domain.push_configs import Attempt, PushConfig
     from a2a_serverless.domain.timeline import StepTime
 
     Record: TypeAlias = Cursor | PushConfig | Attempt | IdempotencyRecord | LastTick | OpenBreaker | ChallengeState
@@ -40,12 +42,32 @@ PUT_OFF_LIMIT_MS: Final = 3_600_000
 
 
 class WriteConflict(NamedTuple):
-    """Nothing was written, because a condition did not hold. ``found`` has, for each action, the item that is stored.
+    """Nothing was written, because a condition did not hold. ``items`` has, for each action, the item that is stored.
 
     It is None if no item is stored, or if the table (an emulator's) did not return it.
     """
 
-    found: tuple[Item | None, ...]
+    items: tuple[Item | None, ...]
+
+
+class DueItem(NamedTuple):
+    """An item that is due: the head of ``key``, or with ``config_id`` that configuration's cursor.
+
+    ``item_key`` is its key in the store. ``key`` is None when this release cannot interpret the item key.
+    """
+
+    item_key: tuple[str, str]
+    key: TaskKey | None
+    config_id: str | None = None
+
+
+class TaskEntry(NamedTuple):
+    """A task in the index, which is eventually consistent. ``position`` is the token of the page after it."""
+
+    task: str
+    agent: str
+    state: TaskState
+    position: str
 
 
 def make_place(pk: str, sk: str) -> Item:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from a2a_serverless.domain.model import decode_name, encode_name, key_of_path, path
-from a2a_serverless.domain.records import SHARDS
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Principal, TaskKey
 
+SHARDS: Final = 8
+"""The shards of the due index."""
 PUBLIC: Final = "PUBLIC"
 OPEN: Final = "STREAMS"  # the partition of the open streams of all owners
 PAUSES: Final = "PAUSES"  # the partition of the pauses of agents and owners
 RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
-TRIP: Final = "TRIP"
+BREAKER: Final = "BREAKER"
 TRY: Final = "TRY"
 EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
 HEAD: Final = "HEAD"
@@ -30,7 +31,7 @@ WEBHOOKS: Final = "WEBHOOKS#"
 UPLOADED: Final = "UPLOADED#"
 SENDS: Final = "SENDS#"
 SPENT: Final = "SPENT#"
-ASKED: Final = "ASKED#"
+CHALLENGES: Final = "CHALLENGES#"
 STREAMS: Final = "STREAM#"
 VALUES: Final = "VALUE#"
 CONTEXTS: Final = "CONTEXT#"
@@ -69,9 +70,9 @@ def stream(name: str) -> str:
     return STREAMS + encode_name(name)
 
 
-def asked(host: str) -> str:
+def challenges(host: str) -> str:
     """The sort key of an owner's challenge state for a host."""
-    return ASKED + encode_name(host)
+    return CHALLENGES + encode_name(host)
 
 
 def tick(agent: str, schedule: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.challenges import ChallengeState
-from a2a_serverless.domain.delivery import Attempt, Cursor, CursorState, PushConfig, close_cursor
+from a2a_serverless.domain.cursors import Cursor, CursorState, close_cursor
 from a2a_serverless.domain.model import check_readable
+from a2a_serverless.domain.push_configs import Attempt, PushConfig
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.table import Count, Delete, Put, PutNew, TableStore, Update
 
@@ -74,7 +75,7 @@ class PushStore(TableStore):
         refusal = self._table.write(_move_action(key, before, after))
         if refusal is None:
             return True
-        item = refusal.found[0]
+        item = refusal.items[0]
         return (items.record_of(Cursor, item) if item else self.get_cursor(key, before.config_id)) == after
 
     def remove_config(self, key: TaskKey, config_id: str, incarnation: str) -> None:
@@ -100,7 +101,7 @@ class PushStore(TableStore):
 
     def get_challenge_state(self, key: TaskKey, host: str) -> ChallengeState:
         """The state of the challenges that webhooks of the task's owner have sent to a host."""
-        item = self._table.get(keys.owner(key), keys.asked(host))
+        item = self._table.get(keys.owner(key), keys.challenges(host))
         return items.record_of(ChallengeState, item) if item else ChallengeState()
 
     def store_challenge_state(
@@ -108,7 +109,7 @@ class PushStore(TableStore):
     ) -> bool:
         """Replaces the state if it equals ``before`` (or ``after`` already), until ``expires`` (s); False otherwise."""
         old, new = items.record_item(before), items.record_item(after)
-        item = items.make_item(keys.owner(key), keys.asked(host), expires, new)
+        item = items.make_item(keys.owner(key), keys.challenges(host), expires, new)
         expected = {name: old.get(name) for name in items.names_of(before)}
         ends = {"expires": item["expires"]}
         fresh = before == ChallengeState()

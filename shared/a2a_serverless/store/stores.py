@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.contents import ContentNotFound, StoredFile
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import dump_json
+from a2a_serverless.store.stored_forms import dump_json
 from a2a_serverless.store.table import Count, Put, PutNew, TableStore
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
     from a2a_serverless.domain.contents import UploadSlot
     from a2a_serverless.domain.model import Json, Principal, TaskKey
-    from a2a_serverless.domain.records import TaskEntry
     from a2a_serverless.ports.system import BlobStore
     from a2a_serverless.protocol.v1 import Part
+    from a2a_serverless.store.items import TaskEntry
 
 LINK_S: Final = 3600
 SLOT_S: Final = 900
@@ -60,8 +60,8 @@ class TaskIndex(TableStore):
         if context_id is not None:
             index, held = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
         # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
-        found = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
-        entries = [entry for entry in map(items.entry_of, found) if entry.position != after]
+        rows = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
+        entries = [entry for entry in map(items.entry_of, rows) if entry.position != after]
         return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
 
 
@@ -89,8 +89,8 @@ class OwnerStore(TableStore):
 
     def count_streams(self, principal: Principal | None, limit: int) -> int:
         """The number of the owner's open streams, or of all for None; counting stops at ``limit``."""
-        found = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
-        return sum(1 for _, _ in zip(range(limit), found, strict=False))
+        streams = self._table.query_prefix(keys.owner(principal) if principal else keys.OPEN, keys.STREAMS)
+        return sum(1 for _, _ in zip(range(limit), streams, strict=False))
 
 
 class PauseStore(TableStore):
@@ -98,8 +98,8 @@ class PauseStore(TableStore):
 
     def list_pauses(self) -> dict[str, int]:
         """When each pause began (ms), by its name (``agent_pause``, ``owner_pause``)."""
-        found = map(items.readable, self._table.query_range(keys.PAUSES, "A", keys.NEWEST))
-        return {item["sk"]["S"]: int(item["at"]["N"]) for item in found}
+        pauses = map(items.readable, self._table.query_range(keys.PAUSES, "A", keys.NEWEST))
+        return {item["sk"]["S"]: int(item["at"]["N"]) for item in pauses}
 
     def add_pause(self, name: str, at: int) -> None:
         """Stores a pause, unless it is stored."""
@@ -127,7 +127,7 @@ class BreakerStore(TableStore):
         """The host's open breaker that was stored last, until an hour after its time; None without one."""
         from a2a_serverless.domain.circuit_breaker import OpenBreaker
 
-        item = self._table.get(keys.host(host), keys.TRIP)
+        item = self._table.get(keys.host(host), keys.BREAKER)
         return items.record_of(OpenBreaker, item) if item else None
 
     def store_open_breaker(self, host: str, open_breaker: OpenBreaker) -> None:
@@ -135,7 +135,7 @@ class BreakerStore(TableStore):
         from a2a_serverless.domain.circuit_breaker import FORGET_MS
 
         expires = (open_breaker.until + FORGET_MS) // 1000
-        self._table.write(Put(items.make_item(keys.host(host), keys.TRIP, expires, items.record_item(open_breaker))))
+        self._table.write(Put(items.make_item(keys.host(host), keys.BREAKER, expires, items.record_item(open_breaker))))
 
     def claim_try(self, host: str, holder: str, until: int) -> bool:
         """Claims the one try at a host that has to wait, until ``until`` (ms). False if another one holds it."""
@@ -143,8 +143,8 @@ class BreakerStore(TableStore):
         item = items.make_item(keys.host(host), keys.TRY, -(-until // 1000), claim)
         if self._table.write(PutNew(item)) is None:
             return True
-        found = self._table.get(keys.host(host), keys.TRY)  # the answer to the write may have been lost
-        return found is not None and found["holder"] == claim["holder"]
+        holder_item = self._table.get(keys.host(host), keys.TRY)  # the answer to the write may have been lost
+        return holder_item is not None and holder_item["holder"] == claim["holder"]
 
 
 class ContentStore:

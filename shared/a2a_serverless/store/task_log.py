@@ -2,76 +2,50 @@
 
 A retried write must recognise its own earlier try, which may have succeeded: an event carries the append id of its
 writer, a configuration its incarnation, and a head or cursor that already has its new value counts as written.
-
-Keeps runs from writing after they have lost their task, and after it was erased.
-
-A sleeping run may still finish the writes that it began before. While its lease lasts by its own clock, no other run
-has the task, and the erasure waits until the lease and every write that began in it are over
-(``a2a_serverless_tools/operators/erasure.py``). So before the end of the lease the clock fences a write, which is one
-conditional put. After the lease the same transaction checks the head, which costs four times as much. An erasure
-removes the head, so no run writes after it.
 """
 
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import StatusEvent, contiguous, count_messages, events_shown, outline
-from a2a_serverless.domain.head import Head, HeadSnapshot
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import DAY_MS, check_readable, key_of_path, path
-from a2a_serverless.domain.records import IdempotencyRecord, LastTick, TaskPart, TickConflict
+from a2a_serverless.domain.new_task import IdempotencyRecord, LastTick, TickConflict
 from a2a_serverless.store import items, keys
-from a2a_serverless.store.payloads import SnapshotStore, dump_event, dump_step, load_event, load_step
-from a2a_serverless.store.table import Check, Count, Put, PutNew, Update
+from a2a_serverless.store.fence import Fence
+from a2a_serverless.store.snapshots import SnapshotStore
+from a2a_serverless.store.stored_forms import dump_event, dump_step, load_event, load_step
+from a2a_serverless.store.table import Count, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from a2a_serverless.domain.delivery import Cursor, PushConfig
+    from a2a_serverless.domain.cursors import Cursor
+    from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.events import ArtifactEvent, Event
-    from a2a_serverless.domain.head import Change, Head
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.records import Admit, DueItem, NamedResult, NewTask, StepResult
+    from a2a_serverless.domain.new_task import NewTask
+    from a2a_serverless.domain.push_configs import PushConfig
+    from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.timeline import StepTime
     from a2a_serverless.protocol.v1 import Task
-    from a2a_serverless.store.items import Item, WriteConflict
-    from a2a_serverless.store.payloads import PayloadStore
+    from a2a_serverless.store.items import DueItem, Item, WriteConflict
+    from a2a_serverless.store.payloads import Admit, PayloadStore
     from a2a_serverless.store.table import Action, Table
-
-
-class Fence:
-    """The fence of the run that wrote ``head`` last. Without ``of_run`` it only checks that the task still exists."""
-
-    def __init__(self, table: Table, head: Head, *, of_run: bool = True) -> None:
-        self._table, self._head = table, head
-        self._has_ended = of_run and head.is_terminal
-        of_this_run = {"fence": {"N": str(head.fence)}, "state": {"S": head.state.value}}
-        self._expected = of_this_run if of_run else {"created_at": {"N": str(head.created_at)}}
-        self._place: Final = items.make_place(keys.task(head.key), keys.HEAD)
-
-    @property
-    def check(self) -> Action:
-        """An action that fails the others of its transaction if the run has lost the task."""
-        return Check(self._place, self._expected)
-
-    def checks(self) -> list[Action]:
-        """The check, unless the run's lease lasts."""
-        return [] if self._head.is_leased(self._table.now()) else [self.check]
-
-    def is_lost(self) -> bool:
-        """Whether the head says that the run has ended or lost the task: then it may store nothing."""
-        if self._has_ended:
-            return True
-        if self._head.is_leased(self._table.now()):
-            return False
-        item = self._table.get(self._place["pk"]["S"], self._place["sk"]["S"])
-        return item is None or any(item.get(name) != value for name, value in self._expected.items())
-
 
 REREADS: Final = 5
 UNLIMITED: Final = 10**18
+
+
+class TaskPart(NamedTuple):
+    """A task as it was asked for, its head, and about how many bytes of stored text were read for it."""
+
+    head: Head
+    task: Task
+    size: int
 
 
 class TaskLog:
@@ -121,29 +95,31 @@ class TaskLog:
         item = self._table.get(keys.owner(key), keys.tick(agent, schedule))
         return items.record_of(LastTick, item) if item else None
 
-    def read_head(self, key: TaskKey) -> HeadSnapshot | None:
+    def read_head(self, key: TaskKey) -> CurrentHead | None:
         """The head and the last event number from one query; the head is never older than that event."""
         for _ in range(1 + REREADS):
-            found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
-            if not found or found[0]["sk"]["S"] != keys.HEAD:
+            newest = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, limit=2, newest_first=True))
+            if not newest or newest[0]["sk"]["S"] != keys.HEAD:
                 return None
-            head = items.head_of(found[0])
-            if not any(_has_moved_head(head, item) for item in found[1:]):
-                return HeadSnapshot(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in found[1:])]))
+            head = items.head_of(newest[0])
+            # A decision over the older head would be refused; a chunk after it would stand behind a cancel.
+            # tests/adapters/test_task_log.py: test_rule_01_a_look_at_an_older_head_and_what_moved_it_is_taken_again
+            if not any(_has_moved_head(head, item) for item in newest[1:]):
+                return CurrentHead(head, max([head.n, *(keys.event_number(item["sk"]["S"]) for item in newest[1:])]))
         raise Overloaded
 
     def read_log(self, key: TaskKey) -> tuple[Head, list[Event]] | None:
         """The head and the whole log: the events from 1 without a gap."""
-        found = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
-        if not found or found[-1]["sk"]["S"] != keys.HEAD:
+        rows = list(self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD))
+        if not rows or rows[-1]["sk"]["S"] != keys.HEAD:
             return None
-        head = items.head_of(found.pop())
-        return head, self._matching(head, 0, contiguous(0, self._events(found)))
+        head = items.head_of(rows.pop())
+        return head, self._matching(head, 0, contiguous(0, self._events(rows)))
 
     def read_task(self, key: TaskKey) -> tuple[Head, Task] | None:
         """The head and the current task, by a replay of the log; a long log is replayed from its last snapshot."""
-        read = self.read_part(key, None, artifacts=True)
-        return read and (read.head, read.task)
+        part = self.read_part(key, None, artifacts=True)
+        return part and (part.head, part.task)
 
     def read_part(self, key: TaskKey, history: int | None, *, artifacts: bool) -> TaskPart | None:
         """As ``read_task``, with at most the ``history`` latest messages (None is all), and with or without artifacts.
@@ -151,19 +127,19 @@ class TaskLog:
         Big content is read only if the arguments include it.
         """
         # Newest first: one query finds the head, and stops reading pages at the event of the snapshot.
-        found = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
-        top = next(found, None)
+        rows = self._table.query_range(keys.task(key), keys.EVENTS, keys.HEAD, newest_first=True)
+        top = next(rows, None)
         if top is None or top["sk"]["S"] != keys.HEAD:
             return None
         head = items.head_of(top)
         replay, size = self._snapshots.start_replay(head, keys.LAST, history=history is None, artifacts=artifacts)
         start = replay.n
-        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start, found)][::-1]
+        later = [*takewhile(lambda item: keys.event_number(item["sk"]["S"]) > start, rows)][::-1]
         outlines = {keys.event_number(item["sk"]["S"]): item for item in later if "outline" in item}
         events = self._matching(head, start, contiguous(start, self._events(later, outlines=True)))
         if history and start and count_messages(events) < history:
-            read = self.read_part(key, None, artifacts=artifacts)
-            return read and read._replace(task=read.task.limited(history))
+            whole_task = self.read_part(key, None, artifacts=artifacts)
+            return whole_task and whole_task._replace(task=whole_task.task.limited(history))
         whole = events_shown(events, history, artifacts=artifacts) & outlines.keys() if outlines else set()
         events = [self._event(outlines[event.n]) if event.n in whole else event for event in events]
         size += sum(_size(item, whole=n in whole) for n, item in enumerate(later, start + 1))
@@ -178,16 +154,16 @@ class TaskLog:
         return replay.after(self.read(head.key, replay.n, n - replay.n, admit) if replay.n < n else [])
 
     def store_snapshot(self, key: TaskKey) -> str:
-        """Stores a snapshot of the current task, idempotently; returns the reference that belongs in ``Head.fold``."""
-        read = self.read_task(key)
-        return self._snapshots.store(key, read[1]) if read else ""
+        """Stores a snapshot of the current task, idempotently; returns the reference for ``Head.snapshot``."""
+        current = self.read_task(key)
+        return self._snapshots.store(key, current[1]) if current else ""
 
     def read(self, key: TaskKey, after: int, limit: int = 200, admit: Admit | None = None) -> list[Event]:
         """The events after number ``after`` without a gap: at most ``limit``, until ``admit`` refuses one."""
-        found = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
+        rows = self._table.query_range(keys.task(key), keys.event(after + 1), keys.event(keys.LAST), limit=limit)
         if admit:
-            found = takewhile(lambda item: admit(_size(item, whole="blob" in item)), found)
-        return contiguous(after, self._events(found))
+            rows = takewhile(lambda item: admit(_size(item, whole="blob" in item)), rows)
+        return contiguous(after, self._events(rows))
 
     def read_outline(self, key: TaskKey, n: int) -> Event | None:
         """Event ``n``; of one with big content the outline. None if there is no such event."""
@@ -228,16 +204,17 @@ class TaskLog:
         refusal = self._table.write(update, *self._step_actions(after, steps))
         if refusal is None:
             return True
-        found = self._found(place, refusal)
-        if found is None or items.head_of(found) != after:
+        head_item = self._stored_item(place, refusal)
+        if head_item is None or items.head_of(head_item) != after:
             return False
-        # another writer may have made an equal change, with other results
+        # Another writer may have made an equal change, with other results: this run's results would be lost.
+        # tests/contract/test_task_log.py: test_a_result_is_stored_with_the_change_of_the_head_or_not_at_all
         return all(self.read_step(after.key, name) == result for name, result in steps)
 
     def read_steps(self, key: TaskKey) -> Mapping[str, StepResult]:
         """The results of all steps that have finished."""
-        found = self._table.query_prefix(keys.task(key), keys.STEPS)
-        return {item["name"]["S"]: self._step(item) for item in found}
+        rows = self._table.query_prefix(keys.task(key), keys.STEPS)
+        return {item["name"]["S"]: self._step(item) for item in rows}
 
     def read_step(self, key: TaskKey, name: str) -> StepResult | None:
         """The result that is stored under this name, or None."""
@@ -250,8 +227,8 @@ class TaskLog:
 
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
-        found = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
-        return [items.step_time_of(item) for item in islice(found, limit)]
+        rows = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
+        return [items.step_time_of(item) for item in islice(rows, limit)]
 
     def store_step(
         self, head: Head, name: str, result: StepResult, *, of_run: bool = True, spent: int = 0
@@ -268,8 +245,8 @@ class TaskLog:
         refusal = self._table.write(PutNew(item), *fence.checks(), *_count_spent(head.key, result.ended_at, spent))
         if refusal is None:
             return result
-        found = self._found(item, refusal)
-        return self._step(found) if found else None
+        step_item = self._stored_item(item, refusal)
+        return self._step(step_item) if step_item else None
 
     def read_spent(self, key: TaskKey, now: int) -> int:
         """What the owner's tasks have spent on the day (UTC) of ``now`` (ms), in micro-USD."""
@@ -284,10 +261,10 @@ class TaskLog:
         fence = Fence(self._table, head)
         if fence.is_lost():
             return False
-        said = {"task": {"S": path(*head.key)}, "call": {"S": record}}
-        item = items.make_item(keys.callback(callback), keys.CALL, head.expires, said)
-        written = self._table.write(Put(item), *self._step_actions(head, steps), *fence.checks())
-        return written is None or any(self.read_step(head.key, name) == result for name, result in steps)
+        place_of_call = {"task": {"S": path(*head.key)}, "call": {"S": record}}
+        item = items.make_item(keys.callback(callback), keys.CALL, head.expires, place_of_call)
+        refusal = self._table.write(Put(item), *self._step_actions(head, steps), *fence.checks())
+        return refusal is None or any(self.read_step(head.key, name) == result for name, result in steps)
 
     def count_request(self, callback: str, minute: int, limit: int) -> bool:
         """Counts a request to a callback address in a minute since the epoch; False if there were ``limit`` before."""
@@ -304,8 +281,8 @@ class TaskLog:
         item = self._table.get(keys.callback(callback), keys.CALL)
         if item is None:
             return None
-        known = items.readable(item)
-        return key_of_path(known["task"]["S"]), known["call"]["S"]
+        record = items.readable(item)
+        return key_of_path(record["task"]["S"]), record["call"]["S"]
 
     def list_due(self, shard: int, until: int) -> Iterator[DueItem]:
         """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, eventually consistent."""
@@ -322,8 +299,12 @@ class TaskLog:
         """The events after ``after``, up to the head: a query may see only one half of a transaction."""
         for _ in range(REREADS):
             last = after + len(events)
+            # The head may be newer than the events of the query: then the task would show a status that it has left.
+            # tests/adapters/test_task_log.py: test_a_log_that_is_read_before_its_last_event_shows_is_read_again
             if last >= head.n:
                 later = (event.n for event in events if isinstance(event, StatusEvent) and event.n > head.n)
+                # Or older: a status after ``head.n`` belongs to a head that this reader has not seen.
+                # test_a_log_that_is_read_with_an_older_head_ends_where_that_head_ends
                 return events[: next(later, last + 1) - 1 - after]
             events += self.read(head.key, last)
         raise Overloaded
@@ -333,8 +314,8 @@ class TaskLog:
             yield self._event(item, outline=outlines and "outline" in item)
 
     def _event(self, item: Item, *, outline: bool = False) -> Event:
-        known = items.readable(item, items.EVENT_VERSION)
-        text = known["outline"]["S"] if outline else self._payloads.fetch(known)
+        record = items.readable(item, items.EVENT_VERSION)
+        text = record["outline"]["S"] if outline else self._payloads.fetch(record)
         return load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
@@ -383,11 +364,13 @@ class TaskLog:
         return [Update(item, {}, after, {"task": {"S": last.task}})]
 
     def _is_own(self, key: TaskKey, event: Event, refusal: WriteConflict) -> bool:
-        found = refusal.found[0] or self._table.get(keys.task(key), keys.event(event.n))
-        return found is not None and bool(found["by"]["S"] == event.append_id)
+        event_item = refusal.items[0] or self._table.get(keys.task(key), keys.event(event.n))
+        # A retry of a write whose answer was lost must not look like a conflict: the caller would append it again.
+        # tests/contract/test_task_log.py: test_an_append_that_is_tried_again_counts_as_success_and_is_there_once
+        return event_item is not None and bool(event_item["by"]["S"] == event.append_id)
 
-    def _found(self, place: Item, refusal: WriteConflict) -> Item | None:
-        return refusal.found[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
+    def _stored_item(self, place: Item, refusal: WriteConflict) -> Item | None:
+        return refusal.items[0] or self._table.get(place["pk"]["S"], place["sk"]["S"])
 
 
 def _count_spent(key: TaskKey, now: int, spent: int) -> list[Action]:
@@ -404,8 +387,8 @@ def _has_moved_head(head: Head, item: Item) -> bool:
     n = keys.event_number(item["sk"]["S"])
     if n <= head.n:
         return False
-    known = items.readable(item, items.EVENT_VERSION)
-    event = load_event(known["body" if "body" in known else "outline"]["S"], n, known["by"]["S"])
+    record = items.readable(item, items.EVENT_VERSION)
+    event = load_event(record["body" if "body" in record else "outline"]["S"], n, record["by"]["S"])
     return isinstance(event, StatusEvent) or event.fence > head.fence
 
 
@@ -420,5 +403,5 @@ def _head_place(head: Head) -> Item:
 
 
 def _existing_idempotency(refusal: WriteConflict, action: int) -> IdempotencyRecord | None:
-    found = refusal.found[action]
-    return items.record_of(IdempotencyRecord, found) if found else None
+    record_item = refusal.items[action]
+    return items.record_of(IdempotencyRecord, record_item) if record_item else None

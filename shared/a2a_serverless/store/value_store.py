@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
+from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.table import Put, PutNew, Update
-from a2a_serverless.store.task_log import Fence
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
@@ -73,7 +73,7 @@ class ValueStore:
         refusal = self._table.write(self._replacing(item, expected), Fence(self._table, head).check)
         if refusal is None:
             return version
-        current = refusal.found[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
+        current = refusal.items[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
         if {"S": version} in (current.get("version"), current.get("replaced")):
             return version  # an earlier try, whose answer was lost; another write may have replaced it since
         stored = current["version"]["S"] if current and items.is_live(current, self._table.now()) else ""

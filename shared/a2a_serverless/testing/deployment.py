@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_environment
+from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.head import TaskLifetime
-from a2a_serverless.domain.outbound import EgressPolicy, Outcome
+from a2a_serverless.domain.outbound import EgressPolicy
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.engine import Engine
@@ -26,7 +27,7 @@ from a2a_serverless.ports.system import Sealer, Signed, Signer
 from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
-from a2a_serverless.services.delivery_attempts import DeliveryContext
+from a2a_serverless.services.delivery_context import DeliveryContext
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.services.relay import relay
@@ -155,7 +156,7 @@ class InProcessDeployment:
             ids=adapters.ids,
             issuer=issuer,
             chance=adapters.chance,
-            hosts=CircuitBreakers(log),
+            breakers=CircuitBreakers(log),
             metrics=self.metrics,
             enforce_ownership=ownership,
             contents=adapters.contents,

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack, cast
 from weakref import WeakSet
 
-from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent, AgentCallFailed, Content
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
-from a2a_serverless.domain.outbound import Outcome
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
-from a2a_serverless.domain.records import SHARDS, TaskEntry
 from a2a_serverless.engine.artifacts import make_parts
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
@@ -58,6 +58,7 @@ from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.ticks import handle_tick, message_id_of
+from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.deployment import (
     LIFE,
     VISIBILITY_S,
@@ -84,8 +85,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
-    from a2a_serverless.domain.head import OpenWait
+    from a2a_serverless.domain.task_context import Content
+    from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1_card import AgentCard
+    from a2a_serverless.store.items import TaskEntry
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -36,7 +36,7 @@ from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig, TaskState
 from a2a_serverless_tools.cli.catalog import CATALOG_PATH
 from a2a_serverless_tools.cli.errors import explain
-from a2a_serverless_tools.cli.file_transfer import INLINE, download, file_part
+from a2a_serverless_tools.cli.file_transfer import INLINE_PART_BYTES, download, file_part
 from a2a_serverless_tools.cli.following import SETTLED, make_request
 from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless_tools.cli.options import STACK, CliContext, Local, StackContext, find
@@ -382,7 +382,7 @@ def _is_unauthenticated(error: A2AError | HttpError) -> bool:
 
 def files(run: CheckRun) -> str:
     """A file that is too big for a message is uploaded, and its download is the same."""
-    content = os.urandom(32).hex().encode() + bytes(INLINE)
+    content = os.urandom(32).hex().encode() + bytes(INLINE_PART_BYTES)
     part = file_part(run.client, content, "check.txt", "text/plain")
     message = text_message(run.text or TEXT)
     task = run.send(message.model_copy(update={"parts": (*message.parts, part)}))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json
 
-INLINE: Final = 4 * 1024 * 1024
+INLINE_PART_BYTES: Final = 4 * 1024 * 1024
 BLOCK: Final = 1024 * 1024
 SECONDS: Final = 120.0
 
@@ -30,7 +30,7 @@ def file_part(client: Client, content: bytes, filename: str, media_type: str | N
 
     Raises Unreachable, HttpError, or InvalidAgentResponse.
     """
-    if len(content) <= INLINE:
+    if len(content) <= INLINE_PART_BYTES:
         return Part(raw=base64.b64encode(content).decode(), media_type=media_type, filename=filename)
     return Part(url=_upload(client, content), media_type=media_type, filename=filename)
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from a2a_serverless.client import Client, ClientEvent, DiscoveredAgent, Unreachable
 from a2a_serverless.domain.errors import InvalidAgentResponse, UnsupportedOperation
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from a2a_serverless.client import ClientEvent
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.progress import percent_of
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Artifact,

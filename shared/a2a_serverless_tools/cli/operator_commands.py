@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from a2a_serverless.domain.delivery import WebhookStatus
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.model import Json, JsonObject, TaskKey, key_of_path, path
+from a2a_serverless.domain.push_configs import WebhookStatus
 from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.protojson import as_json, read_timestamp, timestamp_text
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless_tools.cli.formatting import moment
 from a2a_serverless_tools.cli.options import StackContext
 from a2a_serverless_tools.cli.terminal import Terminal

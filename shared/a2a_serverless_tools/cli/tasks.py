@@ -12,9 +12,10 @@ import typer
 
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.errors import objects_in
-from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, WebhookEvents
+from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL
+from a2a_serverless.domain.push_configs import WebhookEvents
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, stream_response

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from a2a_serverless.domain.agent import Agent, Answer, TaskContext
+    from a2a_serverless.domain.agent import Agent, Answer
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.engine.loop import RunLoop
 
 BEAT_S: Final = 0.25

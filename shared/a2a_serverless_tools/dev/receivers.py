@@ -24,7 +24,7 @@ class ReceiverWatch:
 
     def look(self) -> None:
         """Looks once at each host that has not answered its last webhook."""
-        silent = self._deployment.post.hosts.list_silent()
+        silent = self._deployment.post.breakers.list_silent()
         listening = {host for host in silent if _listens(host)}
         for host in listening & self._down:
             table = self._deployment.table

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from a2a_serverless.aws.process import make_tracer
-from a2a_serverless.domain.agent import StepConflict, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.http.api import ANYBODY, Console
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET

@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain import delivery
+from a2a_serverless.domain import cursors
 from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
-from a2a_serverless.domain.delivery import Cursor, CursorState, WebhookStatus
+from a2a_serverless.domain.cursors import Cursor, CursorState
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.queue_messages import DeliveryMessage
-from a2a_serverless.domain.records import SHARDS
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
-from a2a_serverless.services.webhooks import list_statuses
+from a2a_serverless.services.webhook_statuses import list_statuses
+from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.push_configs import WebhookStatus
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.stores import BreakerStore, PauseStore
@@ -121,7 +122,7 @@ def _selected(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tu
 
 def _waiting(admin: DeliveryAdmin, since: int) -> Iterator[tuple[TaskKey, str]]:
     """The webhooks that failed since then, or are held by their host, and wait for their next attempt."""
-    until = admin.clock.now() + delivery.GIVE_UP_MS
+    until = admin.clock.now() + cursors.GIVE_UP_MS
     due = chain.from_iterable(admin.log.list_due(shard, until) for shard in range(SHARDS))
     for key, config_id in [(one.key, one.config_id) for one in due if one.key and one.config_id]:
         cursor = admin.store.get_cursor(key, config_id)
@@ -141,7 +142,7 @@ def _restart(admin: DeliveryAdmin, key: TaskKey, config_id: str, *, paused: bool
     def restart(cursor: Cursor) -> Cursor:
         if paused is not (cursor.state is CursorState.PAUSED):
             raise UnsupportedOperation(f"It is {cursor.state}, not paused." if paused else "It is paused. Resume it.")
-        return delivery.redrive(cursor, now=admin.clock.now())
+        return cursors.redrive(cursor, now=admin.clock.now())
 
     after = _change(admin, key, config_id, restart)
     admin.queues.enqueue(DeliveryMessage(key, config_id))

@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain import head as heads
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.contents import UPLOADS, file_of
 from a2a_serverless.domain.errors import TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import EVENT, call_of
-from a2a_serverless.domain.records import OpenedCall
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.services.task_changes import change_task
@@ -146,7 +146,7 @@ def _end(erasure: ErasureService, key: TaskKey) -> int:
     head, by = snapshot.head, erasure.ids.new()
     with suppress(TaskNotCancelable, TaskNotFound):
         change_task(
-            erasure.log, key, head.agent, lambda snapshot: heads.cancel(snapshot, now=erasure.clock.now(), by=by)
+            erasure.log, key, head.agent, lambda snapshot: decisions.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
     record = erasure.log.read_head(key)
     return record.head.status_at + ERASE_AFTER_MS if record and record.head.fence else 0

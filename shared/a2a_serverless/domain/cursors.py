@@ -1,38 +1,31 @@
-"""Webhooks of a task: the configuration, its cursor in the log, the attempts, and the rules of delivery.
+"""The cursor of a webhook: its progress in the task's log, its leases, and the times of its attempts.
 
 The cursor is separate from the configuration because it changes with every delivery. Both have the same
 ``incarnation``; a replacement has another incarnation, so a late writer cannot restore a deleted or replaced webhook.
-
-The rules (docs/webhooks.md): a configuration's first notification is a snapshot of the task as of its registration;
-then every status change and artifact chunk follows in log order. 0.3 receivers get the whole task at each status change
-and finished artifact. A configuration that wants less than "all" events gets no notification of an artifact. An
-undelivered ``working`` without a message may be skipped when there is a later status. A cursor that is ``BACKLOG``
-events or more behind gets a snapshot instead of them. The snapshot ends at the first status among them that ends the
-task or needs its client. That status is always sent as its own notification. Times and chance are arguments.
+Times and chance are arguments.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
-from hashlib import sha256
 from http import HTTPStatus
-from itertools import takewhile
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-from a2a_serverless.domain.agent import WebhookEvents  # noqa: TC001 - stored classes are read by their annotations
-from a2a_serverless.domain.events import INTERRUPTED, TERMINAL, ArtifactEvent, Event, StatusEvent
-from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.protocol.versions import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from a2a_serverless.domain.outcomes import Outcome
 
-    from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.outbound import Outcome
-
-Chunks: TypeAlias = Literal["all", "last", "none"]
-"""The chunks of an artifact that are notified: each, only the last one, or none."""
+DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
+JITTER: Final = 0.2
+RETRY_AFTER_LIMIT_S: Final = 3600
+PERMANENT_FAILURE_TRIES: Final = 5
+CURSOR_LEASE_MS: Final = 20_000
+POST_DEADLINE_MS: Final = 15_000
+DUE_SLACK_MS: Final = 5_000
+CLOCK_SKEW_MS: Final = 2_000
+REDRIVE_MS: Final = 120_000
+GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
+_WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
 
 
 class Verification(StrEnum):
@@ -52,24 +45,6 @@ class CursorState(StrEnum):
     EXHAUSTED = "exhausted"
     GONE = "gone"
     CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class PushConfig:
-    """A stored webhook. ``token`` and ``credentials`` are sealed text, bound to the task and this configuration.
-
-    ``events`` are the events of which it is notified.
-    """
-
-    config_id: str
-    url: str
-    wire: ProtocolVersion
-    incarnation: str
-    created_at: int
-    scheme: str | None = None
-    token: str | None = field(default=None, repr=False)
-    credentials: str | None = field(default=None, repr=False)
-    events: WebhookEvents = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,49 +82,6 @@ class Cursor:
 def close_cursor(cursor: Cursor) -> Cursor:
     """The cursor of a deleted configuration; it is kept while an attempt may be under way."""
     return replace(cursor, state=CursorState.CLOSED, due_at=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt to deliver event ``n``, the ``k``-th in a row, begun at ``at`` (ms). ``address`` is an IP address."""
-
-    config_id: str
-    n: int
-    k: int
-    at: int
-    ms: int
-    status: int | None = None
-    address: str | None = None
-    error: str | None = None
-    kid: str | None = None
-    next_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookStatus:
-    """A webhook with its cursor, the number of its task's last event, and its latest attempts, oldest first."""
-
-    key: TaskKey
-    config: PushConfig
-    cursor: Cursor
-    last: int
-    attempts: tuple[Attempt, ...]
-
-
-DELAYS_S: Final = (0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 43_200, 72_000)
-JITTER: Final = 0.2
-RETRY_AFTER_LIMIT_S: Final = 3600
-PERMANENT_FAILURE_TRIES: Final = 5
-BACKLOG: Final = 100
-SNAPSHOT_LIMIT: Final = 262_144  # bytes: a larger task is sent event by event in any case
-CURSOR_LEASE_MS: Final = 20_000
-POST_DEADLINE_MS: Final = 15_000
-DUE_SLACK_MS: Final = 5_000
-CLOCK_SKEW_MS: Final = 2_000
-REDRIVE_MS: Final = 120_000
-GIVE_UP_MS: Final = int(sum(DELAYS_S) * 1000 * (1 + JITTER))
-
-_WORTH_A_RETRY: Final = frozenset({408, 409, 425, 429})
 
 
 class Verdict(Enum):
@@ -256,88 +188,3 @@ def replace_cursor(replaced: Cursor | None, first: Cursor, *, now: int) -> Curso
 def same_lease(first: Cursor, second: Cursor) -> bool:
     """Whether two cursors, perhaps of different configurations, have the same lease of the same holder."""
     return (first.lease_no, first.holder, first.lease_until) == (second.lease_no, second.holder, second.lease_until)
-
-
-@dataclass(frozen=True, slots=True)
-class NextNotification:
-    """The next notification: event ``n``, or the snapshot at ``n`` without ``event``. ``skipped`` are not sent."""
-
-    n: int
-    event: Event | None
-    skipped: int = 0
-
-
-def snapshot_for_backlog(cursor: Cursor, events: Sequence[Event], chunks: Chunks = "all") -> NextNotification | None:
-    """A snapshot instead of the pending events; None below ``BACKLOG`` events, or for the first notification.
-
-    Chunks count unless ``chunks`` is "none".
-    """
-    if cursor.position == 0:
-        return None
-    pending = [event for event in events if chunks != "none" or isinstance(event, StatusEvent)]
-    passed = list(takewhile(lambda event: not requires_notification(event), pending))
-    return NextNotification(passed[-1].n, None) if len(passed) >= BACKLOG else None
-
-
-def requires_notification(event: Event) -> bool:
-    """Whether the event needs its own notification: a status that ends the task or needs its client."""
-    return isinstance(event, StatusEvent) and event.state in INTERRUPTED | TERMINAL
-
-
-def find_next(cursor: Cursor, events: Sequence[Event], chunks: Chunks = "all") -> NextNotification | None:
-    """The next notification, from the events after the cursor. None without events. Other ``chunks`` are skipped.
-
-    For a cursor at 0, a ``NextNotification`` without an event is the first snapshot. If all events may be skipped,
-    it has the last event's number, all of them as ``skipped`` and no event: the cursor just moves.
-    """
-    if not events:
-        return None
-    if cursor.position == 0:
-        return NextNotification(cursor.start, None)
-    last_status = max((event.n for event in events if isinstance(event, StatusEvent)), default=0)
-    for skipped, event in enumerate(events):
-        if not _may_skip(event, last_status, chunks):
-            return NextNotification(event.n, event, skipped)
-    return NextNotification(events[-1].n, None, len(events))
-
-
-def _may_skip(event: Event, last_status: int, chunks: Chunks) -> bool:
-    if isinstance(event, ArtifactEvent):
-        return chunks == "none" or (chunks == "last" and not event.last_chunk)
-    plain = event.state is TaskState.WORKING and event.message is None
-    return plain and event.n < last_status
-
-
-def notification_id(key: TaskKey, config: PushConfig, n: int) -> str:
-    """The id of event ``n`` for this incarnation of the configuration; the same for every attempt."""
-    text = "\n".join((key.tenant, key.owner, key.task, config.config_id, config.incarnation, str(n)))
-    return sha256(text.encode()).hexdigest()[:32]
-
-
-def notification_claims(  # noqa: PLR0913 - the claims of a token
-    key: TaskKey, config: PushConfig, n: int, body: bytes, *, issuer: str, now: int, jti: str
-) -> dict[str, str | int]:
-    """The claims of a notification's token (RFC 7519; our own are in docs/webhooks.md). Times are in seconds."""
-    return challenge_claims(config, body, issuer=issuer, now=now, jti=jti) | {
-        "sub": key.task,
-        "taskId": key.task,
-        "configId": config.config_id,
-        "notificationId": notification_id(key, config, n),
-        "eventNumber": n,
-    }
-
-
-TOKEN_LIFE_S: Final = 300
-
-
-def challenge_claims(config: PushConfig, body: bytes, *, issuer: str, now: int, jti: str) -> dict[str, str | int]:
-    """The claims of an ownership challenge's token; every other token has them too."""
-    issued = now // 1000
-    return {
-        "iss": issuer,
-        "aud": config.url,
-        "iat": issued,
-        "exp": issued + TOKEN_LIFE_S,
-        "jti": jti,
-        "request_body_sha256": sha256(body).hexdigest(),
-    }

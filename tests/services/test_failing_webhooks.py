@@ -1,4 +1,4 @@
-"""What the notifier does beyond the plain case: hosts that are silent, connections that are gone, owners unknown."""
+"""Webhooks that fail: silent hosts, connections that are gone, unknown owners, and what operators do about them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from a2a_serverless.domain.challenges import CHALLENGE_BURST
 from a2a_serverless.domain.circuit_breaker import FORCED_TRY_MS, OPEN_MS, OpenBreaker
-from a2a_serverless.domain.delivery import Cursor, CursorState, Verification
+from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
 from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.outbound import OutboundError, Outcome
+from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.protocol.additions import Delivery
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
-from a2a_serverless.services.webhooks import list_deliveries
+from a2a_serverless.services.webhook_statuses import list_deliveries
 from a2a_serverless.testing.harness import START
 from a2a_serverless_tools.operators.deliveries import (
     DeliveryAdmin,
@@ -106,7 +106,7 @@ def test_when_the_host_is_back_everybody_hears_everything() -> None:
         assert cursor(world, ME.key(task_id)).position == world.events(task_id)[-1].n
 
 
-def test_a_host_with_an_open_trip_delays_no_other_host() -> None:
+def test_a_host_with_an_open_circuit_delays_no_other_host() -> None:
     world, _ = world_of()
     world.receiver.answers = lambda _: SILENT
     for _ in range(4):
@@ -354,19 +354,19 @@ def test_after_the_answer_to_a_redriven_webhook_no_instance_holds_the_host() -> 
     world, key = held_world()
     world.wait(2000)
     mended(world)
-    other = replace(world.post, hosts=CircuitBreakers(world.table))
+    other = replace(world.post, breakers=CircuitBreakers(world.table))
     with pytest.raises(CircuitOpen):
-        other.hosts.check("hooks.example.com", world.now)
+        other.breakers.check("hooks.example.com", world.now)
     redrive(breakers(world), key, cursor(world, key).config_id)
     world.wait(REFRESH_MS)
-    other.hosts.check("hooks.example.com", world.now)
+    other.breakers.check("hooks.example.com", world.now)
 
 
 def test_redrives_reach_a_silent_host_once_in_half_a_minute_from_all_instances_together() -> None:
     world, key = held_world()
     keys = [key, *(ME.key(world.send("held too").id) for _ in range(5))]
     world.wait(2000)
-    instances = [replace(world.post, hosts=CircuitBreakers(world.table)) for _ in range(3)]
+    instances = [replace(world.post, breakers=CircuitBreakers(world.table)) for _ in range(3)]
     before, began = len(world.receiver.challenges), world.now
     for _ in range(10):
         for instance in instances:

@@ -1,0 +1,38 @@
+"""The stored results of steps, and their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.usage import Usage
+
+MOMENT_BITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The stored result of a named step; the first write wins. ``arguments`` is a digest of the step's arguments.
+
+    ``attempt`` marks the chunks of the log that belong to it (``ArtifactEvent.attempt``), ``sequence`` orders the
+    endings of steps and waits (``engine.endings``), and ``usage`` is the models' usage in it. ``moment`` is its place
+    in the order of the results that runs have stored one by one: above its ``MOMENT_BITS`` lowest bits it is the number
+    of the last event before it. Times are ms. ``error`` (the class of the exception that ended a failed step) is
+    written and not read back with the result: ``TaskLog.list_step_times`` lists it.
+    """
+
+    arguments: str
+    value: Json
+    attempt: int = 0
+    sequence: int = 0
+    usage: Usage = field(default_factory=dict)
+    began_at: int = field(default=0, compare=False)
+    ended_at: int = field(default=0, compare=False)
+    error: str = field(default="", compare=False)
+    moment: int = field(default=0, compare=False)
+
+
+NamedResult: TypeAlias = tuple[str, StepResult]
+"""A result and the name under which it is stored."""
