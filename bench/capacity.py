@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from a2a_serverless import Agent, TaskContext
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.cursors import Cursor, Verification
 from a2a_serverless.domain.decisions import TaskLifetime, submit
 from a2a_serverless.domain.events import Incoming

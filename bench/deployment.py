@@ -12,8 +12,9 @@ from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.run import run
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.services.requests import RequestContext, TaskService
@@ -77,6 +78,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     lister, life = TaskLister(log, index, sealer), TaskLifetime(7 * DAY_MS, 30 * DAY_MS)
     service = TaskService(
         log,
+        store,
         queues,
         clock,
         ids,

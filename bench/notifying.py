@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import strict_ssl_context
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain import head as heads

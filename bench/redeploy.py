@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1 import Message
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 COPIED: Final = ("template.yaml", "observability.yaml", "functions")
 PROJECT: Final = '[project]\nname = "{name}"\n\n[tool.a2a-serverless]\nagents = {agents}\n'

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.key_ring import create_ring
 from a2a_serverless.domain.model import TaskKey

@@ -19,7 +19,7 @@ from a2a_serverless.http.lambda_proxy import Exchange
 from a2a_serverless.http.messages import TIME_LEFT, HttpRequest, read_request
 from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES
 from a2a_serverless.protocol.jsonrpc import METHODS
-from a2a_serverless.protocol.operations import STREAMING, Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.protocol.schema import (
     assert_card,
     assert_error,
@@ -243,20 +243,11 @@ def _results(
         else:
             check(name, result)
 
-    return checked, checked if operation in STREAMING else None
+    return checked, checked if operation.streams else None
 
 
 _V1: Final[dict[Operation, str | None]] = {
-    Operation.SEND: "SendMessageResponse",
-    Operation.STREAM: "StreamResponse",
-    Operation.SUBSCRIBE: "StreamResponse",
-    Operation.GET: "Task",
-    Operation.CANCEL: "Task",
-    Operation.LIST: "ListTasksResponse",
-    Operation.PUSH_CREATE: "TaskPushNotificationConfig",
-    Operation.PUSH_GET: "TaskPushNotificationConfig",
-    Operation.PUSH_LIST: "ListTaskPushNotificationConfigsResponse",
-    Operation.PUSH_DELETE: None,
+    **{operation: operation.answer.__name__ if operation.answer else None for operation in Operation},
     Operation.CARD: "AgentCard",
 }
 _V0_3_REST: Final = _V1 | {Operation.PUSH_LIST: "ListTaskPushNotificationConfigResponse"}

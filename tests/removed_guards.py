@@ -16,7 +16,8 @@ from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine import run as running
 from a2a_serverless.engine import run_session
-from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.artifact_writer import ArtifactWriter
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.steps import Steps
@@ -59,7 +60,7 @@ class RemovedGuard:
 
 async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
     ending = await running.run(engine, key, remaining_ms)
-    if ending is running.RunOutcome.LEASED:
+    if ending is RunOutcome.LEASED:
         engine.queues.enqueue(WorkMessage(key), decisions.RUN_LEASE_MS // 1000)
     return ending
 
@@ -113,7 +114,7 @@ def _save_over(self: MemoryKeyRingStore, ring: Any, before: Any) -> bool:
     return True
 
 
-def _write_only(self: Emits, step: Any, artifact: Any, **how: Any) -> None:
+def _write_only(self: ArtifactWriter, step: Any, artifact: Any, **how: Any) -> None:
     self._write(step.path, step.attempt, artifact, **how)
 
 
@@ -207,7 +208,7 @@ REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "emit in steps",
         "what a repeated step emits replaces what it emitted before",
-        ((Emits, "_emit_in", _write_only), (Emits, "settle", _no)),
+        ((ArtifactWriter, "_emit_in", _write_only), (ArtifactWriter, "settle", _no)),
     ),
     RemovedGuard("endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),)),
     RemovedGuard(

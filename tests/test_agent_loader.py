@@ -52,7 +52,7 @@ show_imported()
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     file = tmp_path / MANIFEST
-    write_manifest(file, {path: describe(path) for path in PATHS}, {KIT: describe(KIT)})
+    write_manifest(file, {path: describe(path) for path in (KIT, *PATHS)})
     return file
 
 
@@ -66,7 +66,7 @@ def test_an_import_path_leads_to_an_agent_or_to_several() -> None:
 
 
 def test_a_manifest_says_all_of_an_agent_but_its_work(manifest: Path) -> None:
-    loaded = load_agents(manifest, local=True)
+    loaded = load_agents(manifest)
     assert [without_work(agent) for agent in loaded] == [
         without_work(agent) for agent in (*conformance.AGENTS, *SHIPPED)
     ]
@@ -75,7 +75,7 @@ def test_a_manifest_says_all_of_an_agent_but_its_work(manifest: Path) -> None:
 
 def test_an_agent_of_a_manifest_has_its_budget(tmp_path: Path) -> None:
     described = describe(PATHS[0])[0] | {"budget": {"usd": 0.5, "tokens": None, "steps": 9}}
-    write_manifest(tmp_path / MANIFEST, {PATHS[0]: [described]}, {})
+    write_manifest(tmp_path / MANIFEST, {PATHS[0]: [described]})
     assert load_agents(tmp_path / MANIFEST)[0].budget == Budget(usd=0.5, steps=9)
 
 
@@ -83,10 +83,6 @@ def test_with_a_manifest_a_module_is_imported_when_its_agent_works(manifest: Pat
     command = [sys.executable, "-c", IMPORTS, str(manifest)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert ran.stdout.splitlines() == ["imported: []", "I can book a flight", "imported: ['sample_agents.travel']"]
-
-
-def test_agents_for_this_machine_only_are_left_out_elsewhere(manifest: Path) -> None:
-    assert [agent.id for agent in load_agents(manifest)] == [agent.id for agent in SHIPPED]
 
 
 def test_without_a_manifest_the_error_says_how_to_build(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def answered(binding: str, operation: Operation, **names: Any) -> tuple[HttpResp
     """Returns an answer, and the form that it must have."""
     world = World([Writer().agent])
     request = BINDINGS[binding][operation](Names(**names))
-    edge = Edge(world.service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
     return edge.answer(request), form_of(request, ("echo",))
 
 

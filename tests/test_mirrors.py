@@ -109,7 +109,7 @@ def test_the_build_writes_a_mirror_into_the_manifest_and_the_functions_read_it(
     (tmp_path / "far.json").write_text(json.dumps(CARD))
     monkeypatch.syspath_prepend(tmp_path)
     path = f"{module}:far"
-    write_manifest(tmp_path / "agents.json", {path: describe(path)}, {})
+    write_manifest(tmp_path / "agents.json", {path: describe(path)})
     (agent,) = load_agents(tmp_path / "agents.json")
     assert agent.remote
     assert (agent.remote.auth, agent.remote.silence_s) == (auth, 60)

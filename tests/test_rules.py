@@ -10,9 +10,11 @@ import ast
 import re
 from collections import defaultdict
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+import grimp
 import pytest
 
 TESTS: Final = Path(__file__).parent
@@ -105,10 +107,10 @@ NEEDED: Final = {
     ("domain/model.py", "pydantic"),  # tells models from other values
     ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
+    ("domain/push_configs.py", "a2a_serverless.protocol.versions"),  # the type of a version of A2A
+    ("domain/remotes.py", "a2a_serverless.protocol.versions"),
     ("domain/task_context.py", "datetime"),  # the type of moments
     ("domain/task_context.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
-    ("domain/push_configs.py", "a2a_serverless.protocol.operations"),  # the version of a registration is stored with it
-    ("domain/remotes.py", "a2a_serverless.protocol.operations"),  # the version that a remote agent speaks
     ("domain/outside_events.py", "datetime"),  # converts stored times
     ("domain/schedules.py", "datetime"),  # converts the times of ticks
     ("domain/current_task.py", "contextvars"),  # ``current_task``
@@ -132,10 +134,18 @@ def test_rule_11_only_adapters_and_roots_ask_for_the_time_for_chance_or_for_the_
     banned = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "ssl"}
     found = {(path, name) for path, tree in modules(folder) for name in imports(tree) & banned}
     converting = {"domain/task_context.py", "domain/outside_events.py", "domain/schedules.py"}
-    converting |= {"engine/task_context.py", "protocol/protojson.py"}
+    converting |= {"engine/task_context.py", "engine/waits.py", "protocol/protojson.py"}
     assert found <= {(path, "datetime") for path in converting}, "which only convert"
     asked = {node.attr for _, tree in modules("protocol") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert asked.isdisjoint({"now", "utcnow", "today"})
+
+
+PACKAGES: Final = ("a2a_serverless", "a2a_serverless_frameworks", "a2a_serverless_tools", "a2a_webhook_receiver")
+
+
+def test_no_imports_go_in_a_circle_and_those_of_types_count() -> None:
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    TopologicalSorter({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}).prepare()
 
 
 OUTBOUND: Final = {

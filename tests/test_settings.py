@@ -17,9 +17,6 @@ HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 LOCAL_SWITCHES = {
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:8010",
     "ANONYMOUS_ACCESS": "on",
-    "LOCAL_AGENTS": "on",
-    "CARD_SHAPE": "v1",
-    "IDEMPOTENCY": "off",
     "WEBHOOK_OWNERSHIP": "off",
 }
 QUOTAS = (
@@ -51,9 +48,8 @@ def test_an_empty_environment_means_the_defaults() -> None:
 
 def test_every_default_is_safe() -> None:
     settings = read({})
-    assert (settings.webhook_ownership, settings.idempotency) == ("enforce", True)
+    assert settings.webhook_ownership == "enforce"
     assert not settings.anonymous_access
-    assert settings.local_agents is False
     assert settings.webhook_local_allow == ()
 
 
@@ -115,12 +111,7 @@ def test_a_local_switch_is_refused_without_an_endpoint(name: str) -> None:
 def test_local_switches_may_be_on_where_aws_is_on_this_machine(endpoint: str) -> None:
     settings = read(LOCAL_SWITCHES | {"AWS_ENDPOINT_URL": endpoint})
     assert settings.webhook_local_allow == ("127.0.0.1:8010",)
-    assert (settings.anonymous_access, settings.local_agents, settings.idempotency) == (
-        True,
-        True,
-        False,
-    )
-    assert (settings.card_shape, settings.webhook_ownership) == ("v1", "off")
+    assert (settings.anonymous_access, settings.webhook_ownership) == (True, "off")
 
 
 def test_a_refusal_names_every_switch_that_is_on() -> None:
@@ -182,16 +173,15 @@ def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: in
             read({name: text})
 
 
-@pytest.mark.parametrize("name", ["ANONYMOUS_ACCESS", "IDEMPOTENCY"])
-def test_a_switch_is_on_or_off(name: str) -> None:
+def test_a_switch_is_on_or_off() -> None:
     for text in ("true", "1", "yes", "enabled", "on off"):
-        with pytest.raises(SettingsError, match=f'{name} must be "on" or "off"'):
-            read(HERE | {name: text})
-    assert getattr(read(HERE | {name: " On "}), name.lower()) is True
-    assert getattr(read(HERE | {name: "OFF"}), name.lower()) is False
+        with pytest.raises(SettingsError, match='ANONYMOUS_ACCESS must be "on" or "off"'):
+            read(HERE | {"ANONYMOUS_ACCESS": text})
+    assert read(HERE | {"ANONYMOUS_ACCESS": " On "}).anonymous_access is True
+    assert read(HERE | {"ANONYMOUS_ACCESS": "OFF"}).anonymous_access is False
 
 
-@pytest.mark.parametrize("name", ["WEBHOOK_OWNERSHIP", "WEBHOOK_EVENTS", "CARD_SHAPE"])
+@pytest.mark.parametrize("name", ["WEBHOOK_OWNERSHIP", "WEBHOOK_EVENTS", "CONSOLE"])
 def test_a_choice_is_one_of_those_that_there_are(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be one of .*, not 'maybe'"):
         read(HERE | {name: "maybe"})
@@ -208,10 +198,11 @@ def test_the_health_is_served_at_an_address_and_a_port(text: str) -> None:
 
 def test_every_invalid_variable_is_named_at_once() -> None:
     with pytest.raises(SettingsError) as refusal:
-        read({"BLOCKING_SECONDS": "0", "CARD_SHAPE": "v2", "AGENT_URLS": "billing=ftp://key@example.com"})
+        read({"BLOCKING_SECONDS": "0", "CONSOLE": "v2", "AGENT_URLS": "billing=ftp://key@example.com"})
     assert str(refusal.value) == (
         "BLOCKING_SECONDS must be a whole number from 1 to 900, not '0'; "
-        "AGENT_URLS must be a list of name=url, separated by commas; CARD_SHAPE must be one of both, v1, v0_3, not 'v2'"
+        "CONSOLE must be one of off, on, internals, not 'v2'; "
+        "AGENT_URLS must be a list of name=url, separated by commas"
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import DeliveryMessage
+    from a2a_serverless.engine.engine import RunOutcome
     from tests.world import World
 
 T = TypeVar("T")
@@ -84,10 +85,10 @@ class Together:
 
         return notify
 
-    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], running.RunOutcome]:
+    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], RunOutcome]:
         """Returns a worker that handles a work message of a task."""
 
-        def work() -> running.RunOutcome:
+        def work() -> RunOutcome:
             until = self.now() + time_ms
             return self._play(running.run(self.world.engine, key, lambda: until - self.now()))
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.outbound import EgressPolicy
     from a2a_serverless.ports.system import Clock, Queues
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -329,9 +329,9 @@ class World(Instances):
         """Sends a message with ``return_immediately``; returns its task."""
         return self.sent(self.request(text, push=push, **fields), agent)
 
-    def sent(self, request: SendMessageRequest, agent: str = "echo", wire: ProtocolVersion = "1.0") -> Task:
+    def sent(self, request: SendMessageRequest, agent: str = "echo", version: ProtocolVersion = "1.0") -> Task:
         """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
-        task = self.client(lambda: send(self.service, RequestContext(ME, agent, wire, trace=self.trace), request))
+        task = self.client(lambda: send(self.service, RequestContext(ME, agent, version, trace=self.trace), request))
         assert isinstance(task, Task)
         return task
 

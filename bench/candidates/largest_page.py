@@ -51,9 +51,7 @@ def main(kind: str, count: int) -> None:
     """Prints what each read takes."""
     trusting = EgressPolicy(trusted_domains=("example.com",))
     world = World([Agent("echo", "echo", "echo", (Skill("s", "s", "s", ("s",)),), _work)], policy=trusting)
-    app = make_asgi_app(
-        Api(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
-    )
+    app = make_asgi_app(Api(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60))
     tasks = [_send(app, kind, number) for number in range(count)]
     post = replace(world.post, sender=Accepting(), clock=SystemClock())
     messages = [

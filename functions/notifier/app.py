@@ -12,7 +12,8 @@ with uncollected():
 
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.clock import Cached, SystemClock, UuidIds
-    from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, KeyRingSigner, SecretKeyRingStore
+    from a2a_serverless.adapters.es256 import KeyRingSigner
+    from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, SecretKeyRingStore
     from a2a_serverless.adapters.kms import KmsSealer
     from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.webhook_sender import WebhookSender

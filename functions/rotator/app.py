@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 with uncollected():
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.clock import SystemClock
-    from a2a_serverless.adapters.key_ring_secret import Es256Keys, SecretKeyRingStore, rotation_times
+    from a2a_serverless.adapters.es256 import Es256Keys
+    from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, rotation_times
     from a2a_serverless.aws.custom_resource import UnknownCommand, make_rotator_handler, put_answer
     from a2a_serverless.aws.process import make_metrics, start_handler
     from a2a_serverless.aws.resources import deployed_agents, public_table
@@ -38,9 +39,8 @@ with uncollected():
             SystemClock(),
             deployed_agents(settings),
             settings.need("PUBLIC_BASE_URL"),
-            settings.card_shape,
-            settings.schemes,
-            settings.trusted_issuer,
+            schemes=settings.schemes,
+            issuer=settings.trusted_issuer,
         )
         store = SecretKeyRingStore(aws.secrets, settings.need("KEY_RING_SECRET_ID"))
         times = rotation_times(settings.jwks_max_age_seconds)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.schedules import Schedule
     from a2a_serverless.domain.steps import Codec, Retry, Step
     from a2a_serverless.domain.task_context import Callback, CallbackRequest, CancelReason, TaskContext
-    from a2a_serverless.engine.steps import TypeCodec
+    from a2a_serverless.engine.result_codecs import TypeCodec
     from a2a_serverless.mirrors import mirror
     from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 
@@ -50,7 +50,7 @@ _NAMES: Final = {
     "domain.schedules": ("Schedule",),
     "domain.steps": ("Codec", "Retry", "Step"),
     "domain.task_context": ("Callback", "CallbackRequest", "CancelReason", "TaskContext"),
-    "engine.steps": ("TypeCodec",),
+    "engine.result_codecs": ("TypeCodec",),
     "mirrors": ("mirror",),
     "protocol.v1": ("Artifact", "Message", "Part", "Task", "TaskState"),
 }

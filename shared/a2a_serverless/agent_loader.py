@@ -71,19 +71,18 @@ def import_agents(path: str) -> tuple[Agent, ...]:
     return agents
 
 
-def load_agents(manifest: Path, *, local: bool = False) -> tuple[Agent, ...]:
-    """The agents in the manifest; with ``local`` also those for this machine only, first. Raises NotBuilt."""
+def load_agents(manifest: Path) -> tuple[Agent, ...]:
+    """The agents in the manifest, in its order. Raises NotBuilt."""
     try:
-        document = json.loads(manifest.read_bytes())
+        descriptions = json.loads(manifest.read_bytes())
     except FileNotFoundError:
         raise NotBuilt(f"{manifest.name} is missing: build with `a2a-serverless build`") from None
-    descriptions = (document["local"] if local else {}) | document["agents"]
     return tuple(_agent(path, description) for path, ones in descriptions.items() for description in ones)
 
 
-def write_manifest(manifest: Path, agents: Mapping[str, Any], local: Mapping[str, Any]) -> None:
+def write_manifest(manifest: Path, agents: Mapping[str, Any]) -> None:
     """Writes the descriptions of agents by import path, in their order."""
-    manifest.write_text(json.dumps({"agents": agents, "local": local}, ensure_ascii=False))
+    manifest.write_text(json.dumps(agents, ensure_ascii=False))
 
 
 def describe(path: str) -> list[dict[str, Any]]:

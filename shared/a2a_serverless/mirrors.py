@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.remotes import Auth, Binding
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 MODES: Final = ("text/plain", "application/json")
 

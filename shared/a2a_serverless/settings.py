@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.protocol.v1_card import SecurityScheme
 
+_LAST_PORT: Final = 65_535
 # The names in OIDC_CLAIMS, and the fields of TrustedIssuer.
 _CLAIMS: Final = {
     "owner": "owner_claim",
@@ -97,9 +98,6 @@ def _parse_claims(text: str) -> dict[str, str]:
     return claims
 
 
-_LAST_PORT: Final = 65_535
-
-
 def _parse_address(text: str) -> str:
     match = re.fullmatch(r"[^\s:]+:([0-9]{1,5})", text)
     if not match or int(match[1]) > _LAST_PORT:
@@ -108,7 +106,6 @@ def _parse_address(text: str) -> str:
 
 
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
-CardShape: TypeAlias = Literal["both", "v1", "v0_3"]
 ConsoleSwitch: TypeAlias = Literal["off", "on", "internals"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
 _Items: TypeAlias = Annotated[tuple[str, ...], _read(_split)]
@@ -147,10 +144,7 @@ class Settings(BaseModel):
     health_address: Annotated[str, _read(_parse_address)] = ""
     console: Annotated[ConsoleSwitch, _choice(*get_args(ConsoleSwitch))] = "off"
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
-    local_agents: _Switch = False
     anonymous_access: _Switch = False
-    card_shape: Annotated[CardShape, _choice(*get_args(CardShape))] = "both"
-    idempotency: _Switch = True
 
     @property
     def quota(self) -> Quota:
@@ -221,9 +215,6 @@ class Settings(BaseModel):
         switches = {
             "WEBHOOK_LOCAL_ALLOW": bool(self.webhook_local_allow),
             "ANONYMOUS_ACCESS": self.anonymous_access,
-            "LOCAL_AGENTS": self.local_agents,
-            "CARD_SHAPE": self.card_shape != "both",
-            "IDEMPOTENCY": not self.idempotency,
             "WEBHOOK_OWNERSHIP=off": self.webhook_ownership == "off",
         }
         wrong = []

@@ -113,14 +113,12 @@ class Project(_Table):
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
     ``statements`` what these functions may do in AWS, ``vpc`` the network in which they run. ``functions`` are memory
     and timeout of each function, ``constants`` the template's constants that differ. ``otel`` says where spans go,
-    ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists. ``local_agents`` are
-    deployed on this machine only.
+    ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists.
     """
 
     root: Path
     name: str
     agents: tuple[_ImportPath, ...] = Field(min_length=1, max_length=100)
-    local_agents: tuple[_ImportPath, ...] = ()
     source_folder: str = Field(default=".", alias="source")
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
@@ -171,9 +169,9 @@ def read_project(root: Path) -> Project:
     package, table = document.get("project", {}), document.get("tool", {}).get("a2a-serverless")
     if table is None:
         raise ProjectError(f'{file} has no table {TABLE} with agents = ["package.module:attribute"]')
-    known = {"root": root, "name": package.get("name", root.name), "dependencies": package.get("dependencies", ())}
+    fields = {"root": root, "name": package.get("name", root.name), "dependencies": package.get("dependencies", ())}
     try:
-        return Project.model_validate(table | known)
+        return Project.model_validate(table | fields)
     except ValidationError as error:
         whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {one['msg']}" for one in error.errors()]
     raise ProjectError(f"{file}, {TABLE}: {'; '.join(whys)}")
@@ -207,10 +205,10 @@ def otel_variables(project: Project) -> dict[str, str]:
     """The variables of functions that say where spans go; none without the table ``otel``."""
     if (otel := project.otel) is None:
         return {}
-    found = {tracing.OTEL_SWITCH: "on", tracing.OTEL_ENDPOINT: otel.endpoint}
-    found |= {tracing.OTEL_SERVICE: otel.service_name or project.name, tracing.OTEL_SHARE: str(otel.sampling)}
-    found |= {tracing.OTEL_CONTENT: "true"} if otel.content else {}
-    return found | ({tracing.OTEL_HEADERS_SECRET: otel.headers_secret} if otel.headers_secret else {})
+    variables = {tracing.OTEL_SWITCH: "on", tracing.OTEL_ENDPOINT: otel.endpoint}
+    variables |= {tracing.OTEL_SERVICE: otel.service_name or project.name, tracing.OTEL_SHARE: str(otel.sampling)}
+    variables |= {tracing.OTEL_CONTENT: "true"} if otel.content else {}
+    return variables | ({tracing.OTEL_HEADERS_SECRET: otel.headers_secret} if otel.headers_secret else {})
 
 
 def local_otel(
@@ -226,13 +224,13 @@ def local_otel(
     if not _is_installed(module):
         raise ProjectError(f"[tool.a2a-serverless.otel] needs {module}: install a2a-serverless[otel] beside [cli]")
     names = (tracing.OTEL_ENDPOINT, tracing.OTEL_HEADERS)
-    found = {name: environment[name] for name in names if name in environment}
-    endpoint = found.get(tracing.OTEL_ENDPOINT, project.otel.endpoint)
-    headers = found.get(tracing.OTEL_HEADERS) or project.otel.headers_secret
+    variables = {name: environment[name] for name in names if name in environment}
+    endpoint = variables.get(tracing.OTEL_ENDPOINT, project.otel.endpoint)
+    headers = variables.get(tracing.OTEL_HEADERS) or project.otel.headers_secret
     if endpoint and headers and not is_confidential(endpoint):
         needs = "need an https endpoint, or one on this machine"
         raise ProjectError(f"the headers for the collector {needs}, not {endpoint}")
-    return found
+    return variables
 
 
 def _is_installed(module: str) -> bool:
@@ -244,16 +242,16 @@ def _is_installed(module: str) -> bool:
 
 def own_packages(project: Project) -> list[Path]:
     """The project's packages and modules that its agents import, directly or not: what a function must carry."""
-    pending = [path.partition(":")[0] for path in (*project.agents, *project.local_agents)]
-    found: dict[str, Path] = {}
+    pending = [path.partition(":")[0] for path in project.agents]
+    places: dict[str, Path] = {}
     while pending:
         top = pending.pop().partition(".")[0]
         place = next((one for one in (project.source / top, project.source / f"{top}.py") if one.exists()), None)
-        if place and top not in found and top not in LIBRARY:
-            found[top] = place
+        if place and top not in places and top not in LIBRARY:
+            places[top] = place
             for file in [place] if place.is_file() else place.rglob("*.py"):
                 pending += imported_modules(_parsed(file), nested=True)
-    return [found[top] for top in sorted(found)]
+    return [places[top] for top in sorted(places)]
 
 
 def imported_modules(tree: ast.Module, *, nested: bool = False) -> Iterator[str]:

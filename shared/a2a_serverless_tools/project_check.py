@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
-from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, SecretHeaders, remote_of
+from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, Remote, SecretHeaders, remote_of
 from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
@@ -33,16 +33,14 @@ Described = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Checked:
-    """The descriptions of a project's agents by import path, and those of ``local_agents``."""
+    """The descriptions of a project's agents by import path."""
 
     agents: Described
-    local: Described
 
     @property
     def inline(self) -> list[str]:
         """The import paths of agents that run in the api."""
-        both = (self.agents | self.local).items()
-        return [path for path, found in both if any(one["runs"] == "inline" for one in found)]
+        return [path for path, agents in self.agents.items() if any(agent["runs"] == "inline" for agent in agents)]
 
 
 def check_project(project: Project | None = None) -> Checked:
@@ -53,34 +51,41 @@ def check_project(project: Project | None = None) -> Checked:
     project = project or find_project()
     environment = project.environment | function_environment(project.source)
     command = [sys.executable, "-B", "-m", "a2a_serverless_tools.project_check"]
-    agents, local, problems = run_import(command, environment, ProjectError, project.model_dump_json())
+    agents, problems = run_import(command, environment, ProjectError, project.model_dump_json())
     if problems:
         raise ProjectError("\n".join(problems))
-    return Checked(agents, local)
+    return Checked(agents)
+
+
+def mirrors_here() -> list[tuple[str, Remote]]:
+    """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
+    agents = [agent for agents in check_project().agents.values() for agent in agents]
+    remotes = [(str(agent["id"]), remote_of(agent["remote"])) for agent in agents]
+    return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
 
 
 def run_import(
-    command: Sequence[str | Path], environment: Mapping[str, str], fail: Callable[[str], Exception], given: str = ""
+    command: Sequence[str | Path], environment: Mapping[str, str], fail: Callable[[str], Exception], text: str = ""
 ) -> Any:  # noqa: ANN401 - any JSON
     """Runs a Python that imports agents; returns the JSON of its last line. Raises what ``fail`` makes of a reason."""
     try:
-        done = subprocess.run(  # noqa: S603 - a Python, by path
-            command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=SECONDS
+        process = subprocess.run(  # noqa: S603 - a Python, by path
+            command, env=environment, input=text, capture_output=True, text=True, check=False, timeout=SECONDS
         )
     except subprocess.TimeoutExpired:
         raise fail(f"importing the agents takes longer than {SECONDS} s") from None
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        said = (done.stderr.splitlines() or ["it said nothing"])[-1]
-        raise fail(f"importing the agents ended Python: {said}")
+    lines = process.stdout.splitlines()
+    if process.returncode or not lines:
+        reason = (process.stderr.splitlines() or ["it said nothing"])[-1]
+        raise fail(f"importing the agents ended Python: {reason}")
     return json.loads(lines[-1])
 
 
 def function_environment(*folders: Path) -> dict[str, str]:
     """The environment of a process that imports agents from these folders, and inherits no other variable."""
     library = Path(__file__).parents[1]
-    known = {"PYTHONPATH": os.pathsep.join(map(str, [*folders, library])), "AWS_DEFAULT_REGION": "us-east-1"}
-    return known | {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
+    variables = {"PYTHONPATH": os.pathsep.join(map(str, [*folders, library])), "AWS_DEFAULT_REGION": "us-east-1"}
+    return variables | {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
 
 
 def failure(path: str, error: BaseException) -> str:
@@ -95,28 +100,27 @@ def failure(path: str, error: BaseException) -> str:
     return f"{path} cannot be imported: {type(error).__name__}: {error}"
 
 
-def _examine(project: Project) -> tuple[Described, Described, list[str]]:
-    described: tuple[Described, Described] = ({}, {})
+def _examine(project: Project) -> tuple[Described, list[str]]:
+    descriptions: Described = {}
     problems = []
-    for paths, found in zip((project.agents, project.local_agents), described, strict=True):
-        for path in paths:
-            try:
-                found[path] = describe(path)
-            except BaseException as error:  # noqa: BLE001 - whatever an import raises
-                problems.append(failure(path, error))
-    problems += _conflicts(described[0])
-    problems += _unlisted_secrets(described[0] | described[1], project)
+    for path in project.agents:
+        try:
+            descriptions[path] = describe(path)
+        except BaseException as error:  # noqa: BLE001 - whatever an import raises
+            problems.append(failure(path, error))
+    problems += _conflicts(descriptions)
+    problems += _unlisted_secrets(descriptions, project)
     own = {path.stem: path for path in own_packages(project)}
     for file in sorted(_loaded(own)):
         tree, name = ast.parse(file.read_bytes()), file.relative_to(project.source)
         problems += _unknown_secrets(tree, f"{name}", project)
         problems += _undeclared(tree, f"{name}", {*own, *LIBRARY}, project)
-    return *described, problems
+    return descriptions, problems
 
 
-def _unlisted_secrets(described: Described, project: Project) -> Iterator[str]:
+def _unlisted_secrets(descriptions: Described, project: Project) -> Iterator[str]:
     """The secrets of mirrors that are not listed."""
-    for one in (agent for agents in described.values() for agent in agents):
+    for one in (agent for agents in descriptions.values() for agent in agents):
         remote = remote_of(one["remote"])
         for name in _secrets_of(remote.auth) if remote else ():
             if name not in project.secrets:
@@ -133,9 +137,9 @@ def _secrets_of(auth: Auth | None) -> tuple[str, ...]:
     return ()
 
 
-def _conflicts(described: Described) -> Iterator[str]:
+def _conflicts(descriptions: Described) -> Iterator[str]:
     try:
-        agents = tuple(agent for path in described for agent in import_agents(path))
+        agents = tuple(agent for path in descriptions for agent in import_agents(path))
         by_id(agents)
         check_schedules(agents)
     except ValueError as error:
@@ -178,13 +182,13 @@ def _undeclared(tree: ast.Module, file: str, own: set[str], project: Project) ->
 
 def _needed(requirements: Iterable[str]) -> set[str]:
     """The installed packages that requirements name, and those that they need."""
-    pending, seen = [*requirements], set[str]()
+    pending, closure = [*requirements], set[str]()
     while pending:
-        if (wanted := pending.pop()) not in seen and (parts := _REQUIREMENT.match(wanted)):
-            seen.add(wanted)
+        if (requirement := pending.pop()) not in closure and (parts := _REQUIREMENT.match(requirement)):
+            closure.add(requirement)
             extras = {_canonical(extra.strip()) for extra in (parts[2] or "").split(",")}
             pending += [one for one in _requires(parts[1]) if _extra(one) in (None, *extras)]
-    return {_canonical(parts[1]) for one in seen if (parts := _REQUIREMENT.match(one))}
+    return {_canonical(parts[1]) for one in closure if (parts := _REQUIREMENT.match(one))}
 
 
 def _requires(name: str) -> list[str]:
@@ -196,8 +200,8 @@ def _requires(name: str) -> list[str]:
 
 def _extra(requirement: str) -> str | None:
     """The extra with which a package has a requirement; None when it always has it."""
-    found = re.search(r"extra == ['\"]([\w.-]+)['\"]", requirement)
-    return _canonical(found[1]) if found else None
+    match = re.search(r"extra == ['\"]([\w.-]+)['\"]", requirement)
+    return _canonical(match[1]) if match else None
 
 
 def _canonical(name: str) -> str:
@@ -205,5 +209,5 @@ def _canonical(name: str) -> str:
 
 
 if __name__ == "__main__":
-    told = json.dumps(_examine(Project.model_validate_json(sys.stdin.read(), by_name=True)))
-    sys.stdout.write(f"\n{told}\n")
+    report = json.dumps(_examine(Project.model_validate_json(sys.stdin.read(), by_name=True)))
+    sys.stdout.write(f"\n{report}\n")

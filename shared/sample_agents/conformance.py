@@ -1,4 +1,4 @@
-"""The agents that A2A's conformance kits call. They exist in local runs only (``LOCAL_AGENTS``).
+"""The agents that A2A's conformance kits call. Only tests deploy them (``tests/manifests.py``).
 
 The beginning of a message's id tells the 1.0 kit's agents what to do; the table below is the kit's own list. There is
 one agent for each profile, because an agent's card decides which tests of that kit run. The 0.3 kit sends no such ids:
@@ -26,6 +26,8 @@ TURN_S: Final = 3.0
 REQUIRED: Final = AgentExtension("urn:a2a:tck:required-extension", "Every request has to name it.", required=True)
 OPTIONAL: Final = AgentExtension("urn:a2a:tck:optional-extension", "Changes nothing.")
 OLD_MODES: Final = ("text/plain", "application/json", "text", "file", "data")  # the 0.3 kit requires these words
+_FILE: Final = Part(raw="T3V0cHV0IG9mIHRoZSBmaWxlLg==", media_type="text/plain", filename="output.txt")
+_LINK: Final = Part(url="https://example.com/output.txt", media_type="text/plain", filename="output.txt")
 
 
 async def _greet(task: TaskContext) -> Answer:
@@ -81,9 +83,6 @@ def _wait(seconds: float) -> Act:
     return act
 
 
-_FILE: Final = Part(raw="T3V0cHV0IG9mIHRoZSBmaWxlLg==", media_type="text/plain", filename="output.txt")
-_LINK: Final = Part(url="https://example.com/output.txt", media_type="text/plain", filename="output.txt")
-
 ACTS: Final[dict[str, Act]] = {
     "tck-complete-task": _greet,
     "tck-message-response": _say,
@@ -107,8 +106,8 @@ ACTS: Final[dict[str, Act]] = {
 
 def _act(message_id: str) -> Act:
     """The action for the longest known prefix of the id. Any other id gets none: the task completes at once."""
-    known = [prefix for prefix in ACTS if message_id.startswith(prefix)]
-    return ACTS[max(known, key=len)] if known else _nothing
+    prefixes = [prefix for prefix in ACTS if message_id.startswith(prefix)]
+    return ACTS[max(prefixes, key=len)] if prefixes else _nothing
 
 
 @agent(

@@ -62,9 +62,9 @@ async def document(task: TaskContext, models: GetModels = configured_models) -> 
 
 
 async def _outline(task: TaskContext, models: GetModels, source: str) -> Outline:
-    given = task.data()
-    if given is not None:
-        return outline_from_json(given)
+    data = task.data()
+    if data is not None:
+        return outline_from_json(data)
     if not source.strip():
         raise TaskRejected("Send a text, a topic or an outline to write about.")
     return outline_from_json(await plan(task, models, source))

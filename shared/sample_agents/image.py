@@ -68,17 +68,17 @@ async def image(task: TaskContext, models: GetModels = configured_models) -> Non
     base = await _base(task) if _is_change(task.message, text) else None
     if base is None and _is_change(task.message, text):
         text = (await task.ask(_NO_PICTURE[language_of(text)])).text()
-    shown = await _describe(task, models, text, base)
-    name = base["name"] if base else f"{_file_stem(shown['name'])}_image.png"
+    scene = await _describe(task, models, text, base)
+    name = base["name"] if base else f"{_file_stem(scene['name'])}_image.png"
 
     async def draw() -> str:
-        return base64.b64encode(await models().image.generate(shown["prompt"])).decode()
+        return base64.b64encode(await models().image.generate(scene["prompt"])).decode()
 
     picture = Part(raw=await task.step("draw", draw), media_type=PNG, filename=name)
     data = Part(
-        data={"prompt": shown["prompt"]}, media_type="application/json", metadata=base["reference"] if base else None
+        data={"prompt": scene["prompt"]}, media_type="application/json", metadata=base["reference"] if base else None
     )
-    await task.emit(name, [picture, data], last=True, description=shown["description"])
+    await task.emit(name, [picture, data], last=True, description=scene["description"])
 
 
 def _is_change(message: Message, text: str) -> bool:

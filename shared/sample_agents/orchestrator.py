@@ -82,11 +82,11 @@ async def orchestrator(task: TaskContext) -> str | None:
     source = task.text()
     if not source.strip():
         source = (await task.ask(" ".join(says["what"] for says in _SAYS.values()))).text()
-    wanted = read_model(Options, task.data() or {})
-    chain = Chain(task, source, wanted.deadline_s)
-    await chain.discover([step for step in SKILLS if step != "picture" or wanted.picture])
+    options = read_model(Options, task.data() or {})
+    chain = Chain(task, source, options.deadline_s)
+    await chain.discover([step for step in SKILLS if step != "picture" or options.picture])
     await asyncio.gather(
-        chain.write(), *([chain.call("picture", [Part(text=wanted.picture)], None)] if wanted.picture else [])
+        chain.write(), *([chain.call("picture", [Part(text=options.picture)], None)] if options.picture else [])
     )
     return await chain.report()
 
@@ -139,13 +139,13 @@ class Chain:
         """
         says = _SAYS[language_of(self.source)]
         steps = sorted([*self.given, *self.missing], key=list(SKILLS).index)
-        told: list[Json] = [self._told(step) for step in steps]
-        await self.task.emit(REPORT, {"steps": told}, last=True, media_type=JSON)
+        rows: list[Json] = [self._told(step) for step in steps]
+        await self.task.emit(REPORT, {"steps": rows}, last=True, media_type=JSON)
         missing = says["and"].join(f"{step} ({self.missing[step]})" for step in steps if step in self.missing)
-        given = ", ".join(name for step in steps for name in self.given.get(step, []))
-        if not given:
+        names = ", ".join(name for step in steps for name in self.given.get(step, []))
+        if not names:
             raise TaskFailed(says["nothing"].format(missing))
-        partial = says["partial"].format(given, missing)
+        partial = says["partial"].format(names, missing)
         if not self.document:
             return partial
         if missing:
@@ -169,13 +169,13 @@ class Chain:
         except AgentCallFailed as failed:
             self.missing[step] = str(failed)
             return []
-        made = _made(answer)
-        if not made:
+        artifacts = _made(answer)
+        if not artifacts:
             self.missing[step] = _reason(answer)
-        for number, artifact in enumerate(made):
+        for number, artifact in enumerate(artifacts):
             own = artifact.name or f"{step}-{number}"
             await self._pass_on(step, artifact, name if name and number == 0 else own, answer)
-        return [part.model_copy(update={"metadata": None}) for artifact in made for part in artifact.parts]
+        return [part.model_copy(update={"metadata": None}) for artifact in artifacts for part in artifact.parts]
 
     async def _pass_on(self, step: str, artifact: Artifact, name: str, answer: Task | Message) -> None:
         """Emits an agent's artifact as our own, with a reference to the original; the document's at the end."""
@@ -210,12 +210,12 @@ def _made(answer: Task | Message) -> list[Artifact]:
         return [Artifact(artifact_id="", parts=answer.parts)]
     if answer.status.state is not TaskState.COMPLETED:
         return []
-    said = answer.status.message
-    return list(answer.artifacts) or ([Artifact(artifact_id="", parts=said.parts)] if said else [])
+    message = answer.status.message
+    return list(answer.artifacts) or ([Artifact(artifact_id="", parts=message.parts)] if message else [])
 
 
 def _reason(answer: Task | Message) -> str:
     if isinstance(answer, Message):
         return "an empty answer"
-    said = answer.status.message.text() if answer.status.message else ""
-    return f"{answer.status.state}: {said}" if said else f"{answer.status.state} without a result"
+    text = answer.status.message.text() if answer.status.message else ""
+    return f"{answer.status.state}: {text}" if text else f"{answer.status.state} without a result"

@@ -28,17 +28,17 @@ class FoundArtifact(NamedTuple):
 
 
 async def meant(
-    task: TaskContext, message: Message, wanted: Callable[[Artifact], bool]
+    task: TaskContext, message: Message, is_wanted: Callable[[Artifact], bool]
 ) -> tuple[list[FoundArtifact], bool]:
-    """The artifacts that ``message`` refers to, of those for which ``wanted`` is true, and False.
+    """The artifacts that ``message`` refers to, of those for which ``is_wanted`` is true, and False.
 
     Without a reference that is found: those of the conversation, the newest first, and whether there was a reference.
     """
     exact = references_in(message.parts)
-    referred = _artifacts(await task.get_referenced_tasks(message), wanted)
-    if found := [one for one in referred if not exact or one.reference in exact]:
-        return found, False
-    return _artifacts(await task.get_previous_tasks(), wanted), bool(exact or message.reference_task_ids)
+    referred = _artifacts(await task.get_referenced_tasks(message), is_wanted)
+    if matches := [one for one in referred if not exact or one.reference in exact]:
+        return matches, False
+    return _artifacts(await task.get_previous_tasks(), is_wanted), bool(exact or message.reference_task_ids)
 
 
 def chosen(answer: str, labels: Sequence[str]) -> int | None:
@@ -51,10 +51,10 @@ def chosen(answer: str, labels: Sequence[str]) -> int | None:
     return scores.index(best) if best and scores.count(best) == 1 else None
 
 
-def _artifacts(tasks: Iterable[Task], wanted: Callable[[Artifact], bool]) -> list[FoundArtifact]:
+def _artifacts(tasks: Iterable[Task], is_wanted: Callable[[Artifact], bool]) -> list[FoundArtifact]:
     return [
         FoundArtifact(Reference(task.id, artifact.artifact_id), artifact)
         for task in tasks
         for artifact in task.artifacts
-        if wanted(artifact)
+        if is_wanted(artifact)
     ]

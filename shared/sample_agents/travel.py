@@ -131,9 +131,14 @@ async def _is_approved(task: TaskContext, words: str, language: Language) -> boo
     return bool(_YES.match(answer.text()))
 
 
-def _stay(kind: Kind, text: str, given: dict[str, Any]) -> dict[str, Any]:
+def _stay(kind: Kind, text: str, booking: dict[str, Any]) -> dict[str, Any]:
     """A booking based on another one: at its place, and on its date unless the request names one."""
-    return {"kind": kind, "place": given["place"], "date": _date(text) or given["date"], "for": given["reference"]}
+    return {
+        "kind": kind,
+        "place": booking["place"],
+        "date": _date(text) or booking["date"],
+        "for": booking["reference"],
+    }
 
 
 async def _base(task: TaskContext, kind: Kind, text: str) -> dict[str, Any]:
@@ -141,8 +146,8 @@ async def _base(task: TaskContext, kind: Kind, text: str) -> dict[str, Any]:
     message = task.message
 
     async def snapshot() -> JsonObject:
-        found, is_guess = await meant(task, message, _is(kind))
-        return {"guessed": is_guess, "bookings": [_told(one) for one in found]}
+        artifacts, is_guess = await meant(task, message, _is(kind))
+        return {"guessed": is_guess, "bookings": [_told(one) for one in artifacts]}
 
     for number in range(QUESTIONS):
         looked: dict[str, Any] = await task.step(f"look {number}", snapshot)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 
-from a2a_serverless.adapters.agent_credentials import AgentCredentials, credentials_of, secret_at
+from a2a_serverless.adapters.agent_credentials import AgentCredentials, credentials_of
+from a2a_serverless.adapters.agent_secrets import secret_at
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent_errors import AgentCallFailed

@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.parameters import clear_caches
 from moto import mock_aws
 
 from a2a_serverless import SecretNotRead, Skill, StepConflict, TaskContext, agent
-from a2a_serverless.adapters.agent_credentials import secrets_in_aws, secrets_in_environment, variable_of
+from a2a_serverless.adapters.agent_secrets import secrets_in_aws, secrets_in_environment, variable_of
 from a2a_serverless.testing import AgentTestHarness
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
 from a2a_serverless.domain import notifications
 from a2a_serverless.domain.errors import Overloaded

@@ -10,7 +10,8 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
+from a2a_serverless.adapters.logs import IdsOnly
+from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.metrics import METRICS
 
 IDS = {"task": "t", "config": "c"}
@@ -60,7 +61,7 @@ def said_of(name: str) -> dict[str, object]:
         "timestamp": None,
         "level": "INFO",
         "message": "measured",
-        "logger": "a2a_serverless.adapters.logs",
+        "logger": "a2a_serverless.adapters.metrics",
     }
     return line | IDS | {name: 1} | ({METRICS[name].dimension: "one"} if METRICS[name].dimension else {})
 

@@ -12,16 +12,8 @@ from jwt import PyJWK, decode, get_unverified_header
 from jwt.algorithms import ECAlgorithm
 
 from a2a_serverless.adapters import clock as system
-from a2a_serverless.adapters.key_ring_secret import (
-    Es256Keys,
-    KeyRingSigner,
-    NoKeyRing,
-    SecretKeyRingStore,
-    dump_key_ring,
-    is_valid_signature,
-    load_key_ring,
-    rotation_times,
-)
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner, NoKeyRing, is_valid_signature
+from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, dump_key_ring, load_key_ring, rotation_times
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey, create_ring
 from a2a_serverless.testing.memory import MemoryKeyRingStore
 from tests.adapters.clouds import cloud, error

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from a2a_serverless import Agent, TaskContext, settings
-from a2a_serverless.adapters.key_ring_secret import Es256Keys
+from a2a_serverless.adapters.es256 import Es256Keys
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.errors import Unauthenticated

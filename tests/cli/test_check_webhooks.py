@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_serverless.adapters.key_ring_secret import KeyRingSigner
+from a2a_serverless.adapters.es256 import KeyRingSigner
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring

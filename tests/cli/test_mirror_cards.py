@@ -1,4 +1,4 @@
-"""The cards of a project's mirrors: kept in files, compared with what the remote agents serve, made by ``init``."""
+"""The cards of a project's mirrors: kept in files, compared with what the remote agents serve."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 from a2a_serverless import SecretHeaders, mirror
 from a2a_serverless_tools.cli.app import run
-from a2a_serverless_tools.cli.mirror_cards import compare, write_card
+from a2a_serverless_tools.cli.mirror_cards import compare
 from a2a_serverless_tools.cli.options import CliContext
 from a2a_serverless_tools.project import ProjectError, find_project
 from a2a_serverless_tools.project_check import check_project
-from a2a_serverless_tools.stack.mirror_project import make_mirror
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment, documents
 from tests.echo import Writer
 from tests.engine.mirrored import URL, RemoteAgent
+from tests.mirror_project import add_mirror, card_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ CARD_URL = f"{URL}/.well-known/agent-card.json"
 
 def stored(folder: Path, **options: Any) -> tuple[Path, Agent]:
     file = folder / "far.json"
-    write_card(file, RemoteAgent().card())
+    file.write_text(json.dumps(RemoteAgent().card()))
     return file, mirror(URL, id="far", card=file, **options)
 
 
@@ -93,34 +93,26 @@ def test_without_a_project_with_mirrors_there_is_no_such_check() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A new project as ``init`` writes it, without the wheels."""
+    """A project as ``init`` writes it, without the wheels, to which the mirror of the documents was added."""
     folder = tmp_path / "my-mirror"
     (folder / "my_mirror").mkdir(parents=True)
-    (folder / "tests").mkdir()
     (folder / "my_mirror/__init__.py").touch()
-    (folder / "my_mirror/tailor.py").touch()
-    (folder / "tests/test_tailor.py").touch()
     settings = '[project]\nname = "my-mirror"\ndependencies = ["a2a-serverless"]\n[tool.a2a-serverless]\n'
     (folder / "pyproject.toml").write_text(f'{settings}agents = ["my_mirror.tailor:tailor"]\n')
-    (folder / "README.md").write_text('a2a-serverless send tailor "A coat, please."')
+    at = Shell(Deployment(Writer().agent), transport=documents({CARD_URL: RemoteAgent().card()}))
+    add_mirror(folder, URL, at.run(*card_command(URL)).out)
     return folder
 
 
-def test_init_writes_a_mirror_that_can_be_built(project: Path) -> None:
-    files = make_mirror(project, URL, RemoteAgent().card(), write_card)
-    names = {path.relative_to(project).as_posix() for path in files}
-    assert {"my_mirror/far_away.py", "my_mirror/far_away.json"} <= names
-    assert names.isdisjoint({"my_mirror/tailor.py", "tests/test_tailor.py"})
-    assert 'send far-away "Hello"' in (project / "README.md").read_text()
+def test_the_documents_show_a_mirror_that_can_be_built(project: Path) -> None:
     ((described,),) = check_project(find_project(project)).agents.values()
     assert (described["id"], described["name"], described["remote"]["url"]) == ("far-away", "Far Away", URL)
 
 
 def test_a_secret_of_a_mirror_that_the_project_does_not_list_is_named(project: Path) -> None:
-    make_mirror(project, URL, RemoteAgent().card(), write_card)
-    module = project / "my_mirror/far_away.py"
+    module = project / "my_mirror/weather.py"
     source = module.read_text().replace("import mirror", "import SecretHeaders, mirror")
-    module.write_text(source.replace('id="far-away"', 'id="far-away", auth=SecretHeaders({"X-Key": "weather"})'))
+    module.write_text(source.replace(", card=", ', auth=SecretHeaders({"X-Key": "weather"}), card='))
     with pytest.raises(ProjectError, match="the mirror far-away needs the secret 'weather'"):
         check_project(find_project(project))
     with (project / "pyproject.toml").open("a") as settings:
@@ -131,7 +123,6 @@ def test_a_secret_of_a_mirror_that_the_project_does_not_list_is_named(project: P
 def test_the_command_refreshes_the_cards_of_the_project(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_mirror(project, URL, RemoteAgent().card(), write_card)
     monkeypatch.chdir(project)
     context = CliContext(transport=documents({CARD_URL: RemoteAgent().card() | {"version": "4"}}))
     for arguments, code in ((["cards", "refresh"], 1), (["cards", "refresh", "--write"], 0), (["cards", "refresh"], 0)):
@@ -139,4 +130,4 @@ def test_the_command_refreshes_the_cards_of_the_project(
             run(arguments, context)
         assert ended.value.code == code
     assert "version" in capsys.readouterr().out
-    assert json.loads((project / "my_mirror/far_away.json").read_text())["version"] == "4"
+    assert json.loads((project / "my_mirror/weather.json").read_text())["version"] == "4"

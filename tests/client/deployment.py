@@ -53,7 +53,7 @@ class Deployment:
         self.world = world = World(agents)
         by_id = world.engine.agents
         signs_in = authenticator or AllowAnonymous()
-        self.edge = Edge(world.service, world.table, by_id, signs_in, MemoryCallbackVerifier(), 3600)
+        self.edge = Edge(world.service, by_id, signs_in, MemoryCallbackVerifier(), 3600)
         self.calls: list[ClientRequest] = []
         self.breaks_after: int | None = None
         publish_cards(CardPublisher(world.table, world.clock, by_id, base), "kid-1", lambda _: bytes(64))

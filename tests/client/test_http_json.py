@@ -36,7 +36,7 @@ from tests.world import configured
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 AT_ONCE = SendMessageRequest(
     message=text_message("hello"), configuration=SendMessageConfiguration(return_immediately=True)

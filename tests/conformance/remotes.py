@@ -20,7 +20,7 @@ from tests.conformance.official import GO, MADE, UNOPTIMIZED_GO
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent / "servers"

@@ -16,7 +16,7 @@ import pytest
 from a2a_serverless.client import Client, HttpError, text_message
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.cors import EXPOSED_HEADERS
-from a2a_serverless.http.runtime import STREAMED
+from a2a_serverless.http.runtime import STREAMING_ROUTES
 from a2a_serverless.protocol.v1 import SendMessageRequest, TaskState
 from tests import gateway
 from tests.conformance.loop import Looping, behind_gateway, looping
@@ -70,7 +70,7 @@ def test_the_gateway_has_the_routes_of_the_template_and_each_takes_the_most_exac
     def resource(path: str) -> str | None:
         return next((one.resource for one in routes() if one.takes(path)), None)
 
-    assert {one.resource for one in routes() if any(one.streams.values())} == STREAMED
+    assert {one.resource for one in routes() if any(one.streams.values())} == STREAMING_ROUTES
     for path in ("/agents", "/.well-known/jwks.json", "/.well-known/agent-card.json"):
         assert resource(path) == path
     assert resource("/echo/.well-known/agent-card.json") == "/{agent}/.well-known/agent-card.json"

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
+from a2a_serverless.adapters.logs import IdsOnly
+from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.access import Quota
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -171,7 +172,6 @@ def _play(world: Counted) -> None:
 def _call(world: Counted, method: str, params: dict[str, Any]) -> dict[str, Any]:
     edge = Edge(
         world.service,
-        world.table,
         world.engine.agents,
         AllowAnonymous(),
         MemoryCallbackVerifier(),

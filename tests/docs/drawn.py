@@ -5,6 +5,7 @@ In a document such a part is between ``<!-- drawn: title -->`` and ``<!-- end --
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from typing import TYPE_CHECKING, Any
@@ -99,12 +100,32 @@ def commands() -> str:
 
 def layers() -> str:
     """The layers of the package, from the top: an upper one may import a lower one."""
+    return _drawn("layers")
+
+
+def _drawn(contract_id: str) -> str:
+    lines = [line.replace("(", "").replace(")", "") for line in _layers_of(contract_id)]
+    lines = [line.replace(" : ", ", ") + ("   (may import each other)" if " : " in line else "") for line in lines]
+    return "\n".join(["```text", *(line.replace(" | ", ", ") for line in lines), "```"])
+
+
+def engine() -> str:
+    """The modules of the engine, each above those that it imports: from their docstrings and imports."""
+    package, rows = "a2a_serverless.engine", ["| module | is | imports |", "|---|---|---|"]
+    for name in re.findall(r"\w+", " ".join(_layers_of("engine"))):
+        tree = ast.parse((ROOT / "shared" / package.replace(".", "/") / f"{name}.py").read_text())
+        title = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+        below = sorted(module.removeprefix(f"{package}.") for module in modules if module.startswith(f"{package}."))
+        rows.append(f"| `{name}` | {title.replace('``', '`')} | {', '.join(below)} |")
+    return "\n".join(rows)
+
+
+def _layers_of(contract_id: str) -> list[str]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
-    (found,) = [contract["layers"] for contract in contracts if contract["id"] == "layers"]
-    lines = [line.replace("(", "").replace(")", "") for line in found]
-    said = [line.replace(" : ", ", ") + ("   (may import each other)" if " : " in line else "") for line in lines]
-    return "\n".join(["```text", *(line.replace(" | ", ", ") for line in said), "```"])
+    (layers,) = [contract["layers"] for contract in contracts if contract["id"] == contract_id]
+    return [str(layer) for layer in layers]
 
 
 def metrics() -> str:
@@ -182,8 +203,10 @@ def clients() -> str:
 
 
 DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
-    "states": (ROOT / "ARCHITECTURE.md", states),
+    "states": (ROOT / "docs" / "internals.md", states),
     "layers": (ROOT / "ARCHITECTURE.md", layers),
+    "engine layers": (ROOT / "ARCHITECTURE.md", lambda: _drawn("engine")),
+    "engine": (ROOT / "docs" / "internals.md", engine),
     "times": (ROOT / "docs" / "internals.md", times.table),
     "parameters": (ROOT / "docs" / "parameters.md", parameters),
     "constants": (ROOT / "docs" / "parameters.md", constants),

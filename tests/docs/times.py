@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters import aws
 from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, rotation_times
 from a2a_serverless.domain import access, circuit_breaker, cursors, decisions, notifications
-from a2a_serverless.engine import run
+from a2a_serverless.engine import lease, run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
 from a2a_serverless.services import deliver, rate_limiter, streams, sweep
@@ -76,11 +76,11 @@ TIMES = [
     ),
     Time(
         "a run hands over before Lambda's time ends by",
-        run.MARGIN_MS,
-        "engine/run.py: MARGIN_MS",
+        lease.MARGIN_MS,
+        "engine/lease.py: MARGIN_MS",
         {
-            "less than a run's lease": run.MARGIN_MS < decisions.RUN_LEASE_MS,
-            "more than an agent has to clean up": run.MARGIN_MS > run.CLEAN_UP_S * 1000,
+            "less than a run's lease": lease.MARGIN_MS < decisions.RUN_LEASE_MS,
+            "more than an agent has to clean up": lease.MARGIN_MS > run.CLEAN_UP_S * 1000,
         },
     ),
     Time(

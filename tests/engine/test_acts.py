@@ -16,9 +16,10 @@ import pytest
 from a2a_serverless.domain.agent_errors import SecretNotRead, StepConflict
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.model import digest
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from tests.echo import agent_of
 from tests.engine.test_run import DONE, LATE, for_ever, last_word, world_with_task

@@ -339,7 +339,10 @@ def test_a_share_is_reserved_until_its_spending_is_known(records: tuple[str, ...
     done: Any = {"task": {"metadata": {METADATA_KEY: {"spent": {"usd": 0.25, "tokens": "many", "steps": -1}}}}}
     values: dict[str, Any] = {"opened": opened, "done": done}
     results = {getattr(name, record): StepResult("", values.get(record, {})) for record in records}
-    assert TaskBudget(Budget(usd=2), Budget(), results, []).left() == Budget(usd=left)
+    budget = TaskBudget(Budget(usd=2))
+    for record, result in results.items():
+        budget.count(record, result, results)
+    assert budget.left() == Budget(usd=left)
 
 
 @pytest.mark.parametrize(

@@ -141,13 +141,17 @@ def test_the_share_of_a_call_that_is_canceled_while_its_message_is_sent_counts_o
     name, results = call_name("work"), dict[str, StepResult]()
     opened: Any = OpenedCall("a", "c", "m", "t", 0, "u", "a", budget={"usd": 0.5}).value
     sent: Any = SentCall("a", "child").value
-    budget = TaskBudget(Budget(usd=2), Budget(), results, [])
+    budget = TaskBudget(Budget(usd=2))
     left = [budget.left().usd]
     for record, value in ((name.opened, opened), (name.canceled, "no"), (name.sent, sent), (name.done, None)):
         results[record] = StepResult("", value)
+        budget.count(record, results[record], results)
         left.append(budget.left().usd)
     assert left == [2, 1.5, 1.5, 1.5, 1.5]
-    assert budget.spent() == TaskBudget(Budget(usd=2), Budget(), dict(sorted(results.items())), []).spent()
+    again = TaskBudget(Budget(usd=2))
+    for record, result in sorted(results.items()):
+        again.count(record, result, results)
+    assert budget.spent() == again.spent()
 
 
 # ---- The retry of a task

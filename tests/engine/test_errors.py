@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed
-from a2a_serverless.engine.steps import SIZE_LIMIT, StoredError, dump_error, load_error
+from a2a_serverless.engine.step_errors import SIZE_LIMIT, StoredError, dump_error, load_error
 
 
 class Declined(Exception):

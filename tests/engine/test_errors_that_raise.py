@@ -8,7 +8,7 @@ import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskRejected
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
 from tests.engine.test_run import last_word, world_with_task
 

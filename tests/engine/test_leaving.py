@@ -17,8 +17,8 @@ import pytest
 from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.protocol.v1 import (
     Message,
     Part,

@@ -16,8 +16,8 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import RunOutcome
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.task_files import TaskFiles

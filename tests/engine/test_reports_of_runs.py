@@ -16,7 +16,8 @@ from a2a_serverless.domain.decisions import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
-from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.engine.test_run import Work, for_ever, last_word, world_with_task

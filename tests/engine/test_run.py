@@ -19,7 +19,8 @@ from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.task_context import TaskContext
-from a2a_serverless.engine.run import LOOK_DELAY_S, RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
+from a2a_serverless.engine.run import LOOK_DELAY_S
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die, fail

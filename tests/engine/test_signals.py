@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.task_context import CancelReason
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.testing import AgentTestHarness

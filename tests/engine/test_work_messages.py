@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.engine.run import RunOutcome
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 OTHER_HOOK: Final = "https://other.example.com/a2a"
 RESULTS_HOOK: Final = "https://results.example.com/a2a"
@@ -161,9 +161,9 @@ def watched(make: NewWorld) -> Story:
     task_id = world.send("hello").id
     key = ME.key(task_id)
 
-    def add(url: str, wire: ProtocolVersion, events: WebhookEvents) -> PushConfig:
+    def add(url: str, version: ProtocolVersion, events: WebhookEvents) -> PushConfig:
         wanted = TaskPushNotificationConfig(url=url, id=events)
-        return webhooks.add(world.service.webhooks(), key, "echo", wanted, wire, events)
+        return webhooks.add(world.service.webhooks(), key, "echo", wanted, version, events)
 
     world.plan(1700, partial(add, OTHER_HOOK, "0.3", "all"))
     world.plan(1700, partial(add, RESULTS_HOOK, "1.0", "results"))
@@ -458,14 +458,14 @@ def assert_whole(story: Story) -> None:
     story.assert_artifacts(task, events)
     messages = [event.incoming.message.message_id for event in events[1:] if getattr(event, "incoming", None)]
     assert len(messages) == len(set(messages)), "no message is taken in twice"
-    for url, wire in story.hooks:
-        assert_told(story, events, url, wire)
+    for url, version in story.hooks:
+        assert_told(story, events, url, version)
     assert world.receiver.crowded == []
     snapshot = world.table.read_head(ME.key(story.task_id))
     assert (snapshot.head.due_at, snapshot.head.lease_until) == (None, 0)
 
 
-def assert_told(story: Story, events: list[Any], url: str, wire: ProtocolVersion) -> None:
+def assert_told(story: Story, events: list[Any], url: str, version: ProtocolVersion) -> None:
     """One webhook: a snapshot first, then each event once and in log order, the last one included."""
     key = ME.key(story.task_id)
     (config,) = [config for config in story.world.table.list_configs(key) if config.url == url]
@@ -473,7 +473,7 @@ def assert_told(story: Story, events: list[Any], url: str, wire: ProtocolVersion
     heard = [got.n for got in effects if got.notification_id == notification_id(key, config, got.n)]
     assert heard == sorted(set(heard)), "each event once, in log order"
     told = set(range(1, heard[0] + 1)) | set(heard)
-    assert {event.n for event in events} - told <= may_be_left_out(events, wire, config.events)
+    assert {event.n for event in events} - told <= may_be_left_out(events, version, config.events)
     assert heard[-1] == events[-1].n
     if config.events == "results":
         whole = replay(story.task_id, events[0].incoming.message.context_id, events)
@@ -481,7 +481,7 @@ def assert_told(story: Story, events: list[Any], url: str, wire: ProtocolVersion
         assert last.body == {"task": json.loads(whole.json_bytes())}, "at the end the whole task"
 
 
-def may_be_left_out(events: list[Any], wire: ProtocolVersion, wanted: WebhookEvents) -> set[int]:
+def may_be_left_out(events: list[Any], version: ProtocolVersion, wanted: WebhookEvents) -> set[int]:
     """A ``working`` that says nothing and has a later status behind it; for 0.3 also unfinished chunks.
 
     A webhook that wants less than all gets no chunks.
@@ -492,7 +492,7 @@ def may_be_left_out(events: list[Any], wire: ProtocolVersion, wanted: WebhookEve
         for event in events
         if event not in chunks and event.state is TaskState.WORKING and event.message is None
     }
-    return plain | {event.n for event in chunks if wanted != "all" or (wire == "0.3" and not event.last_chunk)}
+    return plain | {event.n for event in chunks if wanted != "all" or (version == "0.3" and not event.last_chunk)}
 
 
 def same(task: Task) -> Task:

@@ -15,7 +15,7 @@ from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.queue_messages import WorkMessage
-from a2a_serverless.engine.run import MARGIN_MS
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.engine.task_copy import GONE
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.v1 import Part, Task, TaskState

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from a2a_serverless.aws import queue_worker
-from a2a_serverless.http.runtime import STREAMED
+from a2a_serverless.http.runtime import STREAMING_ROUTES
 from a2a_serverless.settings import Settings, read
 from sample_agents import models
 from tests.functions.template import ROOT, functions, resources, settings, template
@@ -250,8 +250,8 @@ def test_streaming_routes_have_both_forms_and_the_others_are_buffered() -> None:
             streaming[f"{method.upper()} {path}"] = "Fn::If" in integration
             for form in integration["Fn::If"][1:] if "Fn::If" in integration else [integration]:
                 assert _is_whole(form), path
-    assert {route.partition(" ")[2] for route, streams in streaming.items() if streams} == STREAMED
-    assert not {route.partition(" ")[2] for route, streams in streaming.items() if not streams} & STREAMED
+    assert {route.partition(" ")[2] for route, streams in streaming.items() if streams} == STREAMING_ROUTES
+    assert not {route.partition(" ")[2] for route, streams in streaming.items() if not streams} & STREAMING_ROUTES
 
 
 def test_the_program_that_streams_is_in_the_api_functions_folder_and_may_be_run() -> None:

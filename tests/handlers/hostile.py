@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.jsonrpc import METHODS
-from a2a_serverless.protocol.operations import STREAMING
 from tests.handlers.requests import BINDINGS, Names
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ _VALID: Final = [_called(*one) for one in _FULL] + [
     make(replace(NAMES, task=None, context=None) if "send" in operation.lower() else NAMES)
     for binding, made in BINDINGS.items()
     for operation, make in made.items()
-    if binding != "legacy" or operation not in STREAMING
+    if binding != "legacy" or not operation.streams
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -90,15 +90,13 @@ def read(request: HttpRequest, answer: dict[str, Any]) -> str:
     return kind
 
 
-SENDING: Final = frozenset({Operation.SEND, Operation.STREAM})  # of a new task: the one that was sent may have ended
-
-
 def check_every_route(handler: Callable[[dict[str, Any]], dict[str, Any]], agent: str, accepted: str) -> None:
     """Asks every route of an agent for ``accepted``, once as it is right and once for a version that there is not."""
     answers = set()
     for count, (binding, route) in enumerate(ROUTES):
         sent = handler(asked(_at(agent, BINDINGS["1.0 REST"][Operation.SEND](Names(message=uuid4().hex)))))
-        task = None if route.operation in SENDING else json.loads(sent["body"])["task"]["id"]
+        # A message begins a new task: the task of the first one may have ended.
+        task = None if route.operation.sends else json.loads(sent["body"])["task"]["id"]
         names = Names(task=task, message=f"{accepted}-{count}")
         request = _at(agent, BINDINGS[binding][route.operation](names))._replace(verb=route.verb)
         for one in (request, request._replace(headers={**request.headers, "a2a-version": "9.0"})):

@@ -14,7 +14,7 @@ from tests.services.test_callbacks import Waiting
 def told(waiting: Waiting, media_type: str | None, token: str | None = None) -> tuple[int, bytes]:
     """Status and body of the answer to news of a type."""
     world = waiting.world
-    edge = Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     headers = {"x-a2a-notification-token": token or waiting.callback.token or ""}
     headers |= {} if media_type is None else {"content-type": media_type}
     path = "/callbacks/" + waiting.callback.url.rpartition("/")[2]

@@ -35,7 +35,6 @@ def asked(path: str, verb: str = "GET", accept: str = "*/*", *, console: bool = 
     world = World([Writer().agent])
     edge = Edge(
         world.service,
-        world.table,
         world.engine.agents,
         AllowAnonymous(),
         MemoryCallbackVerifier(),
@@ -58,13 +57,13 @@ def test_the_page_names_the_agents_and_each_answer_has_a_policy_with_a_nonce_of_
 def test_every_file_of_the_page_is_served_with_its_type_and_nothing_else_is() -> None:
     files = {file.name for file in resources.files("a2a_serverless.http").joinpath("pages").iterdir() if file.is_file()}
     types = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-    served = {name for name in files if name.endswith((".js", ".css"))}
+    served = {name for name in files if name.endswith((".js", ".css"))} | {"dom.js", "markdown.js"}
     assert {"console.js", "console.css"} <= served
     for name in served:
         answer = asked(f"/-/{name}")
         assert (answer.status, answer.headers["content-type"]) == (200, types[name[name.rfind(".") :]])
         assert answer.headers["x-content-type-options"] == "nosniff"
-    for path in ("/-/page.html", "/-/none.js", "/-/..%2fconsole.py", "/-/.js"):
+    for path in ("/-/page.html", "/-/none.js", "/-/page.js", "/-/page.css", "/-/..%2fconsole.py", "/-/.js"):
         assert asked(path).status == 404, path
 
 
@@ -134,7 +133,7 @@ def as_caller(
     console: Console | None = INSIDE,
 ) -> HttpResponse:
     verifier, agents = MemoryCallbackVerifier(), world.engine.agents
-    edge = Edge(world.service, world.table, agents, As(caller), verifier, 60, console=console)
+    edge = Edge(world.service, agents, As(caller), verifier, 60, console=console)
     return edge.answer(HttpRequest("GET", path, query=tuple(query.items())))
 
 

@@ -15,7 +15,7 @@ from a2a_serverless.domain.contents import UPLOADS, StoredFile
 from a2a_serverless.http.api import ANYBODY
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import LIMITS
-from a2a_serverless.services.operation_runner import MOST_NAMED
+from a2a_serverless.services.operation_runner import MAX_FILES
 from tests.client.deployment import Deployment
 from tests.echo import Writer
 from tests.handlers.requests import BINDINGS, Names
@@ -148,11 +148,11 @@ def test_a_message_that_names_uploads_which_are_there_is_taken(binding: str, con
 
 def test_a_message_that_names_too_many_uploads_is_refused_before_any_is_looked_for() -> None:
     place = Place()
-    parts = [{"url": StoredFile(UPLOADS, f"{n:064x}", 7).address} for n in range(MOST_NAMED + 1)]
+    parts = [{"url": StoredFile(UPLOADS, f"{n:064x}", 7).address} for n in range(MAX_FILES + 1)]
     answer = place.send("1.0 JSON-RPC", lambda params: params["message"].update(parts=parts))
     _, _, wrong = refusal(answer)
     assert wrong == {
-        f"message.parts[{MOST_NAMED}].url": f"is one too many: a message may name {MOST_NAMED} different uploads"
+        f"message.parts[{MAX_FILES}].url": f"is one too many: a message may name {MAX_FILES} different uploads"
     }
 
 

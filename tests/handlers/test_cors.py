@@ -43,7 +43,6 @@ def ask(
     )
     edge = Edge(
         world.service,
-        world.table,
         world.engine.agents,
         authenticator or AllowAnonymous(),
         MemoryCallbackVerifier(),
@@ -91,9 +90,7 @@ def test_answers_errors_and_streams_can_be_read_by_the_page() -> None:
         assert crossed(answer)["access-control-allow-origin"] == APP
         assert "retry-after" in crossed(answer)["access-control-expose-headers"]
     world = World([Writer().agent])
-    edge = Edge(
-        world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60, origins=(APP,)
-    )
+    edge = Edge(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60, origins=(APP,))
     for make in BINDINGS["1.0 REST"].values():
         request = make(Names(task=None))
         answer = edge.answer(

@@ -22,7 +22,7 @@ class MyAuthenticator(AllowAnonymous):
 
 
 def asked(world: World, path: str, verb: str = "GET") -> HttpResponse:
-    edge = Edge(world.service, world.table, world.engine.agents, MyAuthenticator(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, MyAuthenticator(), MemoryCallbackVerifier(), 60)
     return edge.answer(HttpRequest(verb, path))
 
 

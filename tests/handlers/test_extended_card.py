@@ -47,7 +47,7 @@ def edge_of(*skills: Skill, published: bool = True) -> Edge:
             world.table, world.clock, world.engine.agents, "https://x.example", schemes=read({}).schemes
         )
         publish_cards(publisher, "kid", lambda _: b"s" * 64)
-    return Edge(world.service, world.table, world.engine.agents, Door(), MemoryCallbackVerifier(), 60)
+    return Edge(world.service, world.engine.agents, Door(), MemoryCallbackVerifier(), 60)
 
 
 def ask(edge: Edge, make: Make, **headers: str) -> HttpResponse:
@@ -83,7 +83,7 @@ def test_nobody_else_is(binding: str) -> None:
 @pytest.mark.requirement(126)
 def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
     edge = edge_of(SECRET)
-    document = edge.public.get_document(card_name("echo"))
+    document = edge.service.publications.get_document(card_name("echo"))
     assert isinstance(document, dict)
     card = json.loads(str(document["body"]))
     assert card["capabilities"]["extendedAgentCard"]

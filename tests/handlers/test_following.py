@@ -134,9 +134,7 @@ class Scene:
     def edge(self) -> Edge:
         """One more instance: nothing is shared with the others but the table."""
         service, world = self.world.service, self.world
-        return Edge(
-            service, world.table, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, stream_ms=self.stream_ms
-        )
+        return Edge(service, world.engine.agents, Mine(), MemoryCallbackVerifier(), 60, stream_ms=self.stream_ms)
 
     def subscribe(self, binding: str, task: str, after: int | None = None) -> AsyncIterator[bytes]:
         """Subscribes at an instance of its own, behind event ``after``."""

@@ -30,7 +30,7 @@ class Place:
         self.world.settle()
         self.metrics = MemoryMetrics()
         service = self.world.service._replace(metrics=self.metrics)
-        self.edge = Edge(service, self.world.table, self.world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
+        self.edge = Edge(service, self.world.engine.agents, Mine(), MemoryCallbackVerifier(), 60)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer; of a stream, the first event has been read."""

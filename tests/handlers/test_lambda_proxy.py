@@ -44,7 +44,6 @@ class Api:
         self.world = World([self.writer.agent])
         self.edge = Edge(
             self.world.service,
-            self.world.table,
             {"echo": self.writer.agent},
             authenticator or AllowAnonymous(),
             MemoryCallbackVerifier(),

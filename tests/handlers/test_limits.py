@@ -68,9 +68,7 @@ class Place:
         """Another instance of the api."""
         world = self.world
         limiter = RateLimiter(self.owners, world.clock, world.ids, self.quota)
-        return Edge(
-            world.service, world.table, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter
-        )
+        return Edge(world.service, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter)
 
     def ask(
         self,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent import AgentExtension
-from a2a_serverless.protocol.operations import STREAMING, Operation
+from a2a_serverless.protocol.operations import Operation
 from tests.client.deployment import Deployment, Locked
 from tests.echo import Asker
 from tests.handlers.requests import BINDINGS, Names
@@ -80,7 +80,7 @@ def test_extensions_are_read_from_either_header_and_echoed_in_that_of_the_versio
         binding, operation, a2a_version=binding[:3], **{header: "urn:offered,urn:unknown , urn:needed,urn:needed"}
     )
     assert served(answer)
-    assert (answer.stream is not None) == (operation in STREAMING)
+    assert (answer.stream is not None) == (operation.streams)
     assert headers_of(answer)[ECHOED[binding]] == "urn:offered, urn:needed"
     assert len(headers_of(answer).keys() & {*ECHOED.values()}) == 1
 

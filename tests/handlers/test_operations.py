@@ -16,7 +16,7 @@ from a2a_serverless.domain.steps import Step
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.messages import HttpRequest
-from a2a_serverless.protocol.operations import SENDING, STREAMING, Operation
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.client.deployment import BASE, Deployment
 from tests.echo import SKILL, Asker, Writer, agent_of
@@ -345,7 +345,7 @@ def test_an_agent_without_webhooks_refuses_every_operation_on_them(binding: str,
 
 
 @pytest.mark.requirement(44)
-@pytest.mark.parametrize(("binding", "operation"), [one for one in EVERY if one[1] in STREAMING])
+@pytest.mark.parametrize(("binding", "operation"), [one for one in EVERY if one[1].streams])
 def test_an_agent_that_does_not_stream_refuses_streams(binding: str, operation: Operation) -> None:
     place = Place(replace(Writer().agent, streaming=False))
     assert reason(place.ask(binding, operation, Names(task=place.send()))) == "UNSUPPORTED_OPERATION"
@@ -439,9 +439,9 @@ def test_every_operation_is_served_in_every_binding_and_in_a_tenant_that_is_name
     names = Names(task=sent.get("task", sent)["id"], tenant=tenant)
     if operation in PUSHES:
         assert reason(place.ask(binding, Operation.PUSH_CREATE, names)) is None
-    answer = place.ask(binding, operation, replace(names, message="message-2") if operation in SENDING else names)
+    answer = place.ask(binding, operation, replace(names, message="message-2") if operation.sends else names)
     assert (answer.status, reason(answer)) == (200, None)
-    assert (answer.stream is not None) == (operation in STREAMING)
+    assert (answer.stream is not None) == (operation.streams)
 
 
 class Down:
@@ -457,8 +457,8 @@ class Down:
 )
 def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
-    service = place.edge.service._replace(log=down, lister=lambda: down, webhooks=lambda: down)
-    place.edge = replace(place.edge, service=service, public=down)
+    service = place.edge.service._replace(log=down, publications=down, lister=lambda: down, webhooks=lambda: down)
+    place.edge = replace(place.edge, service=service)
     answer = place.ask(binding, operation, Names(task="task"))
     said = answer.body if answer.stream is None else asyncio.run(first_of(answer))
     assert b"INTERNAL" in said

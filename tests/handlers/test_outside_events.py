@@ -38,7 +38,7 @@ class Waiting:
         self.task = self.world.send("go", push=False)
         self.world.wait(10_000)
         service, agents = self.world.service, self.world.engine.agents
-        self.edge = Edge(service, self.world.table, agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
+        self.edge = Edge(service, agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
 
     @property
     def path(self) -> str:

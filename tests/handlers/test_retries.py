@@ -58,7 +58,7 @@ def post(
     auth = As(ME) if caller is None else As(caller.principal)
     if caller:
         object.__setattr__(auth, "authenticate", lambda _: caller)
-    edge = Edge(world.service, world.table, world.engine.agents, auth, MemoryCallbackVerifier(), 60, **options)
+    edge = Edge(world.service, world.engine.agents, auth, MemoryCallbackVerifier(), 60, **options)
     headers = {"content-type": "application/json", **(headers or {})}
     answer = edge.answer(HttpRequest("POST", f"/echo/tasks/{task_id}/retry", headers, body=json.dumps(body).encode()))
     return answer.status, json.loads(answer.body)

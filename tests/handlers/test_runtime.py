@@ -14,7 +14,14 @@ import yaml
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.lambda_proxy import make_gateway_handler
-from a2a_serverless.http.runtime import CONTENT_TYPE, SEPARATOR, STREAMED, RuntimeApi, make_streaming_handler, serve
+from a2a_serverless.http.runtime import (
+    CONTENT_TYPE,
+    SEPARATOR,
+    STREAMING_ROUTES,
+    RuntimeApi,
+    make_streaming_handler,
+    serve,
+)
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from tests.echo import Writer
 from tests.edge import Edge
@@ -41,7 +48,7 @@ class Mine(AllowAnonymous):
 
 
 def edge(world: World, writer: Writer) -> Edge:
-    return Edge(world.service, world.table, {"echo": writer.agent}, Mine(), MemoryCallbackVerifier(), 300)
+    return Edge(world.service, {"echo": writer.agent}, Mine(), MemoryCallbackVerifier(), 300)
 
 
 def event(resource: str, path: str, verb: str = "GET", body: object = None) -> dict[str, Any]:
@@ -157,7 +164,7 @@ def test_the_streamed_routes_are_those_whose_integration_streams() -> None:
     template = yaml.load(Path("template.yaml").read_text(), Loader)  # noqa: S506 - ours, by a safe loader
     paths = template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"]
     streamed = {path for path, verbs in paths.items() if all("Fn::If" in integration(verb) for verb in verbs.values())}
-    assert streamed == STREAMED
+    assert streamed == STREAMING_ROUTES
     assert not any("Fn::If" in integration(verb) for path in paths.keys() - streamed for verb in paths[path].values())
 
 

@@ -11,7 +11,7 @@ import pytest
 from a2a_serverless.domain.access import Caller, is_allowed
 from a2a_serverless.domain.publications import card_name
 from a2a_serverless.http.api import AllowAnonymous
-from a2a_serverless.protocol.operations import READING, Operation
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.publish import CardPublisher, publish_cards
 from a2a_serverless.settings import read
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
@@ -37,7 +37,7 @@ class Having(AllowAnonymous):
 
 def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> HttpResponse:
     world = world or World([Writer().agent])
-    edge = Edge(world.service, world.table, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, Having(), MemoryCallbackVerifier(), 60)
     request = make(names)
     return edge.answer(request._replace(headers={**request.headers, "x-scopes": scopes}))
 
@@ -65,8 +65,8 @@ def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: boo
 def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
     task = world.send("mine", push=False).id
-    missing = "agents/a2a:echo" + (":read" if operation in READING else "")
-    other = "a2a:other a2a:echo:read" if operation not in READING else "a2a:other"
+    missing = "agents/a2a:echo" + (":read" if operation.access == "read" else "")
+    other = "a2a:other a2a:echo:read" if operation.access != "read" else "a2a:other"
     for names in (Names(task=task), Names(task="nothing-of-the-kind")):
         answer = asked(BINDINGS[binding][operation], names, other, world)
         assert answer.status == 403
@@ -84,7 +84,7 @@ def test_without_the_scope_every_operation_names_it_and_looks_at_nothing(binding
 def test_with_the_narrowest_scope_the_operation_is_served(binding: str, operation: Operation) -> None:
     world = World([Writer().agent])
     task = world.send("mine").id
-    scope = "a2a:echo:read" if operation in READING else "a2a:echo"
+    scope = "a2a:echo:read" if operation.access == "read" else "a2a:echo"
     names = Names(task=None if operation in {Operation.SEND, Operation.STREAM} else task)
     answer = asked(BINDINGS[binding][operation], names, scope, world)
     assert answer.status not in {401, 403}
@@ -107,7 +107,7 @@ def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, opera
             raise Unauthenticated(given="authorization" in headers)
 
     world = World([Writer().agent])
-    edge = Edge(world.service, world.table, world.engine.agents, Nobody(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, Nobody(), MemoryCallbackVerifier(), 60)
     answer = edge.answer(BINDINGS[binding][operation](Names(task="any")))
     body: dict[str, Any] = json.loads(answer.body)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="a2a"')

@@ -86,9 +86,7 @@ class Place:
         """Another instance of the api."""
         world = self.world
         limiter = RateLimiter(self.owners, world.clock, world.ids, self.quota)
-        return Edge(
-            world.service, world.table, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter
-        )
+        return Edge(world.service, world.engine.agents, Named(), MemoryCallbackVerifier(), 60, limiter=limiter)
 
     def sent(self, me: str) -> str:
         answer = self.ask(Operation.SEND, Names(message=f"message of {me}"), me)

@@ -22,7 +22,7 @@ def test_an_unreadable_task_is_an_internal_error_that_is_logged_and_others_are_a
     world = World([Writer().agent])
     spoiled, whole = (world.send(push=False).id for _ in range(2))
     spoil(world.table, ME.key(spoiled), how)
-    edge = Edge(world.service, world.table, world.engine.agents, MyAuthenticator(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, MyAuthenticator(), MemoryCallbackVerifier(), 60)
 
     def ask(path: str) -> HttpResponse:
         return edge.answer(HttpRequest("GET", path, {"a2a-version": "1.0"}))

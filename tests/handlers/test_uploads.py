@@ -25,7 +25,7 @@ SHA256 = sha256(b"content").hexdigest()
 
 def asked(body: Any, verb: str = "POST", query: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     world = World([Writer().agent])
-    edge = Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     return edge.answer(HttpRequest(verb, "/echo/uploads", query=query, body=json.dumps(body).encode()))
 
 
@@ -73,7 +73,7 @@ class Uploads:
         self.owners = MemoryOwnerStore(world.clock.now)
         limiter = RateLimiter(self.owners, world.clock, world.ids, Quota(uploads=most))
         self.edge = replace(
-            Edge(world.service, world.table, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60),
+            Edge(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60),
             limiter=limiter,
         )
 

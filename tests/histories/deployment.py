@@ -24,7 +24,7 @@ from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless.protocol.operations import Operation as Method
 from a2a_serverless.protocol.v1 import Task
-from a2a_serverless.services.operation_runner import open_stream, run_operation
+from a2a_serverless.services.operation_runner import StreamLimits, open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store.keys import SHARDS
@@ -251,9 +251,8 @@ class InProcess:
         operation = Method(method)
         one = self.deployment
         with _as_client(one):
-            made = run_operation(
-                one.service, RequestContext(ME, AGENT, "1.0"), one.agents[AGENT], V1.read(operation, params)
-            )
+            request, agent = V1.read(operation, params), one.agents[AGENT]
+            made: Any = run_operation(operation, one.service, RequestContext(ME, AGENT, "1.0"), agent, request)
             return json.loads(V1.answer(operation, made))
 
     def stream(self, method: str, params: Mapping[str, Any], after: int | None) -> Iterator[tuple[int, Any]]:
@@ -261,9 +260,9 @@ class InProcess:
         with _as_client(one):
             until = one.clock.now() + STREAM_MS
             request, agent = V1.read(Method(method), params), one.agents[AGENT]
-            opened = open_stream(
-                one.service, RequestContext(ME, AGENT, "1.0"), agent, request, after, until, V1.subscription_ends
-            )
+            limits = StreamLimits(after, until, V1.subscription_ends)
+            context = RequestContext(ME, AGENT, "1.0")
+            opened = open_stream(Method(method), one.service, context, agent, request, limits)
         loop = one.make_loop()
         try:
             yield from self._shown(loop, opened)

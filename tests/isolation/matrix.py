@@ -232,7 +232,7 @@ def _seen(make: Make, kind: str, stranger: str, *, never: bool) -> Seen:
     scene = fresh_scene()
     world, principal = scene.world, STRANGERS[stranger]
     before, names = scene.of_the_owner(), names_of(kind, stranger, scene, never=never)
-    edge = Edge(world.service, world.table, world.engine.agents, As(principal), MemoryCallbackVerifier(), 60)
+    edge = Edge(world.service, world.engine.agents, As(principal), MemoryCallbackVerifier(), 60)
     world.table.calls.clear()
     world.ids.last = FIRST_ID
     answer = edge.answer(make(names))

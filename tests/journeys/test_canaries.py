@@ -12,7 +12,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
+from a2a_serverless.adapters.logs import IdsOnly
+from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.aws.batches import make_queue_handler, make_stream_handler
 from a2a_serverless.aws.custom_resource import make_rotator_handler
 from a2a_serverless.domain.access import ApiKey, digest_of
@@ -69,9 +70,7 @@ class Everywhere:
         world.sweeper = replace(world.sweeper, metrics=counting)
         keys = MemoryApiKeyStore()
         keys.add(ApiKey(digest_of(KEY), ME, f"{WORD}-note", 0))
-        self.edge = Edge(
-            world.service, world.table, world.engine.agents, OidcOrApiKey(keys.find), MemoryCallbackVerifier(), 60
-        )
+        self.edge = Edge(world.service, world.engine.agents, OidcOrApiKey(keys.find), MemoryCallbackVerifier(), 60)
 
     def ask(self, request: HttpRequest, **headers: str) -> HttpResponse:
         answer = self.edge.answer(request._replace(headers={"x-api-key": KEY, **request.headers, **headers}))

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.client import discover, over_urllib
-from a2a_serverless_tools.cli.mirror_cards import write_card
 from a2a_serverless_tools.stack import processes
-from a2a_serverless_tools.stack.mirror_project import make_mirror
-from projects import agent_file, make_project
+from projects import make_project
 from tests.conformance.remotes import REMOTES, NoServer, executions, serving_remote
 from tests.journeys.shell import Shell
+from tests.mirror_project import add_mirror, card_command
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
@@ -38,12 +36,12 @@ def remote() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def shell(remote: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A project with the mirror, on a stack of its own."""
-    folder = agent_file(make_project("mirror-shop")).parent.parent
-    make_mirror(folder, remote, discover(remote, over_urllib).document, write_card)
+    folder = make_project("mirror-shop")
     ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
     state = {"A2A_STATE": str(tmp_path_factory.mktemp("mirror")), "NO_COLOR": "1"}
     url = f"http://127.0.0.1:{ports['A2A_API_PORT']}"
     shell = Shell(folder, {**os.environ, **ports, **state, "A2A_URL": url})
+    add_mirror(folder, remote, shell.run(*card_command(remote)).stdout)
     shell.json("up")
     yield shell
     shell.run("down")

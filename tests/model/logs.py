@@ -105,6 +105,7 @@ def _service(ports: Ports) -> TaskService:
     unused: Any = None
     return TaskService(
         log=ports.log,
+        publications=unused,
         queues=ports.queues,
         clock=ports.clock,
         ids=ports.ids,

@@ -25,8 +25,8 @@ from a2a_serverless.domain.events import ArtifactEvent, Incoming
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import call_name
 from a2a_serverless.domain.step_results import StepResult
-from a2a_serverless.engine import run as engine_run
-from a2a_serverless.engine.run import Engine
+from a2a_serverless.engine.engine import Engine
+from a2a_serverless.engine.lease import take_task_once
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.ports.agents import IncomingNotification
 from a2a_serverless.protocol.v1 import TaskState
@@ -70,7 +70,7 @@ def _start(ports: Ports) -> RunSession | None:
     )
     by = ports.ids.new()
     try:
-        taken = retry_on_conflict(lambda: engine_run._start_run(engine, KEY, by))  # noqa: SLF001 - run() needs a loop
+        taken = retry_on_conflict(lambda: take_task_once(engine, KEY, by))  # run() needs a loop
     except decisions.AlreadyLeased:
         return None
     ports.events = taken[1] if taken else []
@@ -189,6 +189,7 @@ def _call_back(ports: Ports) -> None:
 def _service(ports: Ports) -> TaskService:
     return TaskService(
         log=ports.log,
+        publications=UNUSED,
         queues=ports.queues,
         clock=ports.clock,
         ids=ports.ids,

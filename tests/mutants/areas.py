@@ -58,8 +58,10 @@ def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
 AREAS: Final = {
     "scopes": Area(
         (
-            *("engine/emits.py", "engine/endings.py", "engine/framework_task.py", "engine/scopes.py"),
-            *("domain/call_records.py", "domain/new_task.py", "domain/step_results.py"),
+            *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/endings.py"),
+            *("engine/framework_task.py", "engine/journal.py", "engine/loop.py", "engine/scopes.py"),
+            *("engine/signals.py", "domain/record_names.py", "domain/call_records.py", "domain/new_task.py"),
+            "domain/step_results.py",
             "domain/progress.py",
         ),
         (
@@ -78,14 +80,12 @@ AREAS: Final = {
     ),
     "runs": Area(
         (
-            *("engine/execution.py", "engine/inline.py", "engine/run.py", "engine/run_session.py"),
-            *(
-                "engine/steps.py",
-                "engine/task_context.py",
-                "engine/task_reader.py",
-                "domain/head.py",
-                "domain/decisions.py",
-            ),
+            *("engine/acts.py", "engine/callbacks.py", "engine/client_messages.py", "engine/engine.py"),
+            *("engine/execution.py", "engine/inline.py", "engine/lease.py", "engine/messages.py"),
+            *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
+            *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
+            *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),
+            *("domain/decisions.py", "domain/head.py"),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
             "domain/budgets.py",
@@ -126,7 +126,10 @@ AREAS: Final = {
         ),
     ),
     "keys": Area(
-        ("adapters/key_ring_secret.py", "domain/key_ring.py", "services/key_rotation.py", "services/publish.py"),
+        (
+            *("adapters/es256.py", "adapters/key_ring_secret.py", "domain/key_ring.py"),
+            *("services/key_rotation.py", "services/publish.py"),
+        ),
         (
             *("adapters/test_keys.py", "adapters/test_secrets.py", "domain/test_key_ring.py"),
             *("handlers/test_documents.py", "handlers/test_extended_card.py", "handlers/test_scopes.py"),
@@ -140,7 +143,7 @@ AREAS: Final = {
             *("services/requests.py", "services/timelines.py"),
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
-            *("services/task_changes.py", "services/tasks.py"),
+            *("services/requests.py", "services/task_changes.py", "services/tasks.py"),
             "services/retries.py",
             "services/ticks.py",
         ),

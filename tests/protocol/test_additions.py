@@ -14,7 +14,7 @@ from a2a_serverless.domain.errors import InvalidParams
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push_configs import Attempt, PushConfig, WebhookStatus
 from a2a_serverless.protocol import additions, v1, v1_card
-from a2a_serverless.protocol.codecs import REQUESTS
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import read_model
 
 CONFIG = PushConfig(
@@ -101,7 +101,7 @@ def test_a_request_is_read_or_refused_with_its_fields(model: Any, params: Any, f
 
 
 MODELS: set[Any] = {
-    *REQUESTS.values(),
+    *(operation.request for operation in Operation),
     v1.Task,
     v1.StreamResponse,
     v1.ListTasksResponse,

@@ -11,24 +11,18 @@ from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol import jsonrpc
-from a2a_serverless.protocol.codecs import (
-    Binding,
-    activated_extensions,
-    asked_version,
-    check_version,
-    codec,
-    requested_extensions,
-)
+from a2a_serverless.protocol.codecs import Binding, codec
 from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_bodies import json_rpc_failure
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.peers import read_card, read_item, read_task
 from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.protocol.versions import activated_extensions, asked_version, check_version, requested_extensions
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 FORMS: "list[tuple[Binding, ProtocolVersion]]" = [
     ("jsonrpc", "1.0"),

@@ -1,8 +1,13 @@
 import pytest
 
 from a2a_serverless.domain.errors import ExtensionRequired, VersionNotSupported
-from a2a_serverless.protocol.codecs import activated_extensions, asked_version, check_version, requested_extensions
-from a2a_serverless.protocol.operations import ProtocolVersion
+from a2a_serverless.protocol.versions import (
+    ProtocolVersion,
+    activated_extensions,
+    asked_version,
+    check_version,
+    requested_extensions,
+)
 
 
 @pytest.mark.requirement(61, 64, 106)

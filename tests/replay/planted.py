@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings
+from a2a_serverless.engine.journal import Journal
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.steps import Steps
 from tests.removed_guards import RemovedGuard
@@ -50,13 +51,13 @@ PLANTED: Final = tuple(
         ("one count of messages", "Messages are counted in their scope.", ((Scope, "message_id", _id_of_text),)),
         ("endings in any order", "Stored endings come in their order.", ((Endings, "end", _at_once),)),
         ("no gates", "No work begins before stored endings.", ((Endings, "start", _at_once),)),
-        ("no numbers of endings", "Endings have numbers.", ((Endings, "next_number", lambda _: 0),)),
+        ("no numbers of endings", "Endings have numbers.", ((Journal, "next_number", lambda _: 0),)),
         (
             "errors are not stored",
             "A later run raises what a step has raised.",
             ((Steps, "_store_error", lambda *_: None),),
         ),
-        ("attempts are not settled", "An artifact has what counts.", ((Emits, "settle", lambda *_: None),)),
+        ("attempts are not settled", "An artifact has what counts.", ((ArtifactWriter, "settle", lambda *_: None),)),
     )
 )
 

@@ -66,7 +66,6 @@ MOCKED: Final = {
 }
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
-    "LOCAL_AGENTS": "on",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
 FOREIGN_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/foreign"

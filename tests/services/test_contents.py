@@ -53,7 +53,7 @@ from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 KEY = ME.key("task-1")
 ADVICE = "Ask for less: one task, a shorter history."

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
     from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Signed, Signer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.delivery_context import DeliveryContext
     from tests.faults.plans import Faults
 
@@ -51,7 +51,7 @@ class Scene:
 
     def __init__(
         self,
-        wire: ProtocolVersion = "1.0",
+        version: ProtocolVersion = "1.0",
         policy: EgressPolicy = TRUSTING,
         *,
         ran: bool = True,
@@ -62,7 +62,7 @@ class Scene:
         task = self.world.send("hello", push=False)
         self.key: TaskKey = ME.key(task.id)
         request = webhook(HOOK, id="hook", **fields)
-        self.given: PushConfig = webhooks.add(self.world.service.webhooks(), self.key, "echo", request, wire, events)
+        self.given: PushConfig = webhooks.add(self.world.service.webhooks(), self.key, "echo", request, version, events)
         self.message = DeliveryMessage(self.key, "hook")
         self.world.queue.clear()
         if ran:
@@ -156,9 +156,9 @@ def test_the_first_notification_is_the_task_as_it_was_when_the_webhook_came() ->
     assert "artifacts" not in task
 
 
-@pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire: ProtocolVersion) -> None:
-    scene = Scene(wire, ran=False)
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(version: ProtocolVersion) -> None:
+    scene = Scene(version, ran=False)
     assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     scene.take()
     scene.chunks(150)
@@ -167,9 +167,9 @@ def test_rule_08_a_webhook_far_behind_gets_a_snapshot_and_the_end_by_itself(wire
     assert scene.heard == [1, 152, 153]
     bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
     _, behind, end = bodies
-    (artifact,) = (behind["task"] if wire == "1.0" else behind)["artifacts"]
+    (artifact,) = (behind["task"] if version == "1.0" else behind)["artifacts"]
     assert "".join(part["text"] for part in artifact["parts"]) == "".join(f"{n} " for n in range(3, 153))
-    assert ("statusUpdate" in end) == (wire == "1.0")
+    assert ("statusUpdate" in end) == (version == "1.0")
 
 
 def test_a_large_task_is_told_event_by_event_however_far_behind_its_webhook_is() -> None:
@@ -182,7 +182,7 @@ def test_a_large_task_is_told_event_by_event_however_far_behind_its_webhook_is()
 
 
 def test_a_webhook_of_0_3_hears_whole_tasks_at_statuses_and_finished_artifacts() -> None:
-    scene = Scene(wire="0.3")
+    scene = Scene(version="0.3")
     assert scene.deliver() is DeliveryOutcome.CAUGHT_UP
     assert scene.heard == [1, 3, 6, 7]
     bodies: list[Any] = [got.body for got in scene.world.receiver.posts]
@@ -237,12 +237,12 @@ def test_a_webhook_of_results_that_comes_after_the_end_gets_the_whole_task() -> 
     assert [len(body.get("artifacts", ())) for body in bodies] == [0, 1]
 
 
-@pytest.mark.parametrize(("wire", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])
-def test_a_notification_says_which_version_it_is(wire: ProtocolVersion, kind: str) -> None:
-    scene = Scene(wire=wire)
+@pytest.mark.parametrize(("version", "kind"), [("1.0", "application/a2a+json"), ("0.3", "application/json")])
+def test_a_notification_says_which_version_it_is(version: ProtocolVersion, kind: str) -> None:
+    scene = Scene(version=version)
     scene.deliver()
     headers = scene.world.receiver.posts[0].headers
-    assert (headers["A2A-Version"], headers["Content-Type"]) == (wire, kind)
+    assert (headers["A2A-Version"], headers["Content-Type"]) == (version, kind)
 
 
 JWT = "X-A2A-Notification-JWT"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys
+from a2a_serverless.adapters.es256 import Es256Keys
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, SigningKey
 from a2a_serverless.domain.publications import AGENTS, JWKS, card_name
 from a2a_serverless.services.key_rotation import (

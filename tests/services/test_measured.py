@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.adapters.logs import EmfMetrics, IdsOnly
+from a2a_serverless.adapters.logs import IdsOnly
+from a2a_serverless.adapters.metrics import EmfMetrics
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.outcomes import OutboundError, Outcome
@@ -57,7 +58,6 @@ class Watched:
         """What the edge answers to a JSON-RPC call."""
         edge = Edge(
             self.world.service,
-            self.world.table,
             self.world.engine.agents,
             AllowAnonymous(),
             MemoryCallbackVerifier(),

@@ -21,7 +21,7 @@ from tests.world import HOOK, ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 MESSAGE: JsonObject = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 OLD_MESSAGE: JsonObject = {

@@ -17,25 +17,24 @@ from a2a_serverless.domain.errors import (
 )
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import (
     CreateTaskPushNotificationConfigRequest,
     DeleteTaskPushNotificationConfigRequest,
     GetTaskPushNotificationConfigRequest,
-    GetTaskRequest,
     ListTaskPushNotificationConfigsRequest,
     Message,
     Part,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
-    SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
     TaskState,
     TaskStatus,
 )
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.operation_runner import open_stream, run_operation
+from a2a_serverless.services.operation_runner import ANSWERS, STREAMS, run_operation
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import cancel, get, send
@@ -476,17 +475,14 @@ def test_what_clients_do_to_tasks_is_counted() -> None:
 def test_an_agent_without_webhooks_says_so_before_it_looks_for_the_task(request_: ProtoModel) -> None:
     world = world_of()
     agent = replace(world.engine.agents["echo"], push=False)
+    operation = next(one for one in Operation if one.request is type(request_))
     with pytest.raises(PushNotSupported):
-        run_operation(world.service, RequestContext(ME, "echo", "1.0"), agent, request_)
+        run_operation(operation, world.service, RequestContext(ME, "echo", "1.0"), agent, request_)
 
 
-def test_what_is_no_operation_of_a_client_is_refused() -> None:
-    world = world_of()
-    context, agent = RequestContext(ME, "echo", "1.0"), world.engine.agents["echo"]
-    with pytest.raises(UnsupportedOperation):
-        run_operation(world.service, context, agent, SubscribeToTaskRequest(id="task"))
-    with pytest.raises(UnsupportedOperation):
-        open_stream(world.service, context, agent, GetTaskRequest(id="task"), None, world.now, frozenset())
+def test_every_operation_has_a_function() -> None:
+    assert ANSWERS.keys() == {operation for operation in Operation if not operation.streams}
+    assert STREAMS.keys() == {operation for operation in Operation if operation.streams}
 
 
 def test_a_task_that_has_ended_cannot_be_canceled() -> None:

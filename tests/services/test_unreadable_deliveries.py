@@ -22,7 +22,7 @@ from tests.world import HOOK, HOUR_MS, ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 HOURS = 100 * HOUR_MS
 UNREADABLE = {
@@ -50,7 +50,7 @@ class Scene:
     """A task that has run and whose webhook has heard nothing of it yet."""
 
     def __init__(
-        self, wire: ProtocolVersion = "1.0", error: type[Exception] = PayloadCorrupted, *, ran: bool = True
+        self, version: ProtocolVersion = "1.0", error: type[Exception] = PayloadCorrupted, *, ran: bool = True
     ) -> None:
         self.faults = Raising(error)
         trusting = EgressPolicy(trusted_domains=("example.com",))
@@ -64,7 +64,7 @@ class Scene:
             self.key,
             "echo",
             TaskPushNotificationConfig(url=HOOK, id="hook", token="secret"),
-            wire,
+            version,
         )
 
     @property
@@ -77,9 +77,11 @@ class Scene:
         return [name for name, _ in self.world.metrics.counted].count("DeliveryExhausted")
 
 
-@pytest.mark.parametrize(("call", "wire"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_delivery_that_can_never_be_read_is_given_up_after_twelve_attempts(call: str, wire: ProtocolVersion) -> None:
-    scene = Scene(wire)
+@pytest.mark.parametrize(("call", "version"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_delivery_that_can_never_be_read_is_given_up_after_twelve_attempts(
+    call: str, version: ProtocolVersion
+) -> None:
+    scene = Scene(version)
     scene.faults.resolver = {call}
     scene.world.settle(HOURS)
     assert scene.faults.calls == 12

@@ -23,8 +23,9 @@ from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.publications import JWKS
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
-from a2a_serverless.engine.run import MARGIN_MS, RunOutcome
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.ports.system import Signed
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
@@ -132,7 +133,7 @@ class Simulation(Instances):
         self.items = self.table.items
         self.engine = replace(self.engine, on_error=self._note_error)
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
-        self.edge = Edge(self.service, self.table, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
+        self.edge = Edge(self.service, self.agents, SignsIn(), MemoryCallbackVerifier(), 3600)
         names = [f"notifier-{number}" for number in range(self.notifiers)]
         self._posts = {name: replace(self.post, breakers=CircuitBreakers(self.table)) for name in names}
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.task_context import Callback, TaskContext
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 T = TypeVar("T")
 
@@ -304,14 +304,14 @@ class Play:
         """Says what must come of a task."""
         self.story.expected.append(Expected(task, agent, state, text))
 
-    def register(self, agent: str, task_id: str, config_id: str, url: str, wire: ProtocolVersion = "1.0") -> bool:
+    def register(self, agent: str, task_id: str, config_id: str, url: str, version: ProtocolVersion = "1.0") -> bool:
         """Registers a webhook once; a client that gets no answer does not know whether that is done."""
         simulation = self.simulation
         note = Webhook(task_id, config_id, url, simulation.scheduler.now)
         self.story.webhooks.append(note)
         wanted = TaskPushNotificationConfig(url=url, id=config_id)
         return self._change(
-            note, lambda: webhooks.add(simulation.service.webhooks(), ME.key(task_id), agent, wanted, wire)
+            note, lambda: webhooks.add(simulation.service.webhooks(), ME.key(task_id), agent, wanted, version)
         )
 
     def delete(self, agent: str, task_id: str, config_id: str) -> bool:

@@ -14,6 +14,7 @@ from rich.console import Console
 from a2a_serverless_tools.stack import local_stack, paths, processes, sam
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import Paths
+from tests.manifests import manifest_of_samples
 
 TIMEOUT_SECONDS = 120
 
@@ -53,7 +54,7 @@ def running_stack(here: Paths, **switches: str) -> Iterator[LocalStack]:
         emulator_port=processes.claim_port("emulator", 0),
         api_port=processes.claim_port("api", 0),
         receiver_port=processes.claim_port("receiver", 0),
-        switches={"LOCAL_AGENTS": "on", "CONSOLE": "off", **switches},
+        switches={"AGENTS_FILE": str(manifest_of_samples()), "CONSOLE": "off", **switches},
     )
     console = Console(file=said, width=200)
     try:

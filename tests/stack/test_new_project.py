@@ -69,7 +69,7 @@ def test_every_setting_that_is_shown_as_a_comment_is_one(project: Path) -> None:
     file.write_text(re.sub(r"^# (?=\[+[\w.-]+\]+$|[\w-]+ = )", "", text, flags=re.MULTILINE))
     settings = read_project(project)
     unset = {name for name, value in settings if not value}
-    assert unset <= {"local_agents", "environment"}
+    assert unset <= {"environment"}
 
 
 def test_an_ejected_project_has_this_repository_s_template_and_functions(project: Path) -> None:

@@ -176,11 +176,6 @@ PAGES = Path(__file__).parents[2] / "shared/a2a_serverless/http/pages"
 PACKAGE = Path(__file__).parents[2] / "webhook_receiver/a2a_webhook_receiver"
 
 
-@pytest.mark.parametrize("name", ["dom.js", "markdown.js"])
-def test_the_modules_that_the_inbox_shares_with_the_console_are_copies(name: str) -> None:
-    assert (PACKAGE / name).read_text() == (PAGES / name).read_text(), f"copy {PAGES / name} to {PACKAGE}"
-
-
 def test_the_inbox_has_the_colours_and_the_markdown_of_the_console() -> None:
     shared = r"^:root \{.*?^\}|^(?:\.markdown|\.wide|table|th|\.badge)\b[^\n]*"
     console, inbox = ((folder / name).read_text() for folder, name in ((PAGES, "console.css"), (PACKAGE, "page.css")))

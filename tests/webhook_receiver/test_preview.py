@@ -12,8 +12,9 @@ from a2a_webhook_receiver.exchange import WebhookRequest
 from a2a_webhook_receiver.preview import TEXT, view_delivery, view_part, view_prompt, view_refusal
 from a2a_webhook_receiver.receive import check
 from a2a_webhook_receiver.strict_json import Json
+from a2a_webhook_receiver.subject import Subject
 from a2a_webhook_receiver.tasks import Delivery
-from a2a_webhook_receiver.verifier import Subject, VerifiedNotification
+from a2a_webhook_receiver.verifier import VerifiedNotification
 from tests.webhook_receiver.sending import EXPECTED, receiving, signed
 from vectors.cases import AUDIENCE, ISSUER, NOW, TASK, TOKEN, good_header, good_headers, good_token
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.domain.cursors import Verification
 from a2a_serverless.domain.key_ring import KeyRing, create_ring
@@ -39,7 +39,7 @@ from tests.world import HOUR_MS, ME, World, configured
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.push_configs import Attempt
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 pytestmark = pytest.mark.enable_socket
 
@@ -79,7 +79,7 @@ def answering(answer: Answer) -> Iterator[int]:
 
 
 def deliver_a_task(
-    ring: KeyRing, issuer: str, url: str, wire: ProtocolVersion, token: str = TOKEN
+    ring: KeyRing, issuer: str, url: str, version: ProtocolVersion, token: str = TOKEN
 ) -> tuple[list[Attempt], int]:
     """Runs a task whose webhook is the URL: its attempts, and its last event."""
     world = World([Writer(seconds=0).agent], policy=HERE)
@@ -89,7 +89,7 @@ def deliver_a_task(
     world.post = replace(world.post, sender=sender, signer=KeyRingSigner(lambda: ring), issuer=issuer)
     webhook = TaskPushNotificationConfig(url=url, id="c", token=token)
     request = configured(world.request("The sea 海"), task_push_notification_config=webhook)
-    key = ME.key(world.sent(request, wire=wire).id)
+    key = ME.key(world.sent(request, version=version).id)
     cursor = world.table.get_cursor(key, "c")
     unknown = replace(cursor, verification=Verification.UNVERIFIED)
     assert world.table.move_cursor(key, cursor, unknown), "or it would not be asked"
@@ -143,13 +143,13 @@ def documented(document: Path, issuer: str, token: str) -> Iterator[tuple[Module
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", OWN], ids=["main", "own"])
-@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
 @pytest.mark.parametrize("token", [TOKEN, ""], ids=["static token", "registered token"])
 def test_the_documented_application_accepts_every_post_of_a_task(
-    ring: KeyRing, issuer: str, document: Path, wire: ProtocolVersion, token: str, capsys: pytest.CaptureFixture[str]
+    ring: KeyRing, issuer: str, document: Path, version: ProtocolVersion, token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with documented(document, issuer, token) as (module, url):
-        attempts, last = deliver_a_task(ring, issuer, url, wire, token or module.push_config["token"])
+        attempts, last = deliver_a_task(ring, issuer, url, version, token or module.push_config["token"])
     assert {attempt.status for attempt in attempts} == {200}
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len([attempt for attempt in attempts if attempt.n])
@@ -177,9 +177,9 @@ def refused_by(url: str) -> int:
         return connection.getresponse().status
 
 
-@pytest.mark.parametrize("wire", ["1.0", "0.3"])
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
 def test_lambda_s_receiver_accepts_every_post_of_a_task(
-    ring: KeyRing, issuer: str, wire: ProtocolVersion, capsys: pytest.CaptureFixture[str]
+    ring: KeyRing, issuer: str, version: ProtocolVersion, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def invoke(_path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         answer = handler({"headers": headers, "body": body.decode()}, None)
@@ -190,7 +190,7 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
         described = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "REPLAY_DB": ":memory:"}
         settings = read_settings(described)
         handler = make_handler(lambda_function.handle, lambda: (build_receiver(settings), settings))
-        attempts, last = deliver_a_task(ring, issuer, url, wire)
+        attempts, last = deliver_a_task(ring, issuer, url, version)
     assert {attempt.status for attempt in attempts} == {200}
     assert attempts[-1].n == last
     printed = capsys.readouterr().out.splitlines()
@@ -199,8 +199,8 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
 
 
 @pytest.mark.skipif(NODE is None, reason="NODE RECEIVER NOT TESTED: no node")
-@pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, wire: ProtocolVersion) -> None:
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, version: ProtocolVersion) -> None:
     port = processes.claim_port("node", 0)
     url = f"http://127.0.0.1:{port}/webhook"
     environment = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "PORT": str(port)}
@@ -215,7 +215,7 @@ def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str
     )
     try:
         eventually(lambda: _answers(port))
-        attempts, _ = deliver_a_task(ring, issuer, url, wire)
+        attempts, _ = deliver_a_task(ring, issuer, url, version)
         assert refused_by(url) == 401
     finally:
         node.terminate()

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes, create_ring, rotate
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.notifications import challenge_claims, notification_claims
 from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.protocol.notification_bodies import notification
-from a2a_serverless.protocol.operations import ProtocolVersion
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.versions import ProtocolVersion
 from a2a_serverless.services.delivery_attempts import CHALLENGE_TYP, JWT_HEADER, NOTIFICATION_TYP, TOKEN_HEADER
 from a2a_webhook_receiver.keys import parse_key_set
 from a2a_webhook_receiver.verifier import VerifiedChallenge, VerifiedNotification, verify

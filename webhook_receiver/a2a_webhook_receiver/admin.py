@@ -36,8 +36,8 @@ def decide(settings: Settings, headers: Mapping[str, str], peer: str | None) -> 
         return Access.GRANTED
     if settings.admin_token_sha256 is None:
         return Access.FORBIDDEN
-    given = digest(_password(headers.get("authorization", "")))
-    return Access.GRANTED if hmac.compare_digest(given, settings.admin_token_sha256) else Access.UNKNOWN
+    password_digest = digest(_password(headers.get("authorization", "")))
+    return Access.GRANTED if hmac.compare_digest(password_digest, settings.admin_token_sha256) else Access.UNKNOWN
 
 
 def _is_foreign(headers: Mapping[str, str]) -> bool:

@@ -32,7 +32,8 @@ from a2a_webhook_receiver.errors import (
     UnsupportedMedia,
 )
 from a2a_webhook_receiver.receive import Claimed, Repeated
-from a2a_webhook_receiver.verifier import Subject, VerifiedChallenge
+from a2a_webhook_receiver.subject import Subject
+from a2a_webhook_receiver.verifier import VerifiedChallenge
 
 logger = logging.getLogger("a2a_webhook_receiver")
 
@@ -69,12 +70,12 @@ FAILED: Final = WebhookAnswer(500, {"error": "internal"})
 NOT_ALLOWED: Final = WebhookAnswer(405, {"error": "method-not-allowed"}, {"Allow": "POST"})
 
 
-def answer_without_handler(begun: Repeated | VerifiedChallenge) -> WebhookAnswer:
+def answer_without_handler(outcome: Repeated | VerifiedChallenge) -> WebhookAnswer:
     """The answer to a genuine request that needs no handler, logged."""
-    if isinstance(begun, VerifiedChallenge):
+    if isinstance(outcome, VerifiedChallenge):
         logger.info("challenge")
-        return WebhookAnswer(200, {"challenge": begun.challenge})
-    logger.info("duplicate %s", _ids(begun.subject))
+        return WebhookAnswer(200, {"challenge": outcome.challenge})
+    logger.info("duplicate %s", _ids(outcome.subject))
     return WebhookAnswer(200, {"received": True, "duplicate": True})
 
 

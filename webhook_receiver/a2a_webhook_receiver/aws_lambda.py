@@ -67,12 +67,12 @@ def answer_event(event: Event, receiver: Receiver, settings: Settings, handle: H
     if _method(event) != "POST":
         return NOT_ALLOWED
     try:
-        begun = begin(receiver, read_request(event, settings.max_body_bytes))
+        outcome = begin(receiver, read_request(event, settings.max_body_bytes))
     except Refused as refusal:
         return answer_refusal(refusal)
-    if isinstance(begun, Claimed):
-        return _handle(receiver, begun, handle)
-    return answer_without_handler(begun)
+    if isinstance(outcome, Claimed):
+        return _handle(receiver, outcome, handle)
+    return answer_without_handler(outcome)
 
 
 def read_request(event: Event, limit: int) -> WebhookRequest:

@@ -23,6 +23,12 @@ STATES_0_3 = {state: state for state in STATES}
 STATES_1_0 = {f"TASK_STATE_{state.upper().replace('-', '_')}": state for state in STATES}
 CHALLENGE_TYPE = "a2a.webhook.challenge"
 MAX_CHALLENGE = 512
+_PARTS: tuple[tuple[str, Literal["text", "data", "link", "file"]], ...] = (
+    ("text", "text"),
+    ("data", "data"),
+    ("url", "link"),
+    ("raw", "file"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +170,8 @@ _EVENTS: dict[Kind, Callable[[Object], tuple[Part, ...]]] = {
 def _artifacts(event: Object, kind: Kind) -> tuple[Artifact, ...]:
     if kind == "artifactUpdate":
         return (_artifact(_object(event, "artifact")),)
-    listed = _list(event, "artifacts") if kind == "task" and "artifacts" in event else []
-    return tuple(_artifact(_as_object(item, "an artifact")) for item in listed)
+    items = _list(event, "artifacts") if kind == "task" and "artifacts" in event else []
+    return tuple(_artifact(_as_object(item, "an artifact")) for item in items)
 
 
 def _artifact(item: Object) -> Artifact:
@@ -173,30 +179,22 @@ def _artifact(item: Object) -> Artifact:
 
 
 def _parts(holder: Object) -> tuple[Part, ...]:
-    listed = _list(holder, "parts")
-    if not listed:
+    items = _list(holder, "parts")
+    if not items:
         raise ValueError("parts is empty")
-    return tuple(_part(_as_object(item, "a part")) for item in listed)
+    return tuple(_part(_as_object(item, "a part")) for item in items)
 
 
 def _part(part: Object) -> Part:
     """Reads a part of either version: 1.0 has a member per kind, 0.3 has ``kind`` and nests files."""
     if part.get("kind") == "file":
         return _file_0_3(_object(part, "file"))
-    found = [(name, kind) for name, kind in _PARTS if name in part]
-    if len(found) != 1:
-        raise ValueError(f"a part holds {len(found)} contents")
-    name, kind = found[0]
+    contents = [(name, kind) for name, kind in _PARTS if name in part]
+    if len(contents) != 1:
+        raise ValueError(f"a part holds {len(contents)} contents")
+    name, kind = contents[0]
     value = part[name] if kind == "data" else _text(part, name)
     return Part(kind, value, _optional_text(part, "mediaType") or "", _optional_text(part, "filename") or "")
-
-
-_PARTS: tuple[tuple[str, Literal["text", "data", "link", "file"]], ...] = (
-    ("text", "text"),
-    ("data", "data"),
-    ("url", "link"),
-    ("raw", "file"),
-)
 
 
 def _file_0_3(file: Object) -> Part:

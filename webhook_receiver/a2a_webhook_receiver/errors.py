@@ -6,10 +6,9 @@ unauthentic request gets neither: every ``Unauthentic`` has the same answer.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-if TYPE_CHECKING:
-    from a2a_webhook_receiver.verifier import Subject
+from a2a_webhook_receiver.subject import Subject
 
 Step = Literal["transport", "token", "key", "signature", "claims", "body hash", "expectation", "body", "replay"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -28,7 +27,7 @@ class Refused(Exception):
     reason: ClassVar[str] = "refused"
     remedy: ClassVar[str] = "Let no proxy change the request. A request of somebody else needs no remedy."
     step: ClassVar[Step] = "transport"
-    subject: "Subject | None" = None
+    subject: Subject | None = None
 
     def __init__(self, message: str, expected: str = "", received: str = "") -> None:
         super().__init__(message)
@@ -36,7 +35,7 @@ class Refused(Exception):
 
 
 @contextmanager
-def naming(subject: "Subject") -> Iterator[None]:
+def naming(subject: Subject) -> Iterator[None]:
     """Names the event of an authentic request in the refusals that the block raises."""
     try:
         yield

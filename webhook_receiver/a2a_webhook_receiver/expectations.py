@@ -14,6 +14,9 @@ from typing import Final, Protocol
 
 from a2a_webhook_receiver.errors import NoToken, UnknownTask, WrongCredentials, WrongToken
 
+STANDING: Final = "standing"
+"""The id of the expectation of a static token."""
+
 
 def digest(secret: str) -> str:
     """The stored form of a secret: hex SHA-256 of its UTF-8."""
@@ -75,10 +78,6 @@ class Expectations(Protocol):
         """The expectations that have not expired, those that expire last first; at most ``limit``."""
 
 
-STANDING: Final = "standing"
-"""The id of the expectation of a static token."""
-
-
 class WithStaticToken:
     """Expectations, and one static token that is valid for any number of tasks and does not expire."""
 
@@ -108,19 +107,19 @@ def match(presented: Presented, expectations: Iterable[Expectation], now: int) -
     Compares all of them before it decides, so that the time reveals nothing about a token.
     """
     current = [expectation for expectation in expectations if expectation.expires > now]
-    named = [expectation for expectation in current if expectation.task_id in (None, presented.task_id)]
-    right = [expectation for expectation in named if _same(expectation.token_digest, presented.token_digest)]
+    candidates = [expectation for expectation in current if expectation.task_id in (None, presented.task_id)]
+    right = [expectation for expectation in candidates if _same(expectation.token_digest, presented.token_digest)]
     if not right:
-        known = any(expectation.task_id == presented.task_id for expectation in current)
-        kind = WrongToken if known else UnknownTask if presented.token is not None else NoToken
+        is_known = any(expectation.task_id == presented.task_id for expectation in current)
+        kind = WrongToken if is_known else UnknownTask if presented.token is not None else NoToken
         raise kind(kind.reason)
-    given = None if presented.authorization is None else digest(presented.authorization)
-    met = [expectation for expectation in right if _same(expectation.authorization_digest, given)]
+    authorization = None if presented.authorization is None else digest(presented.authorization)
+    met = [expectation for expectation in right if _same(expectation.authorization_digest, authorization)]
     if not met:
         raise WrongCredentials(WrongCredentials.reason)
     return max(met, key=lambda expectation: expectation.task_id is not None)
 
 
-def _same(expected: str | None, given: str | None) -> bool:
+def _same(expected: str | None, value: str | None) -> bool:
     """Compares in constant time. If nothing is expected, any value matches."""
-    return expected is None or hmac.compare_digest(expected, given or "")
+    return expected is None or hmac.compare_digest(expected, value or "")

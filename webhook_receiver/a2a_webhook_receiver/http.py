@@ -80,17 +80,17 @@ async def _read_bounded(request: Request, limit: int) -> bytes:
 def verified_notification(request: Request, body: Annotated[bytes, Depends(read_body)]) -> Iterator[Claimed]:
     """A dependency: a verified notification, claimed for this request and settled when the handler returns."""
     receiver: Receiver = request.app.state.receiver
-    begun = begin(receiver, _remember(request, body))
-    if not isinstance(begun, Claimed):
-        raise Answered(answer_without_handler(begun))
+    outcome = begin(receiver, _remember(request, body))
+    if not isinstance(outcome, Claimed):
+        raise Answered(answer_without_handler(outcome))
     try:
-        yield begun
+        yield outcome
     except BaseException as error:
-        release(receiver, begun)
-        log_failed(begun, error)
+        release(receiver, outcome)
+        log_failed(outcome, error)
         raise
-    settle(receiver, begun)
-    log_handled(begun)
+    settle(receiver, outcome)
+    log_handled(outcome)
 
 
 VerifiedWebhook = Annotated[Claimed, Depends(verified_notification, scope="function")]
@@ -182,8 +182,8 @@ async def _answer_refusal(request: Request, refusal: Exception) -> Response:
     """Turns a refusal into an answer, a log line and an entry of the inbox."""
     assert isinstance(refusal, Refused)  # noqa: S101 - as above
     receiver: Receiver = request.app.state.receiver
-    received = getattr(request.state, "webhook", None) or _remember(request, b"")
-    receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, received.headers), received)
+    webhook = getattr(request.state, "webhook", None) or _remember(request, b"")
+    receiver.inbox.add(receiver.clock(), "refused", view_refusal(refusal, webhook.headers), webhook)
     return _respond(answer_refusal(refusal))
 
 

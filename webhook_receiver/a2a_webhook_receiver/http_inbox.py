@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from a2a_webhook_receiver.receive import Receiver
     from a2a_webhook_receiver.settings import Settings
 
+Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
+Label = Annotated[str | None, Query(max_length=100)]
+
 HEARTBEAT_SECONDS = 15.0
 LISTED = 100
 _FULL_RETRY = 30_000
@@ -51,12 +54,6 @@ def _safe_url(url: str) -> str:
     return url
 
 
-Visible = Annotated[str, Field(pattern=r"^[\x21-\x7e]+$", max_length=256)]
-
-
-Label = Annotated[str | None, Query(max_length=100)]
-
-
 class ExpectationRequest(BaseModel):
     """What to expect: a task, a token, or neither (then a token is made). ``authorization``: the whole header value."""
 
@@ -69,39 +66,41 @@ class ExpectationRequest(BaseModel):
 
 
 @router.post("/expectations", status_code=201)
-def expect(wanted: ExpectationRequest, request: Request, agent: Label = None) -> JSONResponse:
+def expect(registration: ExpectationRequest, request: Request, agent: Label = None) -> JSONResponse:
     """Registers a token or task. Call it before the message is sent: a webhook can be faster than the answer.
 
     ``agent`` is a name for the page, nothing more.
     """
     receiver: Receiver = request.app.state.receiver
     settings: Settings = request.app.state.settings
-    _check_agent(wanted, settings)
-    made = secrets.token_urlsafe(24) if wanted.token is None and wanted.task_id is None else None
-    expectation = _expectation(wanted, wanted.token or made, receiver.clock() + settings.expectation_seconds * 1000)
+    _check_agent(registration, settings)
+    new_token = secrets.token_urlsafe(24) if registration.token is None and registration.task_id is None else None
+    expectation = _expectation(
+        registration, registration.token or new_token, receiver.clock() + settings.expectation_seconds * 1000
+    )
     receiver.expectations.add(expectation)
     if agent:
         receiver.inbox.note_label(expectation.id, agent)
     answer = {"id": expectation.id, "expires": expectation.expires, "taskId": expectation.task_id}
-    config = {"url": receiver.audience} | ({"token": made} if made else {})
+    config = {"url": receiver.audience} | ({"token": new_token} if new_token else {})
     return JSONResponse(answer | {"pushNotificationConfig": config}, 201)
 
 
-def _check_agent(wanted: ExpectationRequest, settings: "Settings") -> None:
+def _check_agent(registration: ExpectationRequest, settings: "Settings") -> None:
     """Refuses a loopback agent URL, unless the receiver itself is local: it must not be sent to its own machine."""
-    host = require_safe_url(wanted.agent_url).hostname if wanted.agent_url else None
+    host = require_safe_url(registration.agent_url).hostname if registration.agent_url else None
     if host is not None and is_loopback(host) and not settings.is_local:
         raise HTTPException(422, "agentUrl is on this machine, and the receiver is not")
 
 
-def _expectation(wanted: ExpectationRequest, token: str | None, expires: int) -> Expectation:
+def _expectation(registration: ExpectationRequest, token: str | None, expires: int) -> Expectation:
     return Expectation(
         id=secrets.token_hex(8),
         expires=expires,
-        task_id=wanted.task_id,
+        task_id=registration.task_id,
         token_digest=digest(token) if token else None,
-        authorization_digest=digest(wanted.authorization) if wanted.authorization else None,
-        agent_url=wanted.agent_url,
+        authorization_digest=digest(registration.authorization) if registration.authorization else None,
+        agent_url=registration.agent_url,
     )
 
 
@@ -109,16 +108,16 @@ def _expectation(wanted: ExpectationRequest, token: str | None, expires: int) ->
 def list_expectations(request: Request) -> JSONResponse:
     """The registered tokens and tasks that are still valid, without any token."""
     receiver: Receiver = request.app.state.receiver
-    found = receiver.expectations.list_open(receiver.clock(), LISTED)
-    return JSONResponse({"expectations": [_view(each, receiver.inbox) for each in found]})
+    expectations = receiver.expectations.list_open(receiver.clock(), LISTED)
+    return JSONResponse({"expectations": [_view(each, receiver.inbox) for each in expectations]})
 
 
 def _view(expectation: Expectation, inbox: Inbox) -> dict[str, str | int | bool | None]:
-    standing = expectation.id == STANDING
+    is_standing = expectation.id == STANDING
     return {
         "id": expectation.id,
-        "expires": None if standing else expectation.expires,
-        "standing": standing,
+        "expires": None if is_standing else expectation.expires,
+        "standing": is_standing,
         "taskId": expectation.task_id,
         "agentUrl": expectation.agent_url,
         "agent": inbox.label_of(expectation.id),

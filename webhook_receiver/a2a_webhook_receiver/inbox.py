@@ -143,8 +143,8 @@ class Inbox:
     def note_task(self, line: TaskLine) -> None:
         """Keeps the line with the greater event number; what it does not know is kept from the older one."""
         with self._lock:
-            known = self._tasks.pop(line.task_id, None)
-            self._tasks[line.task_id] = _newer(known, line)
+            previous = self._tasks.pop(line.task_id, None)
+            self._tasks[line.task_id] = _newer(previous, line)
             _limit(self._tasks, TASKS)
 
     def note_label(self, expectation_id: str, agent: str) -> None:
@@ -165,8 +165,8 @@ class Inbox:
     def after(self, number: int) -> tuple[Entry, ...]:
         """The entries after ``number`` that are still kept, in order."""
         with self._lock:
-            kept = [*self._good.entries.values(), *self._bad.entries.values()]
-        return tuple(sorted((entry for entry in kept if entry.number > number), key=lambda entry: entry.number))
+            entries = [*self._good.entries.values(), *self._bad.entries.values()]
+        return tuple(sorted((entry for entry in entries if entry.number > number), key=lambda entry: entry.number))
 
     def tasks(self) -> tuple[TaskLine, ...]:
         """The newest known state of each task, the last updated task first."""
@@ -234,9 +234,9 @@ def _limit(values: OrderedDict[Any, Any], count: int) -> None:
         values.popitem(last=False)
 
 
-def _newer(known: TaskLine | None, line: TaskLine) -> TaskLine:
-    if known is None:
+def _newer(previous: TaskLine | None, line: TaskLine) -> TaskLine:
+    if previous is None:
         return line
-    older, newer = sorted((known, line), key=lambda each: each.event_number)
-    agent, prompt = known.agent or line.agent, known.prompt or line.prompt
+    older, newer = sorted((previous, line), key=lambda each: each.event_number)
+    agent, prompt = previous.agent or line.agent, previous.prompt or line.prompt
     return replace(newer, state=newer.state or older.state, agent=agent, prompt=prompt)

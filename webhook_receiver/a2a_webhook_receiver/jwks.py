@@ -53,10 +53,10 @@ class JwksCache:
 
         Raises KeysUnavailable when the keys cannot be fetched and the cached ones do not have ``kid``.
         """
-        known = self._usable(now)
-        if kid in known:
+        keys = self._usable(now)
+        if kid in keys:
             self._refresh_beside(now)
-            return known
+            return keys
         flight = self._join_or_start(now)
         if flight is not None:
             self._wait(flight)
@@ -119,9 +119,9 @@ class JwksCache:
 
     def _answer(self, kid: str, now: int) -> KeySet:
         with self._lock:
-            failed = self._fetched < self._tried
+            is_failing = self._fetched < self._tried
             wait = max(1, (self._tried + COOL_DOWN - now) // 1000)
-        known = self._usable(now)
-        if failed and kid not in known:
+        keys = self._usable(now)
+        if is_failing and kid not in keys:
             raise KeysUnavailable("the issuer's keys cannot be fetched", wait)
-        return known
+        return keys

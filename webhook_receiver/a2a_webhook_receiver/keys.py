@@ -46,12 +46,12 @@ def parse_key_set(raw: bytes) -> KeySet:
     if len(raw) > MAX_BYTES:
         raise BadKeySet(f"more than {MAX_BYTES} bytes")
     try:
-        listed = strict_json.parse_object(raw).get("keys")
+        members = strict_json.parse_object(raw).get("keys")
     except ValueError as error:
         raise BadKeySet(f"not JSON: {error}") from error
-    if not isinstance(listed, list) or len(listed) > MAX_KEYS:
+    if not isinstance(members, list) or len(members) > MAX_KEYS:
         raise BadKeySet(f"no list of at most {MAX_KEYS} keys")
-    pairs = [(str(jwk["kid"]), _public_key(jwk)) for jwk in listed if _is_usable(jwk)]
+    pairs = [(str(jwk["kid"]), _public_key(jwk)) for jwk in members if _is_usable(jwk)]
     keys = KeySet(dict(pairs))
     if not keys or len(keys) != len(pairs):
         raise BadKeySet("no usable key" if not keys else "a key id comes twice")

@@ -159,8 +159,8 @@ def _looked_up(host: str, port: int, seconds: float) -> list[str]:
 
     def run() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answer.set_result(list(dict.fromkeys(str(one[4][0]) for one in found)))
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer.set_result(list(dict.fromkeys(str(one[4][0]) for one in addresses)))
         except Exception as error:  # noqa: BLE001 - the caller gets any error
             answer.set_exception(error)
 

@@ -15,9 +15,9 @@ from a2a_webhook_receiver.inbox import Inbox
 from a2a_webhook_receiver.jwks import JwksCache
 from a2a_webhook_receiver.preview import view_challenge, view_claims
 from a2a_webhook_receiver.replay import Admitted, Duplicate, ReplayStore, Sighting, sighting_of
+from a2a_webhook_receiver.subject import Subject
 from a2a_webhook_receiver.tasks import Delivery, Relay, TaskSource, with_task
 from a2a_webhook_receiver.verifier import (
-    Subject,
     VerifiedChallenge,
     VerifiedNotification,
     accept,
@@ -97,8 +97,8 @@ def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNoti
         return accept_challenge(authentic, expected=receiver.expectations.any_open(now))
     presented = authentic.presented
     with naming(authentic.subject):
-        expected = receiver.expectations.find(presented.task_id, presented.token_digest, now)
-        notification = accept(authentic, expected, now)
+        expectations = receiver.expectations.find(presented.task_id, presented.token_digest, now)
+        notification = accept(authentic, expectations, now)
         if not receiver.expectations.bind(notification.expectation, notification.subject.task_id):
             raise UnknownTask("its token belongs to another task")
     return notification
@@ -107,17 +107,17 @@ def check(receiver: Receiver, request: WebhookRequest, now: int) -> VerifiedNoti
 def begin(receiver: Receiver, request: WebhookRequest) -> Claimed | Repeated | VerifiedChallenge:
     """Verifies and claims a request. Raises ``Refused``."""
     now = receiver.clock()
-    checked = check(receiver, request, now)
-    if isinstance(checked, VerifiedChallenge):
-        receiver.inbox.add(now, "challenge", view_challenge(checked), request)
-        return checked
-    sighting = sighting_of(checked)
-    with naming(checked.subject):
+    webhook = check(receiver, request, now)
+    if isinstance(webhook, VerifiedChallenge):
+        receiver.inbox.add(now, "challenge", view_challenge(webhook), request)
+        return webhook
+    sighting = sighting_of(webhook)
+    with naming(webhook.subject):
         admitted = receiver.replays.admit(sighting, now)
     if isinstance(admitted, Duplicate):
-        receiver.inbox.add(now, "duplicate", view_claims(checked), request)
-        return Repeated(checked.subject)
-    return Claimed(checked, sighting, admitted, now, request)
+        receiver.inbox.add(now, "duplicate", view_claims(webhook), request)
+        return Repeated(webhook.subject)
+    return Claimed(webhook, sighting, admitted, now, request)
 
 
 def finish(receiver: Receiver, claimed: Claimed) -> Delivery:

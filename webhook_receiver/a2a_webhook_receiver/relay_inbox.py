@@ -20,8 +20,8 @@ class InboxRelay:
 
     def _task_line(self, delivery: Delivery) -> TaskLine:
         notification = delivery.notification
-        subject, content, wanted = notification.subject, notification.content, notification.expectation
-        agent = self._inbox.label_of(wanted.id) or _last_segment(wanted.agent_url)
+        subject, content, expectation = notification.subject, notification.content, notification.expectation
+        agent = self._inbox.label_of(expectation.id) or _last_segment(expectation.agent_url)
         prompt = view_prompt(content) or (view_prompt(delivery.task) if delivery.task else None)
         return TaskLine(subject.task_id, subject.event_number, content.state, agent, prompt)
 

@@ -51,8 +51,8 @@ class DynamoStore:
     def find(self, task_id: str, token_digest: str | None, now: int) -> tuple[Expectation, ...]:
         partitions = [f"TASK#{task_id}"] + ([f"TOKEN#{token_digest}"] if token_digest is not None else [])
         items = [item for partition in partitions for item in self._query(partition, "EXPECT#")]
-        found = {item["id"]["S"]: _expectation(item) for item in items}
-        return tuple(expectation for expectation in found.values() if expectation.expires > now)
+        expectations = {item["id"]["S"]: _expectation(item) for item in items}
+        return tuple(expectation for expectation in expectations.values() if expectation.expires > now)
 
     def bind(self, expectation: Expectation, task_id: str) -> bool:
         if expectation.task_id is not None:
@@ -95,11 +95,11 @@ class DynamoStore:
 
     def admit(self, sighting: Sighting, now: int) -> Admitted | Duplicate:
         self._check_jti(sighting)
-        known = self._claim(sighting, now)
-        if known is not None and "claim" not in known:
+        record = self._claim(sighting, now)
+        if record is not None and "claim" not in record:
             return Duplicate()
-        if known is not None:
-            raise StillWorking("an earlier attempt is being worked on", (int(known["claim"]["N"]) - now) // 1000 + 1)
+        if record is not None:
+            raise StillWorking("an earlier attempt is being worked on", (int(record["claim"]["N"]) - now) // 1000 + 1)
         return Admitted(late=not self._advance(sighting, now), claim=now + CLAIM)
 
     def settle(self, sighting: Sighting, admitted: Admitted) -> None:
@@ -195,8 +195,8 @@ def _seconds(milliseconds: int) -> "AttributeValueTypeDef":
 
 
 def _expectation_keys(expectation: Expectation) -> list[tuple[str, str]]:
-    named = {"TASK": expectation.task_id, "TOKEN": expectation.token_digest}
-    return [(f"{kind}#{value}", f"EXPECT#{expectation.id}") for kind, value in named.items() if value is not None]
+    values = {"TASK": expectation.task_id, "TOKEN": expectation.token_digest}
+    return [(f"{kind}#{value}", f"EXPECT#{expectation.id}") for kind, value in values.items() if value is not None]
 
 
 def _open_key(expectation: Expectation) -> tuple[str, str]:

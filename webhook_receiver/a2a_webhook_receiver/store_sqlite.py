@@ -79,14 +79,14 @@ class SqliteStore:
         with self._transaction() as connection:
             _forget_expired(connection, now)
             _check_jti(connection, sighting)
-            known = connection.execute(
+            row = connection.execute(
                 f"SELECT claim FROM notification WHERE {_NOTIFICATION}",  # noqa: S608 - a constant of ours
                 _names(sighting),
             ).fetchone()
-            if known is not None and known[0] is None:
+            if row is not None and row[0] is None:
                 return Duplicate()
-            if known is not None and known[0] > now:
-                raise StillWorking("an earlier attempt is being worked on", (known[0] - now) // 1000 + 1)
+            if row is not None and row[0] > now:
+                raise StillWorking("an earlier attempt is being worked on", (row[0] - now) // 1000 + 1)
             return _claim(connection, sighting, now)
 
     def settle(self, sighting: Sighting, admitted: Admitted) -> None:
@@ -121,8 +121,8 @@ def _forget_expired(connection: sqlite3.Connection, now: int) -> None:
 
 
 def _check_jti(connection: sqlite3.Connection, sighting: Sighting) -> None:
-    seen = connection.execute("SELECT fingerprint FROM attempt WHERE jti = ?", (sighting.jti,)).fetchone()
-    if seen is not None and seen[0] != sighting.fingerprint:
+    row = connection.execute("SELECT fingerprint FROM attempt WHERE jti = ?", (sighting.jti,)).fetchone()
+    if row is not None and row[0] != sighting.fingerprint:
         raise Replayed("the token was used before with other content")
     values = (sighting.jti, sighting.fingerprint, sighting.jti_expires)
     connection.execute("INSERT OR IGNORE INTO attempt VALUES (?, ?, ?)", values)

@@ -104,10 +104,10 @@ class JsonRpcTasks:
 
 def _result(answer: bytes) -> Content:
     try:
-        parsed = strict_json.parse_object(answer)
+        body = strict_json.parse_object(answer)
     except ValueError as error:
         raise Unreadable(f"the agent's answer: {error}") from error
-    problem, result = parsed.get("error"), parsed.get("result")
+    problem, result = body.get("error"), body.get("result")
     if isinstance(problem, dict):
         raise Unreadable(f"the agent answered with error {problem.get('code')}")
     if not isinstance(result, dict):

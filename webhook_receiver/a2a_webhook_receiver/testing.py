@@ -40,8 +40,8 @@ class StubIssuer:
     def __init__(self, audience: str = AUDIENCE, token: str = TOKEN, **environment: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._token = token
-        described = {"ISSUER": ISSUER, "AUDIENCE": audience, "WEBHOOK_TOKEN": token, "REPLAY_DB": ":memory:"}
-        self.settings: Settings = read_settings(described | environment)
+        variables = {"ISSUER": ISSUER, "AUDIENCE": audience, "WEBHOOK_TOKEN": token, "REPLAY_DB": ":memory:"}
+        self.settings: Settings = read_settings(variables | environment)
         self.receiver: Receiver = build_receiver(self.settings, self.fetch_keys)
 
     def build(self) -> tuple[Receiver, Settings]:
@@ -74,8 +74,12 @@ class StubIssuer:
         raw, now = json.dumps(body).encode(), int(time.time())
         claims = {"iss": self.settings.issuer, "aud": self.settings.audience, "iat": now, "exp": now + 300, **more}
         claims |= {"jti": uuid4().hex, "request_body_sha256": sha256(raw).hexdigest()}
-        signed = jwt.encode(claims, self._key, "ES256", {"typ": typ, "kid": _KEY_ID})
-        headers = {"Content-Type": "application/a2a+json", "A2A-Version": "1.0", "Authorization": f"Bearer {signed}"}
+        jws = jwt.encode(claims, self._key, "ES256", {"typ": typ, "kid": _KEY_ID})
+        headers = {
+            "Content-Type": "application/a2a+json",
+            "A2A-Version": "1.0",
+            "Authorization": f"Bearer {jws}",
+        }
         return WebhookRequest((*headers.items(), ("X-A2A-Notification-Token", token)), raw)
 
 

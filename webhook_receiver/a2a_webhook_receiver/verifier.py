@@ -44,6 +44,7 @@ from a2a_webhook_receiver.errors import (
 from a2a_webhook_receiver.expectations import Expectation, Presented, match
 from a2a_webhook_receiver.keys import KEY_ID, KeySet
 from a2a_webhook_receiver.strict_json import Json
+from a2a_webhook_receiver.subject import Subject
 
 Headers = Iterable[tuple[str, str]]
 
@@ -78,16 +79,6 @@ class Envelope:
     client_token: str | None
     authorization: str | None
     version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Which event of which task a notification is about. ``notification_id`` stays the same over all attempts."""
-
-    task_id: str
-    config_id: str
-    notification_id: str
-    event_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +194,9 @@ def authenticate(envelope: Envelope, body: bytes, keys: KeySet, now: int, *, iss
     if claims.audience != audience:
         raise WrongAudience(f"the audience is not {audience}", audience, claims.audience)
     _check_times(claims, now)
-    received = sha256(body).hexdigest()
-    if not hmac.compare_digest(received, claims.body_sha256):
-        raise WrongBody("the body is not the one that was signed", claims.body_sha256, received)
+    body_sha256 = sha256(body).hexdigest()
+    if not hmac.compare_digest(body_sha256, claims.body_sha256):
+        raise WrongBody("the body is not the one that was signed", claims.body_sha256, body_sha256)
     return Authentic(envelope, claims, body, seal=_SEAL)
 
 
@@ -236,22 +227,22 @@ def _check_seal(seal: object) -> None:
 
 def _single_headers(headers: Headers) -> dict[str, str]:
     """The headers that the verifier uses. Raises DuplicateHeader when one of them comes twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
-        if lower in found:
+        if lower in values:
             raise DuplicateHeader(f"{lower} comes twice")
         if lower in _SINGLE:
-            found[lower] = value
-    return found
+            values[lower] = value
+    return values
 
 
 def _check_media(single: dict[str, str]) -> None:
     media_type, _, parameters = single.get("content-type", "").partition(";")
     charset = parameters.strip().lower().replace('"', "")
     if media_type.strip().lower() not in MEDIA_TYPES or charset not in ("", "charset=utf-8"):
-        known = " or ".join(sorted(MEDIA_TYPES))
-        raise UnsupportedMedia("the content type is another one", known, single.get("content-type", "none"))
+        types = " or ".join(sorted(MEDIA_TYPES))
+        raise UnsupportedMedia("the content type is another one", types, single.get("content-type", "none"))
     if single.get("content-encoding", "identity").lower() != "identity":
         raise UnsupportedMedia("the body is compressed")
 
@@ -307,9 +298,9 @@ def _canonical(segment: str) -> bytes:
 def _check_type(jose: dict[str, Json]) -> str:
     if jose.get("alg") != "ES256":
         raise WrongAlgorithm("the algorithm is not ES256", "ES256", str(jose.get("alg")))
-    for known in (NOTIFICATION_TYPE, CHALLENGE_TYPE):
-        if jose.get("typ") == known:
-            return known
+    for token_type in (NOTIFICATION_TYPE, CHALLENGE_TYPE):
+        if jose.get("typ") == token_type:
+            return token_type
     raise WrongType(WrongType.reason, f"{NOTIFICATION_TYPE} or {CHALLENGE_TYPE}", str(jose.get("typ")))
 
 
@@ -326,10 +317,10 @@ def _check_signature(envelope: Envelope, keys: KeySet) -> bytes:
     if key is None:
         raise UnknownKey("the issuer publishes no such key", " or ".join(keys) or "a key", envelope.kid)
     try:
-        signed = _ES256.decode_complete(envelope.token, key, algorithms=["ES256"])
+        decoded = _ES256.decode_complete(envelope.token, key, algorithms=["ES256"])
     except InvalidTokenError as error:
         raise WrongSignature("the key that the token names did not sign it") from error
-    payload: bytes = signed["payload"]
+    payload: bytes = decoded["payload"]
     return payload
 
 

@@ -1,76 +1,27 @@
-"""Credentials for remote agents, and the secrets of agents by name.
+"""Credentials for remote agents: headers by origin, in one secret that the operator writes.
 
-The credentials are headers by origin, in one secret that the operator writes. They are added to a request by the origin
-of its URL, so no card, redirect or agent name can send them to another origin.
-
-The secrets of agents come from AWS in a function, and from the environment on a developer's machine.
+They are added to a request by the origin of its URL, so no card, redirect or agent name can send them to another
+origin.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from a2a_serverless.client import Transport
-
-PARAMETER: Final = "ssm:"
-KEPT_S: Final = 300
-
-
-def secrets_in_aws(places_json: str) -> Callable[[str], str]:
-    """Reads secrets by name: ``places_json`` is a JSON object of the places of ``secret_at``.
-
-    Raises SecretNotRead for a name that is not listed, else as ``secret_at`` does.
-    """
-    places: dict[str, str] = json.loads(places_json or "{}")
-
-    def read(name: str) -> str:
-        if name not in places:
-            raise SecretNotRead(f"The secret {name!r} is not in [tool.a2a-serverless] secrets of pyproject.toml.")
-        return secret_at(places[name])
-
-    return read
-
-
-def secret_at(place: str) -> str:
-    """The secret with an id of Secrets Manager, or in a parameter (``ssm:/parameter``).
-
-    Powertools keeps it for ``KEPT_S`` seconds. Raises Powertools' GetParameterError when AWS refuses.
-    """
-    from aws_lambda_powertools.utilities import parameters
-
-    if place.startswith(PARAMETER):
-        return str(parameters.get_parameter(place.removeprefix(PARAMETER), decrypt=True, max_age=KEPT_S))
-    return str(parameters.get_secret(place, max_age=KEPT_S))
-
-
-def secrets_in_environment(environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Reads secrets from variables such as ``A2A_SECRET_WEATHER``. Raises SecretNotRead, which names the variable."""
-
-    def read(name: str) -> str:
-        if value := environment.get(variable_of(name)):
-            return value
-        raise SecretNotRead(f"The secret {name!r} is not set: give it in the variable {variable_of(name)}.")
-
-    return read
-
-
-def variable_of(name: str) -> str:
-    """The environment variable with a secret on a developer's machine."""
-    return f"A2A_SECRET_{name.upper().replace('-', '_')}"
-
 
 Headers: TypeAlias = Mapping[str, str]
 

@@ -28,6 +28,17 @@ TRIES: Final = 4
 CONNECTIONS: Final = 50
 EMULATED: Final = "test"  # the access key of the emulator's account 000000000000
 EMULATED_REGION: Final = "us-east-1"
+_CONFIG: Final = Config(
+    connect_timeout=CONNECT_S,
+    read_timeout=READ_S,
+    retries={"mode": "standard", "total_max_attempts": TRIES},
+    max_pool_connections=CONNECTIONS,
+    tcp_keepalive=True,
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)
+# For presigned URLs that work in every region and check the checksum of an upload.
+_LINKS: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
 
 
 class Aws:
@@ -76,16 +87,3 @@ def emulated(endpoint: str) -> Aws:
     settings = get_session()
     settings.set_config_variable("profile", None)
     return Aws(Session(EMULATED, EMULATED, region_name=EMULATED_REGION, botocore_session=settings), endpoint)
-
-
-_CONFIG: Final = Config(
-    connect_timeout=CONNECT_S,
-    read_timeout=READ_S,
-    retries={"mode": "standard", "total_max_attempts": TRIES},
-    max_pool_connections=CONNECTIONS,
-    tcp_keepalive=True,
-    request_checksum_calculation="when_required",
-    response_checksum_validation="when_required",
-)
-# For presigned URLs that work in every region and check the checksum of an upload.
-_LINKS: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})

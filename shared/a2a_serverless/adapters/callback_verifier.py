@@ -56,11 +56,11 @@ class SignedCallbackVerifier:
             if ours:
                 raise InvalidCallback(error.code) from error
             return None  # no signature in our form
-        expected = Expectation("call", now + 1, call.task, digest(call.token))
+        expectation = Expectation("call", now + 1, call.task, digest(call.token))
         try:
             keys = self._cache(issuer, ours).keys_for(kid, now)
             proven = verify(
-                headers, incoming.body, keys, now, issuer=issuer, audience=call.url, expectations=[expected]
+                headers, incoming.body, keys, now, issuer=issuer, audience=call.url, expectations=[expectation]
             )
         except KeysUnavailable as error:
             raise Overloaded("The keys of the called agent cannot be fetched. Try again.") from error

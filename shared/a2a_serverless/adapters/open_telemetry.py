@@ -110,7 +110,7 @@ class OpenTelemetryTracer(Tracer):
     def flush(self) -> None:
         if not self._ended or self._now_s() < self._paused_until or not self._sending.acquire(blocking=False):
             return
-        done, exported = threading.Event(), list[bool]()
+        end, exported = threading.Event(), list[bool]()
         batch = [self._ended.popleft() for _ in range(len(self._ended))]
 
         def export() -> None:
@@ -118,7 +118,7 @@ class OpenTelemetryTracer(Tracer):
                 exported.append(self._export(batch))
             finally:
                 self._sending.release()
-                done.set()
+                end.set()
 
         try:
             threading.Thread(target=export, name="spans", daemon=True).start()
@@ -127,7 +127,7 @@ class OpenTelemetryTracer(Tracer):
             self._paused_until = self._now_s() + PAUSE_S
             logger.warning("spans not exported", extra={"count": len(batch), **safe_error_fields(error)})
             return
-        done.wait(self._flush_s)
+        end.wait(self._flush_s)
         if exported != [True]:
             self._paused_until = self._now_s() + PAUSE_S
             reason = "failed" if exported else "slow"
@@ -178,8 +178,8 @@ class OpenTelemetryTracer(Tracer):
 class _LibrarySpans(SpanProcessor):
     """Stores the sampled spans of libraries until the next flush."""
 
-    def __init__(self, ended: deque[Any], *, content: bool) -> None:
-        self._ended, self._content = ended, content
+    def __init__(self, spans: deque[Any], *, content: bool) -> None:
+        self._ended, self._content = spans, content
 
     def on_end(self, span: ReadableSpan) -> None:
         if span.context and span.context.trace_flags.sampled:

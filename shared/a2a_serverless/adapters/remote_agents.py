@@ -231,8 +231,10 @@ class A2ARemoteAgents:
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
             if agent in self._remotes and isinstance(error, TaskNotFound):
                 raise AgentCallFailed(f"The agent {agent!r} does not know the task any more.") from error
-            gone = isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
-            why = "the API key that the task was sent with has been revoked" if gone else redact(str(error))
+            is_revoked = (
+                isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
+            )
+            why = "the API key that the task was sent with has been revoked" if is_revoked else redact(str(error))
             raise AgentCallFailed(f"The agent {agent!r} refused: {why}") from error
 
 

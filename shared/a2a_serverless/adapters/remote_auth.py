@@ -62,9 +62,9 @@ class RemoteAuth:
 
         @contextmanager
         def send(call: ClientRequest) -> Iterator[ClientResponse]:
-            used = self._token
+            token = self._token
             with transport(self._authenticated(call, transport)) as answer:
-                if answer.status != HTTPStatus.UNAUTHORIZED or not used or used != self._token:
+                if answer.status != HTTPStatus.UNAUTHORIZED or not token or token != self._token:
                     yield answer
                     return
             self._token = ""

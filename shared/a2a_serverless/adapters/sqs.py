@@ -51,9 +51,11 @@ class SqsQueues:
             {"Id": str(number), "MessageBody": _body(message), "MessageGroupId": group_of(message.key)}
             for number, message in enumerate(messages)
         ]
-        failed = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed")
-        if failed:
-            raise RuntimeError(f"SQS did not take {len(failed)} of {len(entries)} messages: {failed[0].get('Code')}")
+        failures = self._client.send_message_batch(QueueUrl=url, Entries=entries).get("Failed")
+        if failures:
+            raise RuntimeError(
+                f"SQS did not take {len(failures)} of {len(entries)} messages: {failures[0].get('Code')}"
+            )
 
 
 def _body(message: QueueMessage) -> str:

@@ -83,11 +83,11 @@ class Connection:
     def receive(self, deadline: Deadline, budget: int) -> Iterator[h11.Event]:
         """The events of one answer, until it ends. Raises TooLarge, h11.RemoteProtocolError, OSError."""
         event: object = h11.NEED_DATA
-        received = 0
+        size = 0
         while not isinstance(event, h11.EndOfMessage):
             if event is h11.NEED_DATA:
-                received += self._feed(deadline, first=not received)
-                if received > budget:
+                size += self._feed(deadline, first=not size)
+                if size > budget:
                     raise TooLarge("the answer is larger than its byte budget")
             event = self._next_event()
             if isinstance(event, h11.Event):
@@ -266,11 +266,11 @@ class WebhookSender:
         return outcome
 
     def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> None:
-        written, body, reusable = request.written(target), bytearray(), False
+        content, body, reusable = request.written(target), bytearray(), False
         connection = self._connection(target, deadline, outcome)
         try:
             outcome.request_sent = True
-            connection.send(written, deadline)
+            connection.send(content, deadline)
             for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
                 if isinstance(event, h11.Response):
                     outcome.status, headers = event.status_code, dict(event.headers)

@@ -37,7 +37,6 @@ def make_dependencies(environment: Mapping[str, str], aws: Aws, metrics: Metrics
     parts = _Parts(settings, aws, metrics, make_tracer(environment))
     return Api(
         parts.make_service(),
-        parts.public,
         parts.agents,
         _authenticator(settings, aws, parts.clock.now),
         SignedCallbackVerifier(parts.public, parts.clock.now),
@@ -67,6 +66,7 @@ class _Parts:
         settings = self.settings
         return TaskService(
             log=self.log,
+            publications=self.public,
             queues=self.queues,
             clock=self.clock,
             ids=self.ids,
@@ -75,7 +75,6 @@ class _Parts:
             callback_sealer=lambda: self.callback_sealer,
             life=settings.life,
             blocking_ms=settings.blocking_seconds * 1000,
-            idempotent=settings.idempotency,
             inline_runner=lambda agent_id: self.inline_runner if self.agents[agent_id].runs == "inline" else None,
             metrics=self.metrics,
             tracer=self.tracer,

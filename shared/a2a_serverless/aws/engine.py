@@ -7,14 +7,15 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_credentials import AgentCredentials, secret_at, secrets_in_aws
+from a2a_serverless.adapters.agent_credentials import AgentCredentials
+from a2a_serverless.adapters.agent_secrets import secret_at, secrets_in_aws
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
 from a2a_serverless.aws.resources import contents, deployed_agents, egress_policy, task_log, task_table, value_store
 from a2a_serverless.engine.calls import AgentRegistry
-from a2a_serverless.engine.run import Engine
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.services.pauses import Pauses
 from a2a_serverless.store.stores import PauseStore, TaskIndex

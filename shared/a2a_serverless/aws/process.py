@@ -42,7 +42,7 @@ def uncollected() -> Iterator[None]:
 
 def make_metrics(environment: Mapping[str, str]) -> Metrics:
     """The metrics, which a function writes to its log for CloudWatch (embedded metric format)."""
-    from a2a_serverless.adapters.logs import EmfMetrics
+    from a2a_serverless.adapters.metrics import EmfMetrics
 
     settings = Settings(values=environment)
     return EmfMetrics(
@@ -66,7 +66,7 @@ def make_tracer(environment: Mapping[str, str]) -> Tracer:
     try:
         from opentelemetry.trace import set_tracer_provider
 
-        from a2a_serverless.adapters.agent_credentials import secret_at
+        from a2a_serverless.adapters.agent_secrets import secret_at
         from a2a_serverless.adapters.open_telemetry import OpenTelemetryTracer
         from a2a_serverless.domain.outbound import is_confidential
 

@@ -102,9 +102,9 @@ class QueueWorker:
         until = (self._stopped_at or 0) + self._drain_s + HAND_OVER_S
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, max(0.0, until - self._monotonic()))
-            left = self._under_way
+            count = self._under_way
         self._flush()
-        return left
+        return count
 
     def _poll(self) -> None:
         while self._stopped_at is None:
@@ -117,7 +117,7 @@ class QueueWorker:
 
     def _take(self, most: int) -> None:
         try:
-            got = self._client.receive_message(
+            answer = self._client.receive_message(
                 QueueUrl=self._url, MaxNumberOfMessages=most, WaitTimeSeconds=self._poll_s
             )
         except Exception as error:  # noqa: BLE001 - the queue is asked again
@@ -125,7 +125,7 @@ class QueueWorker:
             time.sleep(PAUSE_S)
             return
         self._polled_at = self._monotonic()
-        for message in got.get("Messages", []):
+        for message in answer.get("Messages", []):
             with self._changed:
                 self._under_way += 1
             try:
@@ -208,9 +208,9 @@ def main(environment: Mapping[str, str]) -> int:
         serve_health(worker, settings.health_address)
     metrics.count("ColdStart", function="worker")
     logger.info("worker started", extra={"count": settings.tasks_at_once})
-    left = worker.run()
-    logger.info("worker ended", extra={"count": left})
-    return 1 if left else 0
+    count = worker.run()
+    logger.info("worker ended", extra={"count": count})
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

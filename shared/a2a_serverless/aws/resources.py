@@ -103,7 +103,7 @@ def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
 
     manifest = Path(settings.get("AGENTS_FILE") or Path(__file__).parents[2] / MANIFEST)
     try:
-        return by_id(load_agents(manifest, local=settings.local_agents))
+        return by_id(load_agents(manifest))
     except NotBuilt as error:
         raise SettingsError(str(error)) from None
 

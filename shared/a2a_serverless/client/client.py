@@ -23,18 +23,18 @@ from a2a_serverless.domain.errors import (
 )
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
-from a2a_serverless.protocol.codecs import EXTENSION_HEADERS, VERSION_HEADER
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.protojson import ProtoModel, read_peer
 from a2a_serverless.protocol.sse import last_event_id
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
+from a2a_serverless.protocol.versions import EXTENSION_HEADERS, VERSION_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.remotes import Binding
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
@@ -87,8 +87,8 @@ class Client:
 
     def with_extensions(self, *uris: str) -> Client:
         """The client, with the extensions named in every request (specification 4.6)."""
-        named = {EXTENSION_HEADERS[self.version]: ", ".join(uris)} if uris else {}
-        return replace(self, headers={**self.headers, **named})
+        extensions = {EXTENSION_HEADERS[self.version]: ", ".join(uris)} if uris else {}
+        return replace(self, headers={**self.headers, **extensions})
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.remotes import Binding
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.v1_card import AgentCard, AgentInterface
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})

@@ -13,28 +13,17 @@ from a2a_serverless.client.errors import BY_HTTP, SERVER_ERROR, a2a_error, http_
 from a2a_serverless.domain.errors import InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.error_codes import CODES, INTERNAL
-from a2a_serverless.protocol.operations import SENDING, Operation
 from a2a_serverless.protocol.protojson import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from a2a_serverless.client.errors import HttpError
     from a2a_serverless.domain.errors import A2AError
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import ClientResponse
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.operations import Operation
     from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
-_PATHS: Final[Mapping[Operation, str]] = {
-    Operation.SEND: "/message:send",
-    Operation.STREAM: "/message:stream",
-    Operation.GET: "/tasks/{id}",
-    Operation.LIST: "/tasks",
-    Operation.CANCEL: "/tasks/{id}:cancel",
-    Operation.SUBSCRIBE: "/tasks/{id}:subscribe",
-}
-_POSTED: Final = SENDING | {Operation.CANCEL, Operation.SUBSCRIBE}
 # Where several classes share a name, the first class in the table is the general class.
 _BY_REASON: Final = {code.reason: kind for kind, code in reversed(CODES.items())}
 _BY_NAME: Final = {code.name: kind for kind, code in reversed(CODES.items())}
@@ -48,10 +37,10 @@ def address_and_body(
     members: dict[str, Any] = as_json(request)
     tenant = quote(members.pop("tenant", ""), safe="")
     prefix = "/v1" if version == "0.3" else tenant and f"/{tenant}"
-    url = base.rstrip("/") + prefix + _PATHS[operation].format(id=quote(members.pop("id", ""), safe=""))
-    if operation in SENDING:
+    url = base.rstrip("/") + prefix + operation.path.format(id=quote(members.pop("id", ""), safe=""))
+    if operation.sends:
         return url, peers.print_params(version, request, "HTTP+JSON")
-    if operation in _POSTED:
+    if operation.verb == "POST":
         return url, b"{}"
     query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in members.items()}
     return f"{url}?{urlencode(query)}" if query else url, None
@@ -67,10 +56,10 @@ def error_in(
     if problem is body and status < 400:  # noqa: PLR2004 - HTTP's classes
         return None
     reasons = [str(detail.get("reason")) for detail in objects_in(problem, "details")]
-    named = str(problem.get("error", "")).rpartition(".")[2]
+    name = str(problem.get("error", "")).rpartition(".")[2]
     kind = next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
-    kind = kind or _BY_NAME.get(named) or kind_by_code(problem)
-    if kind is None and version == "0.3" and "message" in problem and operation not in SENDING:
+    kind = kind or _BY_NAME.get(name) or kind_by_code(problem)
+    if kind is None and version == "0.3" and "message" in problem and not operation.sends:
         kind = _BY_STATUS.get(status)
     if kind is None and problem.get("status") == INTERNAL.grpc:
         kind = InternalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from a2a_serverless.protocol.operations import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
+from a2a_serverless.protocol.versions import ProtocolVersion  # noqa: TC001 - tests build records by their annotations
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor

@@ -8,27 +8,34 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from a2a_serverless.domain.agent_errors import SecretNotRead
-from a2a_serverless.domain.record_names import call_name
+from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
+from a2a_serverless.domain.record_names import call_name, join_path
 from a2a_serverless.domain.values import ValueScope
-from a2a_serverless.engine.calls import AgentCalls
+from a2a_serverless.engine.artifacts import Artifacts, make_parts
+from a2a_serverless.engine.callbacks import Callbacks
+from a2a_serverless.engine.calls import AgentCalls, CallLimit
+from a2a_serverless.engine.client_messages import ClientMessages
+from a2a_serverless.engine.messages import check_printable
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
+from a2a_serverless.engine.waits import Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.remotes import Remote
+    from a2a_serverless.domain.task_context import Content
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.calls import AgentRegistry
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.mirror import MirrorCalls
     from a2a_serverless.engine.task_reader import TaskReader
     from a2a_serverless.ports.system import Sealer
+    from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.store.value_store import ValueStore
 
 T = TypeVar("T")
@@ -42,14 +49,14 @@ def no_secret(name: str) -> str:
 class Acts:
     """The acts over an execution. ``heard_at`` is the time (ms) of the newest event in the task's log.
 
-    ``others`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those of
-    signed callbacks. ``packages`` and ``prices`` are those of ``Steps``.
+    ``task_reader`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those
+    of signed callbacks. ``packages`` and ``prices`` are those of ``Steps``.
     """
 
     def __init__(  # noqa: PLR0913 - what the acts need from outside
         self,
         execution: Execution,
-        others: TaskReader,
+        task_reader: TaskReader,
         registry: AgentRegistry,
         values: ValueStore,
         files: TaskFiles = INLINE_FILES,
@@ -61,9 +68,13 @@ class Acts:
         prices: Usage | None = None,
         remote: Remote | None = None,
     ) -> None:
-        self.execution, self.others, self.files, self.read_secret = execution, others, files, read_secret
-        self.callback_sealer, self.base_url = callback_sealer, registry.base_url
+        self.execution, self.task_reader, self.files = execution, task_reader, files
+        self._read_secret = read_secret
         self.steps = Steps(execution, packages, prices or {})
+        self.waits = Waits(execution)
+        self.client_messages = ClientMessages(execution, self.waits)
+        self.callbacks = Callbacks(execution, self.waits, registry.base_url, self.secret, callback_sealer)
+        self.artifacts = Artifacts(execution, files)
         self.mirror: MirrorCalls | None = None
         if remote:
             from a2a_serverless.engine.mirror import MirrorCalls  # only mirrors need it
@@ -87,10 +98,32 @@ class Acts:
             self.execution.close(end=NeedsWorker())
             raise
 
-    def cancel_call(self, path: str) -> None:
-        """Cancels the call, and its task at the called agent, unless it is over or this run is."""
-        if not self.execution.is_stopping and self.calls.cancel(path):
-            self._cancel_child(call_name(path))
+    async def secret(self, name: str) -> str:
+        """See ``TaskContext.secret``. No step may store a result with this text afterwards."""
+        self.execution.check_open()
+        with self.execution.at_work():
+            secret = await asyncio.to_thread(self._read_secret, name)
+        self.steps.keep_secret(secret)
+        return secret
+
+    async def call(self, name: str, agent: str, content: Content | Sequence[Part], limit: CallLimit) -> Task | Message:
+        """See ``TaskContext.call``. If its code is cancelled, the called task is canceled, too."""
+        scope = self.execution.open_scope()
+        failure: AgentCallFailed | None = None
+        with scope.use(f"call {name}"):
+            self.check_reach(agent)
+            parts, path = make_parts(content), join_path(scope.path, name)
+            for part in parts:
+                check_printable(f"The message of the call {name!a}", part)
+            try:
+                return await self.calls.call(path, agent, parts, limit, self.execution.ask_for_call, scope)
+            except AgentCallFailed as failed:  # stored, like an answer: the name is used
+                failure = failed
+            except asyncio.CancelledError:
+                if not self.execution.is_stopping and self.calls.cancel(path):
+                    self._cancel_child(call_name(path))
+                raise
+        raise failure
 
     def _cancel_child(self, name: CallName) -> None:
         async def cancel() -> None:

@@ -11,61 +11,28 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent_errors import BudgetExceeded
-from a2a_serverless.domain.budgets import DIGITS, Budget, add, budget_of, reported_amounts, usage_amounts
+from a2a_serverless.domain.budgets import DIGITS, NO_BUDGET, Budget, add, budget_of, reported_amounts, usage_amounts
 from a2a_serverless.domain.call_records import OpenedCall
 from a2a_serverless.domain.record_names import call_of, is_try
-from a2a_serverless.domain.usage import MILLION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sized
+    from collections.abc import Mapping
 
     from a2a_serverless.domain.budgets import Amounts
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.step_results import StepResult
-    from a2a_serverless.engine.run_session import RunSession
 
 AGENT: Final = "agent"
 CALLER: Final = "caller"
-MEMORY_MS: Final = 10_000
-
-
-class OwnerBudget:
-    """The most USD that an owner's tasks may spend on a day (UTC); 0 is no bound, and costs nothing.
-
-    What other tasks spend is read again after ``MEMORY_MS``.
-    """
-
-    def __init__(self, session: RunSession, usd: int) -> None:
-        self._session, self._usd = session, usd
-        session.counts_spending = usd > 0
-        self._read_at = session.now() - MEMORY_MS
-        self._others = 0
-
-    def check(self) -> None:
-        """Raises BudgetExceeded if nothing may begin."""
-        if not self._usd:
-            return
-        session = self._session
-        if session.now() - self._read_at >= MEMORY_MS:
-            self._others, self._read_at = session.read_spent() - session.spent, session.now()
-        if (spent := (self._others + session.spent) / MILLION) >= self._usd:
-            raise BudgetExceeded("owner and day", "usd", spent, self._usd)
 
 
 class TaskBudget:
-    """The spending of a task with these stored ``results``, and its bounds. ``running`` are the steps under way.
+    """The spending of a task, and its bounds: those of its agent and of its caller."""
 
-    Results up to the moment ``copied`` do not count: the task that this one repeats has paid for them.
-    """
-
-    def __init__(
-        self, agent: Budget, caller: Budget, results: Mapping[str, StepResult], running: Sized, copied: int = 0
-    ) -> None:
+    def __init__(self, agent: Budget = NO_BUDGET, caller: Budget = NO_BUDGET) -> None:
         self._bounds = {kind: (bound, CALLER) for kind, bound in caller.bounds.items()}
         for kind, bound in agent.bounds.items():
             self._bounds[kind] = min((bound, AGENT), self._bounds.get(kind, (bound, AGENT)))
-        self._results, self._running, self._copied = results, running, copied
-        self._counted = 0
         self._spent: Amounts = add({}, {})
         self._reserved: dict[str, Amounts] = {}
 
@@ -74,21 +41,40 @@ class TaskBudget:
         """Whether there is a bound."""
         return bool(self._bounds)
 
-    def check(self, *, for_step: bool = False) -> None:
-        """Raises BudgetExceeded if nothing may begin. For a step, the steps under way count as steps."""
+    def check(self, running_steps: int = 0) -> None:
+        """Raises BudgetExceeded if nothing may begin. So many steps are under way, and count as if they had ended."""
         if not self._bounds:
             return
-        spent = add(self.spent(), {"steps": len(self._running) if for_step else 0})
+        spent = add(self.spent(), {"steps": running_steps})
         for kind, (bound, whose) in self._bounds.items():
             if spent.get(kind, 0) >= bound:
                 raise BudgetExceeded(whose, kind, spent.get(kind, 0), bound)
 
     def spent(self) -> Amounts:
         """What the task has spent so far, by its stored results."""
-        for name, result in [*self._results.items()][self._counted :]:
-            self._counted += 1
-            self._count(name, result)
         return {kind: round(amount, DIGITS) for kind, amount in self._spent.items()}
+
+    def count(self, name: str, result: StepResult, results: Mapping[str, StepResult]) -> None:
+        """Counts a stored result of the task, once. ``results`` has the others that are known.
+
+        The records of a call are counted by what is known of the call, so their order does not matter.
+        """
+        if not self._bounds:
+            return
+        call = call_of(name)
+        used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
+        if call:
+            if name == call.opened:
+                self._reserved[name] = OpenedCall.of(result.value).budget or {}
+            elif name == call.done:
+                self._reserved.pop(call.opened, None)
+                used = reported_amounts(result.value)
+            elif {call.failed, call.canceled} & results.keys():
+                if {call.sent, call.told} & results.keys():
+                    used = self._reserved.pop(call.opened, {})  # the spending is unknown
+                elif name == call.failed:
+                    self._reserved.pop(call.opened, None)
+        self._spent = add(self._spent, used)
 
     def count_unstored(self) -> None:
         """Counts a try of a step whose error is not stored. A later run repeats it, and counts it itself."""
@@ -121,21 +107,3 @@ class TaskBudget:
     def _taken(self) -> Amounts:
         taken = reduce(add, self._reserved.values(), self.spent())
         return {kind: round(amount, DIGITS) for kind, amount in taken.items()}
-
-    def _count(self, name: str, result: StepResult) -> None:
-        call = call_of(name)
-        if 0 < self._results.get(call.opened if call else name, result).moment <= self._copied:
-            return
-        used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
-        if call:
-            if name == call.opened:
-                self._reserved[name] = OpenedCall.of(result.value).budget or {}
-            elif name == call.done:
-                self._reserved.pop(call.opened, None)
-                used = reported_amounts(result.value)
-            elif {call.failed, call.canceled} & self._results.keys():
-                if {call.sent, call.told} & self._results.keys():
-                    used = self._reserved.pop(call.opened, {})  # the spending is unknown
-                elif name == call.failed:
-                    self._reserved.pop(call.opened, None)
-        self._spent = add(self._spent, used)

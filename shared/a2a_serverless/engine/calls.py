@@ -26,11 +26,19 @@ from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.scopes import Scope
-from a2a_serverless.engine.signals import NeedsWorker, guarded
+from a2a_serverless.engine.signals import NeedsWorker
+from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import Message, Role, StreamResponse, Task, TaskPushNotificationConfig, stream_response
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Role,
+    StreamResponse,
+    Task,
+    TaskPushNotificationConfig,
+    stream_response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -126,8 +134,8 @@ class AgentCalls:
 
     def __init__(self, execution: Execution, registry: AgentRegistry, files: TaskFiles = INLINE_FILES) -> None:
         self._execution, self._registry, self._files = execution, registry, files
-        self._session, self._steps, self._endings = execution.session, execution.results, execution.endings
-        self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.budget
+        self._session, self._journal, self._endings = execution.session, execution.journal, execution.endings
+        self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.session.budget
         self._remote_agents = registry.remote_agents.with_trace(execution.session.trace)
         self._under_way = 0
 
@@ -160,17 +168,17 @@ class AgentCalls:
 
     async def _read_once(self, name: str, read: Callable[[], Json], scope: Scope) -> Json:
         """Another agent's description of itself, or the error. Either is stored, so that a later run gets the same."""
-        if name not in self._steps:
+        if name not in self._journal:
             await self._endings.start(name, scope)
             try:
                 with self._endings.at_work():
                     value = await self._retry(read)
             except AgentCallFailed as failed:
                 value = str(failed)
-            if name not in self._steps:
-                self._store_once(name, value, self._steps.next_number())
-        await self._endings.end(self._steps[name].sequence, scope)
-        if isinstance(stored := self._steps[name].value, str):
+            if name not in self._journal:
+                self._store_once(name, value, self._journal.next_number())
+        await self._endings.end(self._journal[name].sequence, scope)
+        if isinstance(stored := self._journal[name].value, str):
             raise AgentCallFailed(stored)
         return stored
 
@@ -179,7 +187,7 @@ class AgentCalls:
     ) -> Task | Message:
         """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
         name, content = call_name(path), self._session.digest([agent, [*parts]])
-        stored = self._steps.get(name.opened)
+        stored = self._journal.get(name.opened)
         if stored and OpenedCall.of(stored.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
         if (ending := self._ending(name)) is None:
@@ -206,27 +214,28 @@ class AgentCalls:
 
     def _ending(self, name: CallName) -> StepResult | None:
         """The stored ending of a call: its answer, or a text that says why there is none."""
-        return next((self._steps[one] for one in (name.canceled, name.done, name.failed) if one in self._steps), None)
+        endings = (name.canceled, name.done, name.failed)
+        return next((self._journal[ending] for ending in endings if ending in self._journal), None)
 
     def canceled(self) -> list[CallName]:
         """The calls that earlier runs have canceled, whose tasks may still have to be canceled."""
-        calls = ((call_of(name), name) for name in self._steps)
-        return [call for call, name in calls if call and name == call.canceled and call.done not in self._steps]
+        calls = ((call_of(name), name) for name in self._journal)
+        return [call for call, name in calls if call and name == call.canceled and call.done not in self._journal]
 
     def cancel(self, path: str) -> bool:
         """Stores that the caller's code has cancelled the call; False if it was not made, or has ended."""
         name = call_name(path)
-        if name.opened not in self._steps or self._ending(name):
+        if name.opened not in self._journal or self._ending(name):
             return False
-        self._store_once(name.canceled, f"The call {path!r} was canceled.", self._steps.next_number())
-        opened = OpenedCall.of(self._steps[name.opened].value)
+        self._store_once(name.canceled, f"The call {path!r} was canceled.", self._journal.next_number())
+        opened = OpenedCall.of(self._journal[name.opened].value)
         self._record_span(name, opened.agent, opened, asyncio.CancelledError.__name__)
         return True
 
     async def cancel_child(self, name: CallName) -> None:
         """Cancels the task of a canceled call, if it is known. An agent that is unavailable is asked again later."""
-        stored = self._steps.get(name.sent) or self._steps.get(name.told)
-        opened = OpenedCall.of(self._steps[name.opened].value)
+        stored = self._journal.get(name.sent) or self._journal.get(name.told)
+        opened = OpenedCall.of(self._journal[name.opened].value)
         if stored is None or opened.agent in self._registry.worker_only:
             return
         sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
@@ -242,20 +251,20 @@ class AgentCalls:
         opened: OpenedCall | None = None
         self._under_way += 1
         try:
-            if name.opened in self._steps:
+            if name.opened in self._journal:
                 await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
             call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
             answer = await self._make_call(call, parts)
         except AgentCallFailed as failure:
-            self._store_once(name.failed, str(failure), self._steps.next_number())
+            self._store_once(name.failed, str(failure), self._journal.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
-            return self._steps[name.failed]
+            return self._journal[name.failed]
         finally:
             self._under_way -= 1
-        self._store_once(name.done, _dump_answer(answer), self._steps.next_number())
+        self._store_once(name.done, _dump_answer(answer), self._journal.next_number())
         self._record_span(name, agent, opened)
-        return self._steps[name.done]
+        return self._journal[name.done]
 
     def _until(self, limit: CallLimit, called_at: int) -> int:
         """The time (ms) at which a call times out: its limit, or earlier if the task's own life ends before."""
@@ -283,7 +292,7 @@ class AgentCalls:
 
     def _open_call(self, name: CallName, agent: str, content: str, limit: CallLimit) -> OpenedCall:
         """The call's ids and addresses, the same in every run."""
-        if stored := self._steps.get(name.opened):
+        if stored := self._journal.get(name.opened):
             return OpenedCall.of(stored.value)
         return OpenedCall.of(self._store_once(name.opened, self._new_call(agent, content, limit).value))
 
@@ -300,7 +309,7 @@ class AgentCalls:
 
     async def _send_once(self, call: PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns the record of the remote task, or the message."""
-        if call.name.sent not in self._steps:
+        if call.name.sent not in self._journal:
             opened, head = call.opened, self._session.head
             if not head.children:
                 self._session.mark_children()
@@ -311,7 +320,7 @@ class AgentCalls:
             answer = await self._ask_agent(call, lambda: self._send(call, message))
             if isinstance(answer, Message):
                 return answer
-        return SentCall.of(self._steps[call.name.sent].value)
+        return SentCall.of(self._journal[call.name.sent].value)
 
     def _send(self, call: PendingCall, message: Message) -> StreamContent:
         """Sends the message and stores the remote task's id, in a thread that a cancel of the run does not interrupt.
@@ -336,8 +345,8 @@ class AgentCalls:
         remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
         sent = SentCall(agent, task_id, remote_agents.has_push(agent))
         stored, ended = self._session.store_sent_call(record, StepResult("", sent.value))
-        self._steps.note(record, stored)
-        if ended or call.name.canceled in self._steps:
+        self._journal.note(record, stored)
+        if ended or call.name.canceled in self._journal:
             with suppress(AgentCallFailed):
                 remote_agents.cancel(self._caller, agent, task_id)
 
@@ -371,7 +380,7 @@ class AgentCalls:
                     await self._retry(lambda: remote_agents.cancel(self._caller, agent, task_id))
                     return await self._retry(get)
             question = _question(task.status)
-            if task.status.state in INTERRUPTED and call.name.answer(question) not in self._steps:
+            if task.status.state in INTERRUPTED and call.name.answer(question) not in self._journal:
                 await self._answer_question(call, question, task)
             else:
                 await self._await_change(call, sent, task, wake)

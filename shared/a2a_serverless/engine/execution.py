@@ -11,17 +11,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from a2a_serverless.domain.agent_errors import StepConflict, TaskEnded
-from a2a_serverless.domain.budgets import NO_BUDGET, Budget, read_budget
 from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
-from a2a_serverless.engine.budgets import OwnerBudget, TaskBudget
-from a2a_serverless.engine.emits import Emits
+from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
+from a2a_serverless.engine.owner_budget import OwnerBudget
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import SIGNALS, Suspended
 from a2a_serverless.protocol.v1 import TaskState
@@ -42,15 +41,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def first_request(events: Sequence[Event]) -> Incoming:
+    """The request that made the task of this log."""
+    return next(event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming)
+
+
 class Execution:
     """The agent's function between its start and its end in one run. ``events`` is the task's log until now.
 
-    ``budget`` and ``whole_last_chunk`` are the agent's options. ``owner_usd`` is the most that the owner may spend on a
-    day. ``find_pause`` returns the pause because of which nothing new may begin.
+    ``whole_last_chunk`` is the agent's option. ``owner_usd`` is the most that the owner may spend on a day.
+    ``find_pause`` returns the pause because of which nothing new may begin.
 
-    ``results`` has the stored results of steps and the records of the engine, by name. ``request`` is the client's
-    last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished`` are the steps that ran when
-    the execution was closed.
+    ``request`` is the client's last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished``
+    are the steps that ran when the execution was closed.
     """
 
     def __init__(
@@ -58,30 +61,26 @@ class Execution:
         session: RunSession,
         events: Sequence[Event],
         *,
-        budget: Budget = NO_BUDGET,
         owner_usd: int = 0,
         find_pause: Callable[[], OpenWait | None] = lambda: None,
         whole_last_chunk: bool = False,
     ) -> None:
         statuses = [event for event in events if isinstance(event, StatusEvent)]
         self.session = session
-        self.first_request: Incoming = next(event.incoming for event in statuses if event.incoming)
+        self.first_request = first_request(events)
         self.request = self.first_request
         self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
         self.sent.update(message_id for event in statuses for message_id in event.joined)
-        self.results = Journal(session)
+        self.journal = Journal(session)
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.loop.work = self
         self.scopes = Scopes()
-        self.emits = Emits(session, events, whole_last_chunk=whole_last_chunk)
+        self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
-        self.endings = Endings(self.loop, self.results, session.now, reads_first=is_retry)
+        self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
         self.running: list[RunningStep] = []
         self.unfinished: list[RunningStep] = []
         self.busy_since = session.began_at
-        caller = read_budget(self.first_request.message.metadata)
-        self.budget = TaskBudget(budget, caller, self.results, self.running, session.head.copied)
-        session.describe_budget = lambda: self.budget.describe(is_over=self._end is not None)
         self._owner_budget, self._find_pause = OwnerBudget(session, owner_usd), find_pause
         self.signal: BaseException | None = None
         self.cancellation: CancelReason | None = None
@@ -162,7 +161,7 @@ class Execution:
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """Stores an internal value like a step's result; returns the stored one if there is one already."""
         self.check_open()
-        return self.results.store_once(name, value, sequence)
+        return self.journal.store_once(name, value, sequence)
 
     async def admit(self, path: str, scope: Scope, *, is_step: bool = False) -> None:
         """Returns when an act that is not stored may begin: not before a pause is over. Raises BudgetExceeded."""
@@ -174,7 +173,7 @@ class Execution:
         while pause := self._find_pause():
             due_at = retry_at(pause, self.session.key.task, self.session.now())
             await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at, since=pause.since), scope)
-        self.budget.check(for_step=is_step)
+        self.session.budget.check(len(self.running) if is_step else 0)
         self._owner_budget.check()
 
     def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
@@ -182,7 +181,7 @@ class Execution:
 
         Raises ValueError if that is after the end of the task's life.
         """
-        if stored := self.results.get(TIMER + path):
+        if stored := self.journal.get(TIMER + path):
             ends_at = int(cast("int", stored.value))
         elif ends_at > self.session.head.deadline:
             raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
@@ -205,14 +204,14 @@ class Execution:
 
     async def receive(self, name: str, path: str, scope: Scope) -> Json:
         """Returns the result of this name once it has been stored from outside. It has a member ``at`` (ms)."""
-        self.results.read(name)
+        self.journal.read(name)
 
         def stored_at() -> int | None:
-            stored = self.results.get(name)
+            stored = self.journal.get(name)
             return min(int(cast("Any", stored.value)["at"]), self.session.now()) if stored else None
 
         await self.endings.wait(Wait(path, WaitKind.EVENT, stored_at, result=name), scope)
-        return self.results[name].value
+        return self.journal[name].value
 
     def last_sent_at(self) -> int:
         """When the client's last message came that the code has read (ms)."""
@@ -234,7 +233,7 @@ class Execution:
             self._answers.read(self.session.read_new_events())
             for wait in self.endings.waits:
                 if wait.result:
-                    self.results.read(wait.result)
+                    self.journal.read(wait.result)
             self._seen = head.wake if self.session.has_read_all else self._seen
         self.endings.changed.set()
 

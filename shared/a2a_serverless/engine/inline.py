@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from a2a_serverless.domain.current_task import work_on
+from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.engine.loop import play
-from a2a_serverless.engine.run import MARGIN_MS, run
-from a2a_serverless.engine.run_session import make_message
+from a2a_serverless.engine.messages import make_message
+from a2a_serverless.engine.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json, Principal, TaskKey
-    from a2a_serverless.engine.run import Engine
+    from a2a_serverless.engine.engine import Engine
     from a2a_serverless.protocol.v1 import Message
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from a2a_serverless.domain.record_names import call_of
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Journal(Mapping[str, StepResult]):
     def __init__(self, session: RunSession) -> None:
         self._session, self._results = session, session.steps()
         self._last = max((result.sequence for result in self._results.values()), default=0)
+        for name, result in self._results.items():
+            self._count(name, result)
 
     def __getitem__(self, name: str) -> StepResult:
         return self._results[name]
@@ -40,7 +43,8 @@ class Journal(Mapping[str, StepResult]):
 
     def store(self, name: str, result: StepResult) -> StepResult:
         """Stores a result unless one is stored under this name; returns the stored one."""
-        stored = self._results[name] = self._session.store_step(name, result)
+        stored = self._session.store_step(name, result)
+        self.note(name, stored)
         return stored
 
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
@@ -50,8 +54,20 @@ class Journal(Mapping[str, StepResult]):
     def read(self, name: str) -> None:
         """Reads a result that is stored from outside the run, unless the journal has it."""
         if name not in self._results and (stored := self._session.read_step(name)):
-            self._results[name] = stored
+            self.note(name, stored)
 
     def note(self, name: str, result: StepResult) -> None:
         """Adds a result that is stored already, in another transaction."""
-        self._results[name] = result
+        is_new, self._results[name] = name not in self._results, result
+        if is_new:
+            self._count(name, result)
+
+    def _count(self, name: str, result: StepResult) -> None:
+        """Lets the task's budget count a result, unless it is a copy: the task that this one repeats has paid for it.
+
+        The records of a copied call, too: its first one tells whether the call was copied.
+        """
+        call = call_of(name)
+        first = self._results.get(call.opened, result) if call else result
+        if not 0 < first.moment <= self._session.head.copied:
+            self._session.budget.count(name, result, self._results)

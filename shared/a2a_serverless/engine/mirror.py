@@ -19,7 +19,7 @@ from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
-from a2a_serverless.engine.signals import guarded
+from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,
@@ -64,7 +64,7 @@ class MirrorCalls(AgentCalls):
         Raises TaskFailed, TaskRejected or TaskCanceled as the remote task ends.
         """
         execution = self._execution
-        execution.emits.resume()
+        execution.artifact_writer.resume()
         agent, message = remote_name(self._session.head.agent), execution.first_request.message
         answer = await self.call(
             PATH, agent, message.parts, CallLimit(), execution.ask_for_call, execution.open_scope()
@@ -182,7 +182,7 @@ class MirrorCalls(AgentCalls):
         """Emits what the log does not have of the task's artifacts, and its progress."""
         for artifact in task.artifacts:
             parts = self._stored(artifact.parts)
-            shown = self._execution.emits.parts(artifact.artifact_id)
+            shown = self._execution.artifact_writer.parts(artifact.artifact_id)
             rest = rest_of(shown, parts)
             if rest is None or rest:
                 is_over = task.status.state in TERMINAL
@@ -199,7 +199,7 @@ class MirrorCalls(AgentCalls):
     def _emit(self, artifact: Artifact, parts: tuple[Part, ...], *, append: bool, last: bool) -> None:
         chunk = artifact.model_copy(update={"parts": parts})
         scope = self._execution.open_scope()
-        self._execution.emits.emit(scope, artifact.artifact_id, lambda: chunk, append=append, last=last)
+        self._execution.artifact_writer.emit(scope, artifact.artifact_id, lambda: chunk, append=append, last=last)
         self._note_news()
 
     def _note_news(self) -> None:

@@ -2,7 +2,7 @@
 
 After a refused append the head is read again. If the fence is still ours, the decision is repeated on the new head;
 otherwise, or if the task has ended, ``LeaseLost`` stops the run. Chunks may wait briefly to be joined
-(``engine.emits``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
+(``engine.chunks``). All other writes of a run come after the waiting chunks, and nothing is written after a lost chunk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.budgets import micro_usd
 from a2a_serverless.domain.decisions import (
     RUN_RENEWAL_MS,
@@ -40,11 +39,13 @@ from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
+from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
-from a2a_serverless.engine.signals import StoreFailed, guard_call, guard_store
+from a2a_serverless.engine.messages import make_message
+from a2a_serverless.engine.signals import StoreFailed
+from a2a_serverless.engine.store_guard import guard_call, guard_store
 from a2a_serverless.ports.tracing import NULL_TRACER
-from a2a_serverless.protocol.protojson import printed
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, TaskState
+from a2a_serverless.protocol.v1 import Artifact, Message, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
@@ -57,57 +58,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer
-    from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.store.task_log import TaskLog
 
 SNAPSHOT_BYTES: Final = 512 * 1024
 
 P = TypeVar("P")
 T = TypeVar("T")
-
-
-def make_message(
-    content: MessageContent,
-    new_id: Callable[[], str],
-    context_id: str | None,
-    task_id: str | None = None,
-    metadata: JsonObject | None = None,
-) -> Message:
-    """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
-
-    Raises TypeError for other content, ValueError for a message without parts (5.7) or with the client's role, and
-    TaskFailed as ``check_printable``.
-    """
-    if not isinstance(content, Message):
-        content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
-    if not content.parts or content.role is not Role.AGENT:
-        raise ValueError("a message needs parts, and the role of an agent")
-    own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
-    message = content.model_copy(update=own)
-    check_printable("The message", message)
-    return message
-
-
-def _parts_of(content: object) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (Part(text=content),)
-    if isinstance(content, dict):
-        return (Part(data=content),)
-    kind = type(content).__name__
-    if isinstance(content, list | tuple):
-        kind = next((f"a {kind} with {type(one).__name__}" for one in content if not isinstance(one, Part)), "")
-        if not kind:
-            return tuple(content)
-    raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
-
-
-def check_printable(what: str, said: ProtoModel) -> None:
-    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
-    try:
-        printed(said)
-    except ValueError:
-        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
-        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
 
 
 def _retry(attempt: Callable[[], T]) -> T:
@@ -121,7 +77,8 @@ def _retry(attempt: Callable[[], T]) -> T:
 class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``.
 
-    ``is_late`` is set when chunks or progress have waited long enough, until they are written.
+    ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
+    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
@@ -130,8 +87,11 @@ class RunSession:
         ids: Ids,
         now: Callable[[], int],
         snapshot: CurrentHead,
-        metrics: Metrics = NULL_METRICS,
+        budget: TaskBudget | None = None,
+        *,
+        counts_spending: bool = False,
         bytes_since_snapshot: int = 0,
+        metrics: Metrics = NULL_METRICS,
         tracer: Tracer = NULL_TRACER,
     ) -> None:
         self._log = guard_store(log)
@@ -150,8 +110,8 @@ class RunSession:
         self._read_until = snapshot.last
         self._usage: Usage = {}
         self._moment = 0
-        self.describe_budget: Callable[[], JsonObject | None] = lambda: None
-        self.counts_spending = False
+        self.budget = budget or TaskBudget()
+        self._counts_spending = counts_spending
         self.spent = 0
         self.now = now
         self.fence = snapshot.head.fence
@@ -218,21 +178,14 @@ class RunSession:
         """
         self.flush()
         self.close_question()
-        self._append(
-            lambda by, usage: ask(
-                self._snapshot,
-                self.fence,
-                state,
-                question,
-                seen,
-                now=self.now(),
-                by=by,
-                usage=usage,
-                wake_at=wake_at,
-                waits=waits,
-            ),
-            *timers,
-        )
+
+        def decide(by: str, usage: JsonObject | None) -> Change:
+            when = {"now": self.now(), "wake_at": wake_at}
+            return self._with_budget(
+                ask(self._snapshot, self.fence, state, question, seen, by=by, usage=usage, waits=waits, **when)
+            )
+
+        self._append(decide, *timers)
 
     def close_question(self) -> None:
         """Appends ``working`` if a question is open: before the run's first change that the client sees."""
@@ -240,19 +193,24 @@ class RunSession:
             self._append_status(TaskState.WORKING)
 
     def _append_status(self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = ()) -> None:
-        self._append(
-            lambda by, usage: report_status(
-                self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage, joined=joined
+        def decide(by: str, usage: JsonObject | None) -> Change:
+            return self._with_budget(
+                report_status(
+                    self._snapshot, self.fence, state, message, now=self.now(), by=by, usage=usage, joined=joined
+                )
             )
-        )
+
+        self._append(decide)
+
+    def _with_budget(self, change: Change) -> Change:
+        budget = self.budget.describe(is_over=change.after.is_terminal)
+        return change._replace(event=change.event._replace(budget=budget))
 
     def _append(self, decide: Callable[[str, JsonObject | None], Change], *steps: NamedResult) -> None:
         by, usage = self._ids.new(), cast("JsonObject | None", self._usage or None)
-        budget = self.describe_budget()
 
         def attempt() -> Change:
             change = decide(by, usage)
-            change = change._replace(event=change.event._replace(budget=budget))
             self._check_written(self._log.append(change, None, *steps))
             return change
 
@@ -365,7 +323,7 @@ class RunSession:
         self.flush()
         self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
         result = replace(result, ended_at=self.now(), moment=self._moment)
-        spent = micro_usd(result.usage) if self.counts_spending else 0
+        spent = micro_usd(result.usage) if self._counts_spending else 0
 
         def attempt() -> StepResult:
             stored = self._log.store_step(self.head, name, result, spent=spent)

@@ -1,15 +1,31 @@
-"""The signals that end a run and not its task, and the guard that turns a store's failure into one.
+"""The exceptions that steer a run: who raises each, who catches it, and what holds then.
 
-Signals are no ``Exception``, so that agents do not catch them.
+========================  =======================================  =====================  =============================
+exception                 raised by                                caught by              what holds then
+========================  =======================================  =====================  =============================
+``Suspended``             ``Execution.suspend``, after its write   ``Run._run_agent``     no lease; the head has a wait
+``StepAlreadyStored``     ``Steps``: the store has another result  ``Run._run_agent``     handed over: read it there
+``NeedsWorker``           ``Acts.check_reach``, in the api         ``Run._run_agent``     handed over to a worker
+``TimeLimitReached``      ``Run._supervise``                       ``Run._run_agent``     steps noted, handed over
+``CodeReplaced``          ``Run._supervise``                       ``Run._run_agent``     handed over to newer code
+``LeaseLost``             ``check_fence``, at each write and look  ``Run.play``           the run writes nothing more
+``StoreFailed``           ``store_guard``; refused too often       ``Run.play``           repeated, then released
+``ProcessInterrupted``    ``store_guard``                          ``Run.play``           its cause ends the process
+``StepConflict``          acts whose name or arguments differ      ``Run._play_to_end``   the task has failed
+``BudgetExceeded``        ``Execution.admit``                      ``Run._play_to_end``   the task has failed
+``IllegalTransition``     ``domain/states.py``, for our own error  nobody in the engine   the queue message comes again
+========================  =======================================  =====================  =============================
+
+The task's methods raise ``SIGNALS``. The first one is stored (``Execution.remember_signal``) and wins over all that the
+agent and its libraries make of it. Our own signals are no ``Exception``, so that agents do not catch them.
+``LeaseLost`` stands in ``domain/decisions.py`` and ``StepConflict``, ``BudgetExceeded`` in ``domain/agent_errors.py``.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict
-from a2a_serverless.domain.contents import ContentNotFound
 from a2a_serverless.domain.decisions import LeaseLost
 from a2a_serverless.domain.errors import IllegalTransition
 
@@ -86,45 +102,3 @@ def cause_of(error: BaseException) -> BaseException:
     It is not ``__cause__``: a framework that raises the error again ``from None`` loses that.
     """
     return getattr(error, "cause", None) or error
-
-
-class _GuardedStore:
-    """Wraps a port: its failed calls raise StoreFailed."""
-
-    def __init__(self, port: object) -> None:
-        self._port = port
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        guarded = self.__dict__[name] = guard_call(getattr(self._port, name))
-        return guarded
-
-
-def guard_store(port: P) -> P:
-    """The port, wrapped so that failed calls raise StoreFailed."""
-    return cast("P", _GuardedStore(port))
-
-
-def guard_call(call: Callable[..., T]) -> Callable[..., T]:
-    """The call, but if it fails it raises StoreFailed, whose ``retry`` repeats it with the same arguments."""
-
-    def guarded(*args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the call's own
-        try:
-            return call(*args, **kwargs)
-        except (IllegalTransition, ContentNotFound, ProcessInterrupted):
-            raise
-        except Exception as error:
-            raise StoreFailed(partial(guarded, *args, **kwargs), error) from error
-        except BaseException as error:
-            raise ProcessInterrupted(error) from error
-
-    return guarded
-
-
-def guarded(call: Callable[[], T]) -> T:
-    """Makes the call; the end of the process in it is not the agent's error."""
-    try:
-        return call()
-    except (Exception, ProcessInterrupted, StoreFailed):
-        raise
-    except BaseException as error:
-        raise ProcessInterrupted(error) from error

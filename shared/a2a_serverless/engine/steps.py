@@ -1,26 +1,22 @@
 """The steps of a run: a step with a stored result is read back; any other step runs, and its ending is stored.
 
-Results and errors are stored as JSON values: results by codecs (``domain.steps.Codec``), and errors so that a later run
-raises the same error as the step.
+Results and errors are stored as JSON values (``result_codecs``, ``step_errors``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import builtins
 import inspect
 import json
 import math
-import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from inspect import isroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
+from pydantic import BaseModel
 
 from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
@@ -34,134 +30,24 @@ from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
 from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.steps import Codec, Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import Wait
+from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
+from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.steps import Codec, Retry, Step
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.engine.execution import Execution
 
-SIZE_LIMIT: Final = 16 * 1024
-OWN_PACKAGE: Final = "a2a_serverless"
-
-
-class StoredError(NamedTuple):
-    """The error of a step's try. ``arguments`` is None if no equal error can be made.
-
-    The next try begins at ``retry_at`` (ms), 0 for no other try. The first one began at ``began_at`` (ms).
-    """
-
-    module: str
-    name: str
-    arguments: list[Json] | None
-    retry_at: int = 0
-    began_at: int = 0
-
-
-def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None:
-    """The error's type and arguments; None if an equal error cannot be made from these.
-
-    Types are builtins, this library's, and those of ``packages`` (the top-level packages of the project's agents).
-    """
-    kind = type(error)
-    try:
-        text = json.dumps([kind.__module__, kind.__qualname__, list(error.args)], allow_nan=False)
-        dumped = StoredError(*json.loads(text))
-        again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
-        is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
-    except Exception:  # noqa: BLE001 - any exception of the error's own code
-        return None
-    return dumped if is_same else None
-
-
-def load_error(stored: StoredError, packages: frozenset[str]) -> Exception | None:
-    """An error that is equal to the stored one; None if it cannot be made, or its type does not exist any more."""
-    module, name, arguments, *_ = stored
-    if arguments is None or module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
-        return None
-    kind: Any = sys.modules.get(module)
-    for part in name.split("."):
-        kind = getattr(kind, part, None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return None
-    try:
-        return kind(*arguments)
-    except Exception:  # noqa: BLE001 - any exception of the type's own code
-        return None
-
-
-T = TypeVar("T")
-PLAIN: Final = (None, "None", bool, "bool", bytes, "bytes", float, "float", int, "int", str, "str")
-"""Annotations that need no codec: nothing of them has to be resolved for each step."""
-_CONFIG: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
-
-
-class TypeCodec(Generic[T]):
-    """Stores values of a type that pydantic knows: bytes, dates, dataclasses, models, unions and lists of them.
-
-    Bytes are stored as base64, except in models, whose own configuration counts.
-    """
-
-    def __init__(self, kind: type[T] | Any) -> None:  # noqa: ANN401 - a union is no type
-        self._adapter = _adapter(kind)
-
-    def dump(self, value: T) -> Json:
-        """The JSON value; raises ValueError for a value of another type."""
-        return cast("Json", json.loads(self._adapter.dump_json(value, warnings="error")))
-
-    def load(self, stored: Json) -> T:
-        """The value; raises ValueError if it does not have the type any more."""
-        value: T = self._adapter.validate_json(json.dumps(stored))
-        return value
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type
-    try:
-        return TypeAdapter(kind, config=_CONFIG)
-    except PydanticUserError:  # a model has its own configuration
-        return TypeAdapter(kind)
-
-
-class ResultCodec(TypeCodec[T]):
-    """Stores results of the type that a function's annotation names."""
-
-
-def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
-    """The codec for the result of ``work``, if ``work`` is a model or a dataclass, or its annotation names one."""
-    inner: Any = work
-    while inner:
-        work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
-    kind = work if isinstance(work, type) else _returned(work)
-    try:
-        return ResultCodec(kind) if _has_fields(kind) else None
-    except PydanticUserError:  # a field of a type that pydantic does not know
-        return None
-
-
-def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
-    function = work if isroutine(work) else type(work).__call__
-    if getattr(function, "__annotations__", {}).get("return") in PLAIN:
-        return None
-    try:
-        return get_type_hints(function).get("return")
-    except (AttributeError, NameError, TypeError):  # no annotation, or a name for the type checker only
-        return None
-
-
-def _has_fields(kind: Any) -> bool:  # noqa: ANN401 - any type
-    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel)):
-        return True
-    return any(_has_fields(argument) for argument in get_args(kind))
-
-
 P = ParamSpec("P")
+MOST_ITEMS: Final = 1000
 UNFINISHED_LIMIT: Final = 3
 INTEGER_BITS: Final = 64
 UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
@@ -196,11 +82,41 @@ class Steps:
 
     def __init__(self, execution: Execution, packages: frozenset[str], prices: Usage) -> None:
         self._execution, self._packages, self._prices = execution, packages, prices
-        self._session, self._results = execution.session, execution.results
-        self._endings, self._emits = execution.endings, execution.emits
+        self._session, self._journal = execution.session, execution.journal
+        self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
         self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
         self._stored = 0
+
+    async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
+        """See ``TaskContext.step``."""
+        scope = self._execution.open_scope()
+        options = name if isinstance(name, Step) else Step(name)
+        if options.codec is None and (codec := codec_for(work)):
+            options = replace(options, codec=codec)
+        with scope.use(options.name, repeat=options.repeat) as path:
+            call = partial(result_of, work, *args, **kwargs)
+            arguments = self._session.digest([list(args), kwargs])
+            return await self.execute(scope, path, options, arguments, call)
+
+    async def map(
+        self, name: str | Step, work: Callable[[Any], Any], items: list[Any], limit: int, tolerate: int
+    ) -> list[object]:
+        """See ``TaskContext.map``."""
+        options = name if isinstance(name, Step) else Step(name)
+        if len(items) > MOST_ITEMS or limit < 1:
+            raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
+        once = replace(options, repeat=False, retry=options.retry or Retry(tries=1))
+
+        async def run(at: int) -> object:
+            await self._execution.check_signal()
+            with self._execution.remember_signal():
+                return await self.step(replace(once, name=str(at)), work, items[at])
+
+        with self._execution.scopes.open(options.name):
+            results = await run_each(run, len(items), limit, tolerate)
+        await self._execution.check_signal()  # it stands in the places of results
+        return results
 
     async def execute(
         self, scope: Scope, path: str, options: Step, arguments: str, work: Callable[[], Awaitable[object]]
@@ -213,7 +129,7 @@ class Steps:
             try:
                 return await self._try(scope, attempt, work)
             except Exception:
-                raised = self._results.get(attempt.error_name)
+                raised = self._journal.get(attempt.error_name)
                 if raised is None or not (error := _stored_error(raised)).retry_at:
                     raise
             began_at = error.began_at
@@ -229,9 +145,9 @@ class Steps:
         else:
             act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
             name = f"{act}/{scope.next(act)}"
-            if name in self._results:
+            if name in self._journal:
                 return
-            self._results.store(name, StepResult("", None, usage=used))
+            self._journal.store(name, StepResult("", None, usage=used))
         if self._session.tracer.is_on:
             self._record_model_call(scope.step, model, amounts)
 
@@ -250,7 +166,7 @@ class Steps:
                 times = sum(self._interrupted_step(step.path, number) is not None for number in UNFINISHED_TIMES)
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
-                self._results.store(unfinished_name(step.path, times + 1), result)
+                self._journal.store(unfinished_name(step.path, times + 1), result)
         if not (unfinished or self._session.has_written):
             self._note_outside()
 
@@ -261,22 +177,22 @@ class Steps:
         if failure:
             attempt, began_at, cause = failure
             result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
-            self._results.store(f"{FAILED}{attempt.path}", result)
+            self._journal.store(f"{FAILED}{attempt.path}", result)
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
-        if raised := self._results.get(attempt.error_name):
-            self._emits.read_back(path, raised.attempt)
+        if raised := self._journal.get(attempt.error_name):
+            self._artifact_writer.read_back(path, raised.attempt)
             await self._endings.end(raised.sequence, scope)
             error = self._load_error(path, raised)
             self._failures.append((attempt, raised.began_at, error))
             raise error
-        stored = self._results.get(path)
+        stored = self._journal.get(path)
         if stored is None:
             stored = await self._run(scope, attempt, work)
         else:
-            self._emits.read_back(path, stored.attempt)
+            self._artifact_writer.read_back(path, stored.attempt)
         await self._endings.end(stored.sequence, scope)
         if stored.arguments != attempt.arguments:
             raise StepConflict(f"The step {path!r} was stored with other arguments.")
@@ -304,14 +220,14 @@ class Steps:
         await self._execution.admit(path, scope, is_step=True)
         self._check_fits(path)
         session.flush()
-        emits = self._emits
+        writer = self._artifact_writer
         step = RunningStep(
             path,
             options.name,
             scope.step,
-            emits.moment(),
+            writer.moment(),
             session.now(),
-            emits.attempt(),
+            writer.attempt(),
             is_at_work=not options.waits,
             stored_before=self._stored,
         )
@@ -347,23 +263,23 @@ class Steps:
                 execution.check_open()
         except Exception:
             if not execution.is_stopping:
-                self._emits.settle(step.path, step.attempt)
+                self._artifact_writer.settle(step.path, step.attempt)
             raise
         else:
-            self._emits.settle(step.path, step.attempt)
+            self._artifact_writer.settle(step.path, step.attempt)
             return value
         finally:
             execution.running.remove(step)
-            step.ended, scope.is_over = self._emits.moment(), True
+            step.ended, scope.is_over = self._artifact_writer.moment(), True
 
     def _store_ending(
         self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""
     ) -> StepResult:
         """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
-        sequence = self._results.next_number() if self._execution.loop.ready_count != turn else 0
+        sequence = self._journal.next_number() if self._execution.loop.ready_count != turn else 0
         attempt = step.attempt if step.emitted else 0
         result = StepResult(arguments, value, attempt, sequence, step.usage, step.began_at, error=error)
-        stored = self._results.store(name, result)
+        stored = self._journal.store(name, result)
         self._stored += 1
         if stored != result:
             self._execution.close(end=StepAlreadyStored())
@@ -395,10 +311,10 @@ class Steps:
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
         execution, name = self._execution, f"{SPENT}{attempt.error_name}"
-        execution.budget.count_unstored()
+        execution.session.budget.count_unstored()
         may_write = not execution.is_stopping or isinstance(execution.signal, BudgetExceeded)
-        if may_write and step.usage and name not in self._results:
-            self._results.store(name, StepResult("", None, usage=step.usage))
+        if may_write and step.usage and name not in self._journal:
+            self._journal.store(name, StepResult("", None, usage=step.usage))
 
     def _dump(self, error: Exception) -> StoredError | None:
         """The error as it is stored; None if it cannot be stored, or contains a secret."""
@@ -456,17 +372,17 @@ class Steps:
         )
 
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:
-        return self._results.get(unfinished_name(path, times))
+        return self._journal.get(unfinished_name(path, times))
 
     def _note_outside(self) -> None:
         fence = self._session.fence
-        before = [f"{OUTSIDE}{fence - number}" in self._results for number in range(1, UNFINISHED_LIMIT)]
+        before = [f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)]
         if all(before):
             raise StepTimedOut(
                 f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
                 " outside of steps runs again in each run: put long work into steps."
             )
-        self._results.store(f"{OUTSIDE}{fence}", StepResult("", None))
+        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def _check_no_secret(self, path: str, value: Json) -> None:
         if self._has_secret(value):

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import math
-from contextlib import asynccontextmanager, nullcontext
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import partial, wraps
+from dataclasses import dataclass
+from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
-from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict
 from a2a_serverless.domain.budgets import NO_BUDGET, Budget, budget_of
 from a2a_serverless.domain.contents import references_in
-from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
-from a2a_serverless.domain.progress import with_percent
-from a2a_serverless.domain.record_names import EVENT, GOT, LEFT, NOW, SIGNED, join_path
-from a2a_serverless.domain.step_results import StepResult
-from a2a_serverless.domain.steps import Retry, Step
-from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.domain.record_names import LEFT
+from a2a_serverless.engine.artifacts import make_artifact
 from a2a_serverless.engine.calls import CallLimit
-from a2a_serverless.engine.endings import Question
-from a2a_serverless.engine.run_session import check_printable
-from a2a_serverless.engine.steps import codec_for, result_of, run_each
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
+from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from datetime import datetime
 
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.key_value_store import KeyValueStore
     from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.steps import Step
     from a2a_serverless.domain.task_context import CallbackRequest, CancelReason, Content, MessageContent, TaskContext
     from a2a_serverless.engine.acts import Acts
-    from a2a_serverless.engine.endings import Wait
-    from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1_card import AgentCard
-
-SHORTEST_REMINDER_S: Final = 60
-MOST_ITEMS: Final = 1000
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -130,30 +114,14 @@ class DurableTaskContext:
     @_remember_signals
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``TaskContext.step``."""
-        scope = self._execution.open_scope()
-        options = name if isinstance(name, Step) else Step(name)
-        if options.codec is None and (codec := codec_for(work)):
-            options = replace(options, codec=codec)
-        with scope.use(options.name, repeat=options.repeat) as path:
-            call = partial(result_of, work, *args, **kwargs)
-            arguments = self._execution.session.digest([list(args), kwargs])
-            return await self._acts.steps.execute(scope, path, options, arguments, call)
+        return await self._acts.steps.step(name, work, *args, **kwargs)
 
     @_remember_signals
     async def map(
         self, name: str | Step, work: Callable[[Any], Any], items: Iterable[Any], *, limit: int = 10, tolerate: int = 0
     ) -> Any:  # noqa: ANN401 - see the overloads
         """See ``TaskContext.map``."""
-        each, options = [*items], name if isinstance(name, Step) else Step(name)
-        if len(each) > MOST_ITEMS or limit < 1:
-            raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
-        once = replace(options, repeat=False, retry=options.retry or Retry(tries=1))
-        with self.scope(options.name):
-            results = await run_each(
-                lambda at: self.step(replace(once, name=str(at)), work, each[at]), len(each), limit, tolerate
-            )
-        await self._execution.check_signal()  # it stands in the places of results
-        return results
+        return await self._acts.steps.map(name, work, [*items], limit, tolerate)
 
     def scope(self, name: str) -> AbstractContextManager[None]:
         """See ``TaskContext.scope``."""
@@ -162,68 +130,21 @@ class DurableTaskContext:
     @_remember_signals
     async def sleep(self, name: str, seconds: float) -> None:
         """See ``TaskContext.sleep``."""
-        scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, self._in(seconds))
-        await self._execution.endings.wait(timer, scope)
+        await self._acts.waits.sleep(name, seconds)
 
     @_remember_signals
     async def sleep_until(self, name: str, at: datetime) -> None:
         """See ``TaskContext.sleep_until``."""
-        if at.tzinfo is None:
-            raise ValueError("A moment needs a time zone: datetime(..., tzinfo=ZoneInfo(...)).")
-        scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, math.ceil(at.timestamp() * 1000))
-        await self._execution.endings.wait(timer, scope)
+        await self._acts.waits.sleep_until(name, at)
 
-    @asynccontextmanager
-    async def timeout(self, name: str, seconds: float) -> AsyncIterator[None]:
+    def timeout(self, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
         """See ``TaskContext.timeout``."""
-        async with self._limit(name, seconds):
-            yield
+        return self._acts.waits.timeout(name, seconds)
 
     @_remember_signals
     async def now(self, name: str) -> datetime:
         """See ``TaskContext.now``."""
-        path = self._execution.open_scope().place("now", name)
-        ms = cast("int", self._execution.store_once(NOW + path, self._execution.session.now()))
-        return datetime.fromtimestamp(ms / 1000, UTC)
-
-    def _in(self, seconds: float) -> int:
-        """The moment (ms) in so many seconds."""
-        if not (0 <= seconds < math.inf):
-            raise ValueError(f"A task waits for 0 seconds or more, not for {seconds}.")
-        return self._execution.session.now() + math.ceil(seconds * 1000)
-
-    def _timer(self, kind: WaitKind, act: str, name: str, ends_at: int) -> tuple[Scope, Wait]:
-        scope = self._execution.open_scope()
-        return scope, self._execution.timer(kind, scope.place(act, name), ends_at)
-
-    @asynccontextmanager
-    async def _limit(self, name: str, seconds: float | None) -> AsyncIterator[None]:
-        """As ``asyncio.timeout``; None is no limit."""
-        if seconds is None:
-            yield
-            return
-        scope, timer = self._timer(WaitKind.TIMEOUT, "timeout", name, self._in(seconds))
-        async with asyncio.timeout(None) as limit:
-
-            async def expire() -> None:
-                await self._execution.endings.wait(timer, scope)
-                limit.reschedule(self._execution.loop.time())
-
-            async with _beside(expire()):
-                yield
-
-    def _reminders(self, question: Question, name: str, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Repeats the question while it is entered, until the end of the task's life."""
-        first = self._timer(WaitKind.REMINDER, "remind", name, self._in(seconds))
-
-        async def remind() -> None:
-            scope, timer = first
-            while True:
-                await self._execution.endings.wait(timer, scope)
-                question.remind()
-                scope, timer = self._timer(WaitKind.REMINDER, "remind", name, self._in(seconds))
-
-        return _beside(remind())
+        return self._acts.waits.now(name)
 
     @_remember_signals
     async def record_usage(self, model: str, **amounts: float) -> None:
@@ -236,9 +157,9 @@ class DurableTaskContext:
         """See ``TaskContext.budget_left``."""
         execution = self._execution
         path = execution.open_scope().place("budget", "left")
-        if not execution.budget.is_bounded:
+        if not execution.session.budget.is_bounded:
             return NO_BUDGET
-        return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.budget.left().bounds})))
+        return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.session.budget.left().bounds})))
 
     @_remember_signals
     async def emit(  # noqa: PLR0913 - the fields of an artifact
@@ -254,23 +175,9 @@ class DurableTaskContext:
         extensions: Sequence[str] = (),
     ) -> None:
         """See ``TaskContext.emit``."""
-        scope = self._execution.open_scope()
-        artifact = Artifact(
-            artifact_id=_artifact_id(self._execution.session.origin, name),
-            parts=tuple(make_parts(content, media_type)),
-            name=name,
-            description=description,
-            metadata=deepcopy(metadata),
-            extensions=tuple(extensions),
-        )
-        check_printable(f"The artifact {name!a}", artifact)
-
-        def make() -> Artifact:
-            stored = tuple(self._acts.files.store(self._execution.session.key, part) for part in artifact.parts)
-            return artifact if stored == artifact.parts else artifact.model_copy(update={"parts": stored})
-
-        if self._execution.emits.emit(scope, artifact.artifact_id, make, append=append, last=last):
-            await asyncio.sleep(0)
+        scope, origin = self._execution.open_scope(), self._execution.session.origin
+        artifact = make_artifact(origin, name, content, media_type, description, metadata, extensions)
+        await self._acts.artifacts.emit(scope, artifact, append=append, last=last)
 
     @_remember_signals
     async def read_file(self, part: Part) -> bytes:
@@ -281,25 +188,14 @@ class DurableTaskContext:
     @_remember_signals
     async def secret(self, name: str) -> str:
         """See ``TaskContext.secret``."""
-        self._execution.check_open()
-        with self._execution.at_work():
-            secret = await asyncio.to_thread(self._acts.read_secret, name)
-        self._acts.steps.keep_secret(secret)
-        return secret
+        return await self._acts.secret(name)
 
     @_remember_signals
     async def report_progress(
         self, content: MessageContent, *, metadata: JsonObject | None = None, percent: float | None = None
     ) -> None:
         """See ``TaskContext.report_progress``."""
-        scope = self._execution.open_scope()
-        message = self._execution.session.make_message(content, with_percent(deepcopy(metadata), percent))
-        message_id = self._message_id(scope, "progress", message)
-        if message_id in self._execution.sent:
-            return
-        self._execution.sent.add(message_id)
-        self._execution.session.report_progress(message.model_copy(update={"message_id": message_id}))
-        await asyncio.sleep(0)
+        await self._acts.client_messages.report_progress(content, metadata, percent)
 
     @_remember_signals
     async def ask(
@@ -312,56 +208,19 @@ class DurableTaskContext:
         remind_s: float | None = None,
     ) -> Message:
         """See ``TaskContext.ask``."""
-        if remind_s is not None and not remind_s >= SHORTEST_REMINDER_S:
-            raise ValueError(f"A question is repeated after {SHORTEST_REMINDER_S} seconds or more, not {remind_s}.")
-        scope = self._execution.open_scope()
-        message = self._execution.session.make_message(question, deepcopy(metadata))
-        name = self._message_id(scope, "ask", message)
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
-        asked = Question(message.model_copy(update={"message_id": name}), state)
-        reminders = self._reminders(asked, name, remind_s) if remind_s else nullcontext()
-        async with self._limit(name, timeout_s), reminders:
-            return await self._execution.ask(asked, scope)
-
-    def _message_id(self, scope: Scope, kind: str, message: Message) -> str:
-        """The message's id, from its content: equal messages of a scope are recognised by it."""
-        session = self._execution.session
-        content: Json = [session.digest(message.parts), message.metadata, list(message.extensions)]
-        return scope.message_id(session.origin, kind, content)
+        return await self._acts.client_messages.ask(question, state, metadata, timeout_s, remind_s)
 
     @_remember_signals
     async def callback(self, name: str, *, signed_with: str | None = None) -> StoredCallback:
         """See ``TaskContext.callback``."""
-        signing = None if signed_with is None else parse_signed_with(signed_with)
         self._acts.check_reach(None)
-        path = self._execution.open_scope().place("callback", name)
-        opened = self._execution.results.get(EVENT + path)
-        if opened is None:
-            url = f"{self._acts.base_url}/events/{self._execution.session.new_secret()}"
-            opened, digest = StepResult(signed_with or "", url), event_digest(url)
-            record, records = EVENT + path, [(EVENT + path, opened)]
-            if signing:
-                secret = await self.secret(signing.secret)
-                check_secret(signing, secret)
-                self._execution.check_open()
-                sealed: Json = {
-                    "scheme": signing.scheme,
-                    "sealed": self._acts.callback_sealer.seal(secret, digest),
-                }
-                record = SIGNED + path
-                records.append((record, StepResult("", sealed)))
-            self._execution.results.note(EVENT + path, opened)
-            self._execution.session.store_callback(digest, record, *records)
-        if opened.arguments != (signed_with or ""):
-            raise StepConflict(f"The callback {name!r} was made with another signed_with.")
-        return StoredCallback(self, name, path, str(opened.value))
+        path, url = await self._acts.callbacks.open(name, signed_with)
+        return StoredCallback(self, name, path, url)
 
     @_remember_signals
     async def _received(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
-        scope = self._execution.open_scope()
-        async with self._limit(name, timeout_s):
-            stored = await self._execution.receive(GOT + path, scope.place("received", name), scope)
-        return load_event(stored)
+        return await self._acts.callbacks.receive(name, path, timeout_s)
 
     @_remember_signals
     async def get_card(self, agent: str) -> AgentCard:
@@ -387,43 +246,28 @@ class DurableTaskContext:
         budget: Budget | None = None,
     ) -> Task | Message:
         """See ``TaskContext.call``."""
-        scope = self._execution.open_scope()
-        failure: AgentCallFailed | None = None
-        with scope.use(f"call {name}"):
-            self._acts.check_reach(agent)
-            parts = make_parts(content)
-            for part in parts:
-                check_printable(f"The message of the call {name!a}", part)
-            limit, path = CallLimit(timeout_s, deadline_s, budget), join_path(scope.path, name)
-            try:
-                return await self._acts.calls.call(path, agent, parts, limit, self._execution.ask_for_call, scope)
-            except AgentCallFailed as failed:  # stored, like an answer: the name is used
-                failure = failed
-            except asyncio.CancelledError:
-                self._acts.cancel_call(path)
-                raise
-        raise failure
+        return await self._acts.call(name, agent, content, CallLimit(timeout_s, deadline_s, budget))
 
     @_remember_signals
     async def get_task(self) -> Task:
         """See ``TaskContext.get_task``."""
         self._execution.check_open()
         self._execution.session.flush()
-        return self._acts.others.read_tasks(self._execution.session.head.caller, [self.id])[0]
+        return self._acts.task_reader.read_tasks(self._execution.session.head.caller, [self.id])[0]
 
     @_remember_signals
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         message = message or self.message
         pointed_at = (reference.task_id for reference in references_in(message.parts))
-        return self._acts.others.read_tasks(
+        return self._acts.task_reader.read_tasks(
             self._execution.session.head.caller, [*message.reference_task_ids, *pointed_at]
         )
 
     @_remember_signals
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
-        return self._acts.others.list_context(self._execution.session.head.caller, self.context_id, limit)
+        return self._acts.task_reader.list_context(self._execution.session.head.caller, self.context_id, limit)
 
 
 class DurableFrameworkTask(DurableTaskContext):
@@ -442,7 +286,7 @@ class DurableFrameworkTask(DurableTaskContext):
 
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """See ``FrameworkTask.read_steps``."""
-        results = {name: stored.value for name, stored in self._execution.results.items() if name.startswith(prefix)}
+        results = {name: stored.value for name, stored in self._execution.journal.items() if name.startswith(prefix)}
         self._execution.endings.pass_over(results)
         return results
 
@@ -459,7 +303,7 @@ class DurableFrameworkTask(DurableTaskContext):
     def begin_units(self, prefix: str = "") -> None:
         """See ``FrameworkTask.begin_units``."""
         self._execution.scopes.begin_units(prefix)
-        self._execution.emits.begin_units(prefix)
+        self._execution.artifact_writer.begin_units(prefix)
 
     def root(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.root``."""
@@ -468,17 +312,6 @@ class DurableFrameworkTask(DurableTaskContext):
     def at_work(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.at_work``."""
         return self._execution.at_work()
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Runs the work while it is entered."""
-    running = asyncio.create_task(work)
-    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
-    try:
-        yield
-    finally:
-        running.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,24 +326,3 @@ class StoredCallback:
     async def received(self, timeout_s: float | None = None) -> CallbackRequest:
         """See ``Callback.received``."""
         return await self.task._received(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task
-
-
-def _artifact_id(origin: str, name: str) -> str:
-    """An artifact's id: the same in every run of a task, and in those that repeat it."""
-    return sha256(f"{origin}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
-    """Converts an author's content to parts. ``media_type`` applies to a single text, bytes or JSON value."""
-    several = [one for one in content if isinstance(one, Part)] if isinstance(content, list | tuple) else []
-    return several or [_part(cast("Content", content), media_type)]
-
-
-def _part(content: Content, media_type: str | None) -> Part:
-    if isinstance(content, Part):
-        return content
-    if isinstance(content, str):
-        return Part(text=content, media_type=media_type)
-    if isinstance(content, bytes):
-        return Part(raw=base64.b64encode(content).decode(), media_type=media_type or "application/octet-stream")
-    return Part(data=deepcopy(content), media_type=media_type)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.services.rate_limiter import RateLimiter
     from a2a_serverless.services.requests import TaskService
-    from a2a_serverless.store.stores import Publications
 
 
 class Authenticator(Protocol):
@@ -72,8 +71,12 @@ class OidcOrApiKey:
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Returns the caller; raises Unauthenticated, with the same text for every reason."""
         key, bearer = _credentials(headers)
-        credential = self._pass(key) if key.startswith(SERVICE_TOKEN_PREFIX) else self._key(key)
-        caller = credential.caller if credential else None if key else self._token(bearer)
+        credential: ApiKey | ServiceToken | None = None
+        if key.startswith(SERVICE_TOKEN_PREFIX):
+            credential = self._open_service_token(key)
+        elif key.startswith(PREFIX) and len(key) <= KEY_LIMIT:  # a text of another form costs no lookup
+            credential = self.keys(digest_of(key))
+        caller = credential.caller if credential else None if key else self._verify_token(bearer)
         if caller is None:
             raise Unauthenticated(given=bool(key or bearer))
         return caller
@@ -84,22 +87,17 @@ class OidcOrApiKey:
             raise TaskNotFound
         return principal
 
-    def _key(self, key: str) -> ApiKey | None:
-        """Returns the stored key; None, without a lookup, for a text that is not in the form of our keys."""
-        return self.keys(digest_of(key)) if key.startswith(PREFIX) and len(key) <= KEY_LIMIT else None
-
-    def _pass(self, token: str) -> ServiceToken | None:
+    def _open_service_token(self, token: str) -> ServiceToken | None:
         """Returns the service token if its API key still exists, or, without a key, if an issuer is set."""
         service_token = self.service_tokens(token)
-        return service_token if service_token and self._is_backed(service_token) else None
-
-    def _is_backed(self, service_token: ServiceToken) -> bool:
+        if service_token is None:
+            return None
         if not service_token.api_key:
-            return self.tokens is not None
+            return service_token if self.tokens is not None else None
         parent = self.keys(service_token.api_key)
-        return parent is not None and parent.principal == service_token.principal
+        return service_token if parent and parent.principal == service_token.principal else None
 
-    def _token(self, token: str) -> Caller | None:
+    def _verify_token(self, token: str) -> Caller | None:
         if not token or self.tokens is None:
             return None
         try:
@@ -148,7 +146,6 @@ class Api:
     """
 
     service: TaskService
-    public: Publications
     agents: Mapping[str, Agent]
     authenticator: Authenticator
     verifier: CallbackVerifier

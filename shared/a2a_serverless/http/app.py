@@ -25,7 +25,7 @@ from a2a_serverless.domain.publications import AGENTS, CATALOG, CATALOG_MEDIA_TY
 from a2a_serverless.http.api import API, Responder, no_such_path
 from a2a_serverless.http.messages import (
     JSON,
-    UNCACHED,
+    NO_STORE,
     encoded_path,
     error_answer,
     json_answer,
@@ -34,11 +34,10 @@ from a2a_serverless.http.messages import (
 )
 from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.protocol import jsonrpc
-from a2a_serverless.protocol.codecs import VERSION_HEADER, asked_version
 from a2a_serverless.protocol.conditional_requests import is_current
 from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
-from a2a_serverless.protocol.operations import STREAMING
 from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.versions import VERSION_HEADER, asked_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.jsonrpc import RpcId
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
     """The answer to a call. The body tells the error of a call that fails; its status is 200."""
     agent = api.agent(request)
     if api.console and request.verb in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", ""):
-        return Response(status_code=303, headers={"location": f"./?agent={agent.id}", "vary": "accept"} | UNCACHED)
+        return Response(status_code=303, headers={"location": f"./?agent={agent.id}", "vary": "accept"} | NO_STORE)
     if request.verb != "POST":
         raise HttpMethodNotAllowed(("POST",))
     try:
@@ -79,7 +78,7 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         content_type=JSON,
         success=lambda result: jsonrpc.success(call.id, result),
         failure=_rpc_failure(call.id, version),
-        streams_errors=operation in STREAMING and (version == "0.3" or request.only_streams),
+        streams_errors=operation.streams and (version == "0.3" or request.only_streams),
     )
     handler = OperationHandler(api, agent, caller, request, "jsonrpc", version, envelope)
     return handler.handle(operation, call.params)
@@ -124,14 +123,14 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
     if request.verb not in {"GET", "HEAD"}:
         raise HttpMethodNotAllowed(("GET", "HEAD"))
     name = name_of(agent)
-    document = api.public.get_document(name)
+    document = api.service.publications.get_document(name)
     if not isinstance(document, dict):
         raise MethodNotFound("This document has not been published yet. The rotator function does it.")
     max_age_s = api.jwks_max_age_s if name == JWKS else MAX_AGE_S
-    tag, modified = str(document["etag"]), str(document["modified"])
-    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": tag, "last-modified": modified}
+    tag, last_modified = str(document["etag"]), str(document["modified"])
+    headers = {"cache-control": f"public, max-age={max_age_s}", "etag": tag, "last-modified": last_modified}
     content_type = CATALOG_MEDIA_TYPE if name == CATALOG else JSON
-    if is_current(request.headers, tag, modified):
+    if is_current(request.headers, tag, last_modified):
         return Response(status_code=304, headers=headers | {"content-type": content_type})
     return json_answer(str(document["body"]).encode(), headers, content_type)
 
@@ -195,12 +194,12 @@ def make_asgi_app(api: Api) -> ASGIApp:
         Route("/events/{id}", Responder(answer_event)),
         Mount("/", rest),
     ]
-    guarded = ErrorMiddleware(Router(routes, redirect_slashes=False), api)
+    app = ErrorMiddleware(Router(routes, redirect_slashes=False), api)
     if not api.origins:
-        return guarded
+        return app
     from a2a_serverless.http.cors import Cors
 
-    return Cors(guarded, api.origins)
+    return Cors(app, api.origins)
 
 
 class ErrorMiddleware:
@@ -213,22 +212,22 @@ class ErrorMiddleware:
         self._app, self._api = app, api
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        has_begun = False
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def forward(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
             await send(message)
 
         if scope["type"] == "http":
             scope = {**scope, "path": encoded_path(scope), API: self._api}
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, forward)
         except ClientDisconnect:
             logger.info("the client has gone")
         except Exception as error:  # noqa: BLE001 - nothing but an answer may leave the application
             log_error(error, self._api.service.metrics)
-            if begun:
+            if has_begun:  # the client has the status: only breaking off tells it that the answer is not whole
                 raise InvocationFailed(error) from None
             await _refusal(scope, error)(scope, receive, send)
 

@@ -52,7 +52,10 @@ WEB: Final = re.compile("https?://")
 LINK: Final = '<a href="{}" target="_blank" rel="noreferrer">{}</a>'
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _FOLDER: Final = resources.files("a2a_serverless.http").joinpath("pages")
-SHOWN: Final = 20_000
+# The page of the receiver's inbox uses these modules, too. The receiver stands alone, so it has them; every api has the
+# receiver, which verifies callbacks.
+_OF_RECEIVER: Final = frozenset({"dom.js", "markdown.js"})
+OUTPUT_LIMIT: Final = 20_000
 TRIES: Final = 20
 
 
@@ -76,7 +79,7 @@ def _show_page(api: Api, console: Console) -> Response:
         "links": "".join(LINK.format(escape(url), name) for name, url in links if WEB.match(url)),
         "agents": "\n".join(map(_entry, api.agents.values())),
     }
-    page = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read("page.html").decode())
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _read("page.html").decode())
     headers = HEADERS | {"content-security-policy": POLICY.format(nonce=nonce)}
     return Response(page, headers=headers, media_type="text/html; charset=utf-8")
 
@@ -104,30 +107,30 @@ def _step(read: Read, name: str) -> JsonObject:
     if name.startswith("@"):
         raise no_such_path()
     errors: list[Json] = []
-    while len(errors) < TRIES and (raised := read(raised_name(name, len(errors) + 1))):
-        _, kind, arguments, *_ = cast("Any", raised.value)
-        errors.append(f"{kind}: {', '.join(map(str, arguments or ()))}"[:SHOWN])
+    while len(errors) < TRIES and (error := read(raised_name(name, len(errors) + 1))):
+        _, kind, arguments, *_ = cast("Any", error.value)
+        errors.append(f"{kind}: {', '.join(map(str, arguments or ()))}"[:OUTPUT_LIMIT])
     return _output(read(name)) | {"errors": errors}
 
 
 def _call(read: Read, name: str) -> JsonObject:
     call = call_name(name)
-    sent: Any = read(call.sent) or read(call.told)
-    return _output(read(call.done) or read(call.failed) or read(call.canceled)) | (sent.value if sent else {})
+    request: Any = read(call.sent) or read(call.told)
+    return _output(read(call.done) or read(call.failed) or read(call.canceled)) | (request.value if request else {})
 
 
 def _event(read: Read, name: str) -> JsonObject:
     """The address of an event, and the scheme in which requests to it must be signed, if any."""
     scopes, separator, last = name.rpartition(SEPARATOR)
-    opened = read(f"{EVENT}{scopes}{separator}callback:{last}")
-    return {"address": opened.value, "scheme": opened.arguments.partition(":")[0]} if opened else {}
+    callback = read(f"{EVENT}{scopes}{separator}callback:{last}")
+    return {"address": callback.value, "scheme": callback.arguments.partition(":")[0]} if callback else {}
 
 
 def _output(result: StepResult | None) -> JsonObject:
     if result is None:
         return {}
     text = result.value if isinstance(result.value, str) else dumps(result.value).decode()
-    return {"output": text[:SHOWN], "size": len(text)}
+    return {"output": text[:OUTPUT_LIMIT], "size": len(text)}
 
 
 _KINDS: Final = {"step": _step, "call": _call, "event": _event}
@@ -135,7 +138,7 @@ _KINDS: Final = {"step": _step, "call": _call, "event": _event}
 
 def _serve_file(name: str) -> Response:
     media_type = TYPES.get(name[name.rfind(".") :])
-    if media_type is None or name not in {file.name for file in _FOLDER.iterdir()}:
+    if media_type is None or name not in {*_OF_RECEIVER, *(file.name for file in _FOLDER.iterdir())}:
         raise no_such_path()
     return Response(_read(name), headers=HEADERS, media_type=media_type)
 
@@ -147,4 +150,5 @@ def _entry(agent: Agent) -> str:
 
 
 def _read(name: str) -> bytes:
-    return _FOLDER.joinpath(name).read_bytes()
+    folder = resources.files("a2a_webhook_receiver") if name in _OF_RECEIVER else _FOLDER
+    return folder.joinpath(name).read_bytes()

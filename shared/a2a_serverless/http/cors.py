@@ -45,27 +45,25 @@ class Cors:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        origin = self._allowed(headers.get("origin", ""))
+        origin = self._find_origin(headers.get("origin", ""))
 
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._mark(MutableHeaders(scope=message), origin)
+                answer_headers = MutableHeaders(scope=message)
+                if ANY not in self._origins:
+                    answer_headers["vary"] = "Origin"
+                if origin:
+                    answer_headers["access-control-allow-origin"] = origin
+                    answer_headers["access-control-expose-headers"] = EXPOSED_HEADERS
             await send(message)
 
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         await (Response(status_code=204, headers=PREFLIGHT) if is_preflight and origin else self._app)(
-            scope, receive, marked
+            scope, receive, send_with_headers
         )
 
-    def _allowed(self, origin: str) -> str:
+    def _find_origin(self, origin: str) -> str:
         """The allowed origin: the request's own, ``*`` if all are allowed, "" if it is not allowed."""
         if not origin:
             return ""
         return ANY if ANY in self._origins else origin if origin in self._origins else ""
-
-    def _mark(self, headers: MutableHeaders, origin: str) -> None:
-        if ANY not in self._origins:
-            headers["vary"] = "Origin"
-        if origin:
-            headers["access-control-allow-origin"] = origin
-            headers["access-control-expose-headers"] = EXPOSED_HEADERS

@@ -37,7 +37,7 @@ EVENTS: Final = (b"content-type", sse.CONTENT_TYPE.encode())
 # From ASGI 2.4 on, sending to a disconnected client raises. So Starlette starts no task that waits for a disconnect.
 SERVER: Final = {"asgi": {"version": "3.0", "spec_version": "2.4"}, "extensions": {EXCHANGE: {}}}
 
-SENT: Final = object()  # after each message the application waits for this value: the reader wants the next one
+NEXT_READ: Final = object()  # after each message the application waits for this value: the reader wants the next one
 
 
 class Exchange:
@@ -83,7 +83,7 @@ class Exchange:
     @coroutine
     def _send(self, message: Message) -> Generator[object]:
         self._message = message
-        yield SENT
+        yield NEXT_READ
         if self._is_closed:
             raise ClientDisconnect
 
@@ -94,7 +94,7 @@ class Exchange:
             return None
         try:
             waits_for = self._application.send(None)
-            while waits_for is not SENT:
+            while waits_for is not NEXT_READ:
                 try:
                     yield waits_for
                 except BaseException as error:  # noqa: BLE001 - a cancellation is the application's, too
@@ -113,8 +113,8 @@ class Exchange:
         step: Any = self._next()
         try:
             step.send(None)
-        except StopIteration as done:
-            return done.value
+        except StopIteration as end:
+            return end.value
         raise RuntimeError("The application waits for something before it answers.")
 
 
@@ -135,7 +135,7 @@ def make_gateway_handler(app: ASGIApp) -> Handler:
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         time_left_ms = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
         exchange = Exchange(app, proxy_scope(proxy_event(event), context, time_left_ms), proxy_body(event))
-        body = asyncio.run(_collected(exchange)) if exchange.streams else exchange.read()
+        body = asyncio.run(_collect(exchange)) if exchange.streams else exchange.read()
         answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
         return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)
 
@@ -157,7 +157,7 @@ def proxy_event(event: object) -> Event:
     return event
 
 
-async def _collected(exchange: Exchange) -> bytes:
+async def _collect(exchange: Exchange) -> bytes:
     try:
         return b"".join([frame async for frame in exchange])
     finally:

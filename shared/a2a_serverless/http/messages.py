@@ -113,11 +113,11 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     return bytes(body)
 
 
-UNCACHED: Final = {"cache-control": "no-store"}
-STREAM_HEADERS: Final = UNCACHED | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
+NO_STORE: Final = {"cache-control": "no-store"}
+STREAM_HEADERS: Final = NO_STORE | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
 
 
-def json_answer(body: bytes, headers: Mapping[str, str] = UNCACHED, content_type: str = JSON) -> Response:
+def json_answer(body: bytes, headers: Mapping[str, str] = NO_STORE, content_type: str = JSON) -> Response:
     """An answer with a JSON body."""
     return Response(body, headers={"content-type": content_type, **headers})
 
@@ -159,7 +159,7 @@ def error_answer(error: Exception, failure: Failure, content_type: str = JSON, *
     (status, body), code = failure(error), code_of(error)
     if in_stream and not code.by_http:
         return EventStream(_single_frame(sse.frame(body)), headers_of(error))
-    headers = UNCACHED | {"content-type": content_type} | headers_of(error)
+    headers = NO_STORE | {"content-type": content_type} | headers_of(error)
     if isinstance(error, HttpMethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
     return Response(body, code.http if code.by_http else status, headers)

@@ -6,7 +6,6 @@ stream's last event, which is named ``error``.
 
 from __future__ import annotations
 
-import json
 import logging
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,17 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import trace
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, requested_webhook_events
-from a2a_serverless.domain.errors import ExtendedCardNotConfigured, UnsupportedOperation
 from a2a_serverless.domain.events import StatusEvent, update_of
-from a2a_serverless.domain.publications import extended_card_name
 from a2a_serverless.domain.replay import TaskReplay
-from a2a_serverless.http.messages import UNCACHED, EventStream, error_answer, json_answer, log_error
-from a2a_serverless.protocol import codecs, sse
-from a2a_serverless.protocol.operations import READING, SENDING, STREAMING, Operation
-from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.http.messages import NO_STORE, EventStream, error_answer, json_answer, log_error
+from a2a_serverless.protocol import codecs, sse, versions
 from a2a_serverless.protocol.v1 import Message, Task
 from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
-from a2a_serverless.services.operation_runner import open_stream, run_operation
+from a2a_serverless.services.operation_runner import StreamLimits, open_stream, run_operation
 from a2a_serverless.services.requests import RequestContext
 
 if TYPE_CHECKING:
@@ -35,13 +30,14 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Json, JsonObject, Principal
+    from a2a_serverless.domain.model import Json, Principal
     from a2a_serverless.http.api import Api
     from a2a_serverless.http.messages import Failure, HttpRequest
     from a2a_serverless.protocol.codecs import Binding
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.operations import Operation
     from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.v1 import StreamContent
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.operation_runner import OpenStream
     from a2a_serverless.services.rate_limiter import StreamSlot
     from a2a_serverless.services.streams import StreamItem
@@ -81,7 +77,7 @@ class OperationHandler:
         own = self._parent or trace.from_xray(headers.get(trace.XRAY_HEADER), seed) or trace.new_trace(seed)
         if service.tracer.is_on:  # a span for the request; a caller's trace keeps its own decision whether to sample
             own = trace.child_of(own if self._parent else service.tracer.sample(own), seed)
-        extensions = codecs.requested_extensions(headers)
+        extensions = versions.requested_extensions(headers)
         self._time_ms = api.stream_ms if request.time_left_ms is None else max(0, request.time_left_ms - MARGIN_MS)
         # An agent names the task whose question it answers: its other calls in a context must not answer it.
         by_context = agent.answers_by_context and not caller.is_agent
@@ -102,22 +98,24 @@ class OperationHandler:
     def handle(self, operation: Operation, params: Json) -> Response:
         """Returns the answer. Never raises. Checks the caller's scopes before it reads from the store."""
         try:
-            self._caller.check(self._agent.id, "read" if operation in READING else "operate")
-            headers = UNCACHED | self._negotiate()
+            # First: a caller without the scope learns nothing about parameters or tasks (test_scopes.py).
+            self._caller.check(self._agent.id, operation.access)
+            headers = NO_STORE | self._negotiate()
             a2a_request = self._codec.read(operation, params)
             service, context = self._api.service, self._context
             if a2a_request.tenant:
                 context = context._replace(principal=self._api.principal(self._caller, a2a_request.tenant))
-            if self._api.limiter and operation in SENDING:
+            if self._api.limiter and operation.sends:
                 self._api.limiter.admit_send(context.principal)
-            if operation in STREAMING:
+            if operation.streams:
                 return self._stream(operation, context, a2a_request, headers)
-            if operation is Operation.CARD:
-                task, result = None, dumps(self._extended_card())
+            answer = run_operation(operation, service, context, self._agent, a2a_request)
+            if isinstance(answer, bytes):
+                result = answer
             else:
-                answer = run_operation(service, context, self._agent, a2a_request)
                 content = resolve_contents(service.contents, context.principal, answer, INLINE_BYTES)
-                task, result = answer.id if isinstance(answer, Task) else None, self._codec.answer(operation, content)
+                result = self._codec.answer(operation, content)
+            task = answer.id if isinstance(answer, Task) else None
             self._log(operation, task)
             return json_answer(self._envelope.success(result), headers, self._envelope.content_type)
         except Exception as error:  # noqa: BLE001 - every error is answered in the form of the binding
@@ -135,56 +133,47 @@ class OperationHandler:
         until = service.clock.now() + min(self._api.stream_ms, self._time_ms)
         slot = limiter.open_stream(context.principal, until) if limiter else None
         try:
-            opened = open_stream(service, context, self._agent, a2a_request, after, until, codec.subscription_ends)
-        except BaseException:
+            limits = StreamLimits(after, until, codec.subscription_ends)
+            stream = open_stream(operation, service, context, self._agent, a2a_request, limits)
+        except BaseException:  # no stream will close, and release the slot: the owner would lose it until it expires
             if slot:
                 slot.release()
             raise
-        self._log(operation, opened.task_id)
+        self._log(operation, stream.task_id)
         close = partial(service.off_loop, slot.release) if slot else None
-        return EventStream(self._frames(context.principal, opened, slot), headers, close)
-
-    def _extended_card(self) -> Json:
-        """The card for authenticated callers, as the rotator published it for this version."""
-        if not self._agent.extended_skills:
-            raise UnsupportedOperation("This agent has no extended card.")
-        document = self._api.public.get_document(extended_card_name(self._agent.id))
-        if not isinstance(document, dict):
-            raise ExtendedCardNotConfigured
-        forms: JsonObject = json.loads(str(document["body"]))
-        return forms[self._context.wire]
+        return EventStream(self._frames(context.principal, stream, slot), headers, close)
 
     def _negotiate(self) -> dict[str, str]:
         """Checks the requested version and extensions; returns the header that names the activated extensions."""
-        header = self._request.headers.get(codecs.VERSION_HEADER.lower())
-        version = self._context.wire
+        header = self._request.headers.get(versions.VERSION_HEADER.lower())
+        version = self._context.version
         if header != version:
-            in_query = dict(self._request.query).get(codecs.VERSION_HEADER)
-            codecs.check_version(version, codecs.asked_version(header, in_query))
-        offered = {extension.uri: extension.required for extension in self._agent.offered_extensions}
+            in_query = dict(self._request.query).get(versions.VERSION_HEADER)
+            versions.check_version(version, versions.asked_version(header, in_query))
+        offer = {extension.uri: extension.required for extension in self._agent.offered_extensions}
         others = {one.uri for events, one in WEBHOOK_EXTENSIONS.items() if events != self._context.webhook_events}
-        active = [uri for uri in codecs.activated_extensions(self._context.extensions, offered) if uri not in others]
-        return {codecs.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
+        active = [uri for uri in versions.activated_extensions(self._context.extensions, offer) if uri not in others]
+        return {versions.EXTENSION_HEADERS[version]: ", ".join(active)} if active else {}
 
-    async def _frames(self, principal: Principal, opened: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
+    async def _frames(self, principal: Principal, stream: OpenStream, slot: StreamSlot | None) -> AsyncGenerator[bytes]:
         try:
-            contents = _StreamContents(opened, whole_tasks=self._codec.whole_tasks)
-            async with aclosing(opened.items) as items:
+            contents = _StreamContents(stream, whole_tasks=self._codec.whole_tasks)
+            async with aclosing(stream.items) as items:
                 async for item in items:
                     if slot and slot.is_renewal_due:
                         await self._api.service.off_loop(slot.renew)
-                    yield sse.BEAT if item is None else self._frame(principal, item.n, contents.of(item))
+                    if item is None:
+                        yield sse.BEAT
+                        continue
+                    content = resolve_contents(self._api.service.contents, principal, contents.of(item))
+                    yield sse.frame(self._envelope.success(self._codec.stream_item(content)), item.n)
         except Exception as error:  # noqa: BLE001 - the status was sent already
             _, body = self._envelope.failure(log_error(error, self._api.service.metrics, self._context.trace))
             yield sse.failure(body)
 
-    def _frame(self, principal: Principal, n: int | None, content: StreamContent) -> bytes:
-        contents = resolve_contents(self._api.service.contents, principal, content)
-        return sse.frame(self._envelope.success(self._codec.stream_item(contents)), n)
-
     def _log(self, operation: Operation, task: str | None, outcome: str = "ok") -> None:
         """Logs one line for a request, and records its span."""
-        fields = {"operation": operation.value, "agent": self._agent.id, "version": self._context.wire}
+        fields = {"operation": operation.value, "agent": self._agent.id, "version": self._context.version}
         trace_id, service = trace.trace_id(self._context.trace), self._api.service
         logger.info("request answered", extra={**fields, "task": task, "outcome": outcome, "trace": trace_id})
         if service.tracer.is_on:
@@ -198,8 +187,8 @@ class OperationHandler:
 class _StreamContents:
     """The contents of a stream's items. With ``whole_tasks`` the task as of a status event replaces the event."""
 
-    def __init__(self, opened: OpenStream, *, whole_tasks: bool) -> None:
-        self._opened = opened
+    def __init__(self, stream: OpenStream, *, whole_tasks: bool) -> None:
+        self._stream = stream
         self._whole_tasks = whole_tasks
         self._replay: TaskReplay | None = None
 
@@ -214,4 +203,4 @@ class _StreamContents:
             self._replay.apply(content)
             if isinstance(content, StatusEvent):
                 return self._replay.task()
-        return update_of(content, self._opened.task_id, self._opened.context_id)
+        return update_of(content, self._stream.task_id, self._stream.context_id)

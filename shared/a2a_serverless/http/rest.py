@@ -26,7 +26,7 @@ from a2a_serverless.domain.model import path
 from a2a_serverless.http.api import Api, Endpoint, Responder, no_such_path, respond
 from a2a_serverless.http.messages import json_answer
 from a2a_serverless.http.operation_handler import Envelope, OperationHandler
-from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, Description, describe
+from a2a_serverless.http.routes import LEGACY_ROUTES, ROUTES, TENANT_ROUTES, AddedRoute
 from a2a_serverless.protocol.additions import (
     Deliveries,
     Delivery,
@@ -37,13 +37,13 @@ from a2a_serverless.protocol.additions import (
     UploadResponse,
     UploadTarget,
 )
-from a2a_serverless.protocol.codecs import requested_extensions
 from a2a_serverless.protocol.error_bodies import http_failure
 from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed
 from a2a_serverless.protocol.jsonrpc import NOTHING
 from a2a_serverless.protocol.protojson import read_model
 from a2a_serverless.protocol.strict_json import dumps, loads
 from a2a_serverless.protocol.v1 import Task
+from a2a_serverless.protocol.versions import requested_extensions
 from a2a_serverless.services import retries
 from a2a_serverless.services.content_links import INLINE_BYTES, resolve_contents
 from a2a_serverless.services.requests import RequestContext
@@ -118,11 +118,11 @@ def _own_task(api: Api, request: HttpRequest) -> tuple[TaskLog, PushStore, TaskK
 
 
 TASK: Final = "/{agent:agent}/tasks/{taskId:name}"
-ADDED: Final = (
-    ("/{agent:agent}/uploads", "POST", "CreateUpload", create_upload, Description(UploadResponse, UploadRequest)),
-    (TASK + "/deliveries", "GET", "ListTaskDeliveries", show_deliveries, Description(Deliveries)),
-    (TASK + "/timeline", "GET", "GetTaskTimeline", show_timeline, Description(Timeline)),
-    (TASK + "/retry", "POST", "RetryTask", retry_task, Description(Task, RetryRequest)),
+ADDITIONS: Final = (
+    AddedRoute("POST", "/{agent:agent}/uploads", "CreateUpload", create_upload, UploadResponse, UploadRequest),
+    AddedRoute("GET", TASK + "/deliveries", "ListTaskDeliveries", show_deliveries, Deliveries),
+    AddedRoute("GET", TASK + "/timeline", "GetTaskTimeline", show_timeline, Timeline),
+    AddedRoute("POST", TASK + "/retry", "RetryTask", retry_task, Task, RetryRequest),
 )
 
 
@@ -132,35 +132,38 @@ def make_rest() -> ASGIApp:
     own_spans: Any = {"tracing": False}  # FastAPI would make a second span of each request
     app = FastAPI(openapi_url=None, redirect_slashes=False, telemetry=own_spans)
 
-    def add(path: str, verb: str, name: str, endpoint: Endpoint, *, shown: bool = True) -> None:
+    def add(path: str, verb: str, name: str, endpoint: Endpoint, *, in_document: bool = True) -> None:
         async def answer(request: Request) -> Response:
             return await respond(endpoint, request.scope, request.receive)
 
-        app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=shown)
+        app.add_api_route(path, answer, methods=[verb], name=name, operation_id=name, include_in_schema=in_document)
 
     for route in (*ROUTES, *TENANT_ROUTES, *LEGACY_ROUTES):
         base = "/legacy/{agent}" if route in LEGACY_ROUTES else "/{agent:agent}"
-        add(base + route.template, route.verb, route.name, partial(_answer, route), shown=route in ROUTES)
-    for template, verb, name, endpoint, _ in ADDED:
-        add(template, verb, name, endpoint)
-    add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), shown=False)
+        add(base + route.template, route.verb, route.name, partial(_answer, route), in_document=route in ROUTES)
+    for addition in ADDITIONS:
+        add(addition.template, addition.verb, addition.name, addition.endpoint)
+    add("/openapi.json", "GET", "Describe", _describer(tuple(app.routes)), in_document=False)
     routes = tuple(app.routes)
     for template in ("/legacy/{agent}/{path:path}", "/{agent:agent}/{path:path}", "/{path:path}"):
         app.router.routes.append(Route(template, Responder(partial(_refuse, routes))))
-    return AsyncExitStackMiddleware(app.router)  # without FastAPI's own handling of errors
+    # Only the router: the whole application would answer errors itself, in another form and without our log.
+    return AsyncExitStackMiddleware(app.router)
 
 
 def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
     """The endpoint of the OpenAPI document."""
-    from a2a_serverless.services.publish import base_url_in
 
     @cache
     def document(agents: tuple[str, ...], base_url: str) -> bytes:
-        return dumps(describe(routes, {name: description for _, _, name, _, description in ADDED}, agents, base_url))
+        from a2a_serverless.http.openapi import describe
 
-    def show_document(api: Api, request: HttpRequest) -> Response:
-        del request
-        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.public)))
+        return dumps(describe(routes, ADDITIONS, agents, base_url))
+
+    def show_document(api: Api, _: HttpRequest) -> Response:
+        from a2a_serverless.services.publish import base_url_in
+
+        return json_answer(document(tuple(sorted(api.agents)), base_url_in(api.service.publications)))
 
     return show_document
 

@@ -1,38 +1,26 @@
-"""The paths of HTTP+JSON (specification 11), and the OpenAPI document of them and of our additions to the protocol.
+"""The paths of HTTP+JSON (specification 11), of 0.3 and from before, and of our additions.
 
 Starlette matches the paths as they stand in the request line, encoded. A path without ``/v1`` is 1.0, and may begin
-with a tenant. The document has every route with the models of its version.
+with a tenant.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
-from pydantic.json_schema import models_json_schema
 from starlette.convertors import Convertor, StringConvertor, register_url_convertor
 
-from a2a_serverless.http.messages import A2A_JSON, JSON
-from a2a_serverless.protocol import v0_3_card, v0_3_rest, v1, v1_card
-from a2a_serverless.protocol.codecs import REQUESTS, VERSION_HEADER
-from a2a_serverless.protocol.error_bodies import ErrorResponse, OldErrorResponse
-from a2a_serverless.protocol.old_codecs import RestCodec
-from a2a_serverless.protocol.operations import STREAMING, Operation
-from a2a_serverless.protocol.sse import CONTENT_TYPE
+from a2a_serverless.protocol.operations import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from starlette.routing import BaseRoute
-
     from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.http.api import Endpoint
     from a2a_serverless.http.messages import HttpRequest
-    from a2a_serverless.protocol.operations import ProtocolVersion
     from a2a_serverless.protocol.protojson import ProtoModel
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 
 class NameConvertor(Convertor[str]):
@@ -53,10 +41,13 @@ class TaskConvertor(NameConvertor):
     regex = "[^/:]+"
 
 
+_FIRST_WORDS: Final = (r"\.well-known", "v1", *dict.fromkeys(operation.path.split("/")[1] for operation in Operation))
+
+
 class TenantConvertor(NameConvertor):
     """A tenant: it is not the first word of another path."""
 
-    regex = r"(?!(?:v1|tasks|message:send|message:stream|extendedAgentCard|\.well-known)(?:/|$))[^/]+"
+    regex = rf"(?!(?:{'|'.join(_FIRST_WORDS)})(?:/|$))[^/]+"
 
 
 class AgentConvertor(StringConvertor):
@@ -69,17 +60,6 @@ register_url_convertor("name", NameConvertor())
 register_url_convertor("task", TaskConvertor())
 register_url_convertor("tenant", TenantConvertor())
 register_url_convertor("agent", AgentConvertor())
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The models of an operation's answer and request, for OpenAPI. Without a version it is an addition of ours."""
-
-    answer: type[ProtoModel] | None = None
-    body: type[ProtoModel] | None = None
-    query: type[ProtoModel] | None = None
-    version: ProtocolVersion | None = None
-    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +84,32 @@ class OperationRoute:
         return fields
 
 
+@dataclass(frozen=True, slots=True)
+class AddedRoute:
+    """A route of ours, which A2A does not have; ``answer`` and ``body`` are its models."""
+
+    verb: str
+    template: str
+    name: str
+    endpoint: Endpoint
+    answer: type[ProtoModel]
+    body: type[ProtoModel] | None = None
+
+
 # In 0.3 these requests call the task ``id``. In the paths it is ``taskId``: OpenAPI requires one name in all paths.
 _TASK_AS_ID: Final = frozenset({Operation.PUSH_LIST, Operation.PUSH_GET, Operation.PUSH_DELETE})
+
+
+def _template(path: str) -> str:
+    """The path with convertors: the id of a task ends at a colon, every other name at a slash."""
+    return re.sub(r"\{(\w+)\}", r"{\1:name}", re.sub(r"(?<=/tasks/)\{(\w+)\}", r"{\1:task}", path))
+
+
 CONFIGS: Final = "/tasks/{taskId:task}/pushNotificationConfigs"
 V1: Final = (
-    OperationRoute("POST", "/message:send", Operation.SEND, "1.0"),
-    OperationRoute("POST", "/message:stream", Operation.STREAM, "1.0"),
-    OperationRoute("POST", "/tasks/{id:task}:cancel", Operation.CANCEL, "1.0"),
+    *(OperationRoute(operation.verb, _template(operation.path), operation, "1.0") for operation in Operation),
     # The specification says POST, its proto says GET: both are routes.
-    OperationRoute("POST", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id:task}:subscribe", Operation.SUBSCRIBE, "1.0"),
-    OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "1.0"),
-    OperationRoute("GET", "/tasks", Operation.LIST, "1.0"),
-    OperationRoute("POST", CONFIGS, Operation.PUSH_CREATE, "1.0"),
-    OperationRoute("GET", CONFIGS, Operation.PUSH_LIST, "1.0"),
-    OperationRoute("GET", CONFIGS + "/{id:name}", Operation.PUSH_GET, "1.0"),
-    OperationRoute("DELETE", CONFIGS + "/{id:name}", Operation.PUSH_DELETE, "1.0"),
-    OperationRoute("GET", "/extendedAgentCard", Operation.CARD, "1.0"),
+    OperationRoute("GET", _template(Operation.SUBSCRIBE.path), Operation.SUBSCRIBE, "1.0"),
 )
 V0_3: Final = (
     OperationRoute("POST", "/v1/message:send", Operation.SEND, "0.3"),
@@ -145,121 +134,3 @@ LEGACY_ROUTES: Final = (
     OperationRoute("POST", "/tasks/sendSubscribe", Operation.STREAM, "0.3"),
     OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "0.3"),
 )
-
-
-Model = type[Any]
-Schema = dict[str, Any]
-
-_ANSWERS: Final[Mapping[Operation, Model]] = {
-    Operation.SEND: v1.SendMessageResponse,
-    Operation.GET: v1.Task,
-    Operation.CANCEL: v1.Task,
-    Operation.LIST: v1.ListTasksResponse,
-    Operation.PUSH_CREATE: v1.TaskPushNotificationConfig,
-    Operation.PUSH_GET: v1.TaskPushNotificationConfig,
-    Operation.PUSH_LIST: v1.ListTaskPushNotificationConfigsResponse,
-    Operation.CARD: v1_card.AgentCard,
-}
-_OLD_ANSWERS: Final[Mapping[Operation, Model]] = {
-    Operation.SEND: v0_3_rest.SendMessageResponse,
-    Operation.GET: v0_3_rest.Task,
-    Operation.CANCEL: v0_3_rest.Task,
-    Operation.PUSH_CREATE: v0_3_rest.TaskPushNotificationConfig,
-    Operation.PUSH_GET: v0_3_rest.TaskPushNotificationConfig,
-    Operation.PUSH_LIST: v0_3_rest.ListTaskPushNotificationConfigResponse,
-    Operation.CARD: v0_3_card.AgentCard,
-}
-_WITH_QUERY: Final = frozenset({Operation.GET, Operation.LIST})
-_HOOK: Final = {"url": "https://hooks.example.com/a2a", "token": "a-secret-of-yours"}
-_SENT: Final = {"message": {"messageId": "b9a0b0c4", "role": "ROLE_USER", "parts": [{"text": "Write about tides."}]}}
-_OLD_SENT: Final = {"message": {**_SENT["message"], "role": "user", "parts": [{"kind": "text", "text": "Write."}]}}
-# The requests that are a body, each with an example.
-_BODIES: Final[Mapping[Model, object]] = {
-    v1.SendMessageRequest: _SENT,
-    v1.CreateTaskPushNotificationConfigRequest: _HOOK,
-    v0_3_rest.SendMessageRequest: _OLD_SENT,
-    v0_3_rest.CreatePushNotificationConfigRequest: {"pushNotificationConfig": _HOOK},
-}
-
-
-def describe(
-    routes: Sequence[BaseRoute], added: Mapping[str, Description], agents: Sequence[str], base_url: str
-) -> Schema:
-    """The document of the operations of A2A and of those in ``added``, by name; ``base_url`` may be unknown ("")."""
-    descriptions = {**added, **{route.name: _description(route) for route in ROUTES}}
-    public_routes = [route for route in routes if isinstance(route, APIRoute) and route.operation_id in descriptions]
-    servers = [{"url": base_url}] if base_url else None
-    document = get_openapi(title="A2A Serverless", version="1.0", routes=public_routes, servers=servers)
-    read = {
-        (model, "validation")
-        for description in descriptions.values()
-        for model in (description.body, description.query)
-        if model
-    }
-    models = {(description.answer, "serialization") for description in descriptions.values() if description.answer}
-    errors = {(ErrorResponse, "serialization"), (OldErrorResponse, "serialization")}
-    every: Any = sorted(read | models | errors, key=str)
-    schemas, definitions = models_json_schema(every, ref_template="#/components/schemas/{model}")
-    for path, verbs in document["paths"].items():
-        for spec in verbs.values():
-            about = descriptions[spec["operationId"]]
-            spec.update(_operation(path, about, schemas, definitions["$defs"], agents))
-    document["components"] = {"schemas": definitions["$defs"]}
-    return document
-
-
-def _description(route: OperationRoute) -> Description:
-    old = route.version == "0.3"
-    reads = (RestCodec.requests if old else REQUESTS)[route.operation]
-    return Description(
-        body=reads if reads in _BODIES else None,
-        query=reads if route.operation in _WITH_QUERY and not old else None,
-        answer=(_OLD_ANSWERS if old else _ANSWERS).get(route.operation),
-        version=route.version,
-        streams=route.operation in STREAMING,
-    )
-
-
-def _operation(path: str, description: Description, schemas: Any, definitions: Schema, agents: Sequence[str]) -> Schema:  # noqa: ANN401
-    """The OpenAPI operation object, without its name."""
-    name_schema: Schema = {"type": "string", "minLength": 1}
-    in_path = {name: {"enum": [*agents]} if name == "agent" else name_schema for name in re.findall(r"\{(\w+)\}", path)}
-    parameters = [_parameter("path", name, schema, required=True) for name, schema in in_path.items()]
-    if description.query:
-        about = definitions[schemas[description.query, "validation"]["$ref"].rpartition("/")[2]]
-        in_query = {name: schema for name, schema in about["properties"].items() if name not in {*in_path, "tenant"}}
-        parameters += [_parameter("query", name, schema) for name, schema in in_query.items()]
-    if description.version:
-        version = {"enum": [description.version]}
-        parameters.append(_parameter("header", VERSION_HEADER, version, required=description.version == "1.0"))
-    error_content = _content(
-        schemas[OldErrorResponse if description.version == "0.3" else ErrorResponse, "serialization"]
-    )
-    answers = {"200": _answer(description, schemas), "default": {"description": "An error", **error_content}}
-    spec: Schema = {"parameters": parameters, "responses": answers}
-    if description.body:
-        content = _content(schemas[description.body, "validation"], _BODIES.get(description.body))
-        spec["requestBody"] = {"required": True, **content}
-    return spec
-
-
-def _answer(description: Description, schemas: Any) -> Schema:  # noqa: ANN401 - as pydantic returns it
-    if description.streams:
-        return {
-            "description": "Events, one stream item each",
-            "content": {CONTENT_TYPE: {"schema": {"type": "string"}}},
-        }
-    empty = {"type": "object", "maxProperties": 0}
-    return {
-        "description": "The result",
-        **_content(schemas[description.answer, "serialization"] if description.answer else empty),
-    }
-
-
-def _parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Schema:
-    return {"in": where, "name": name, "schema": schema, "required": required}
-
-
-def _content(schema: Schema, example: object = None) -> Schema:
-    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
-    return {"content": dict.fromkeys((JSON, A2A_JSON), content)}

@@ -4,7 +4,7 @@ Lambda's own Python runtime cannot stream, so the api function starts this loop 
 names ``functions/api/stream``, which starts the ordinary runtime under ``sam local``. A streamed answer is a chunked
 POST: a JSON prelude with status and headers, eight NUL bytes, then the body as it comes. API Gateway accepts that form
 only on a route with a streaming integration, and accepts no other form there, so the route decides. A test compares
-``STREAMED`` with the template.
+``STREAMING_ROUTES`` with the template.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = bytes | Exchange
 
-STREAMED: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
+STREAMING_ROUTES: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
 VERSION: Final = "/2018-06-01"
 CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
@@ -147,12 +147,12 @@ class RuntimeApi:
         That is safe: the Runtime API accepts one answer to an event, and gives no other event before.
         """
         try:
-            return self._asked_once(verb, path, body, headers)
+            return self._request_once(verb, path, body, headers)
         except (HTTPException, OSError):
             self.close()
-            return self._asked_once(verb, path, body, headers)
+            return self._request_once(verb, path, body, headers)
 
-    def _asked_once(
+    def _request_once(
         self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[HTTPResponse, bytes]:
         self._connection.request(verb, VERSION + path, body, dict(headers))
@@ -164,14 +164,16 @@ class RuntimeApi:
         self._connection.close()
 
 
-def make_streaming_handler(app: ASGIApp, buffered: Handler) -> Callable[[object, LambdaContext], Answer]:
+def make_streaming_handler(app: ASGIApp, buffered_handler: Handler) -> Callable[[object, LambdaContext], Answer]:
     """Returns a handler for ``serve``: it returns bytes on a buffered route, an Exchange on one that streams."""
 
     def handler(event: object, context: LambdaContext) -> Answer:
-        proxied = proxy_event(event)
-        if proxied.get("resource") not in STREAMED:
-            return json.dumps(buffered(proxied, context)).encode()
-        return Exchange(app, proxy_scope(proxied, context, context.get_remaining_time_in_millis()), proxy_body(proxied))
+        proxy_request = proxy_event(event)
+        if proxy_request.get("resource") not in STREAMING_ROUTES:
+            return json.dumps(buffered_handler(proxy_request, context)).encode()
+        return Exchange(
+            app, proxy_scope(proxy_request, context, context.get_remaining_time_in_millis()), proxy_body(proxy_request)
+        )
 
     return handler
 

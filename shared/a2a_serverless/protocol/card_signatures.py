@@ -47,22 +47,22 @@ def sign_catalog(catalog: JsonObject, kid: str, sign: Callable[[bytes], bytes], 
     return catalog | {CATALOGS: f"{parts['protected']}..{parts['signature']}"}
 
 
-def signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
+def signed_by(document: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
     """Each signature of a received card: the key's id, the signed bytes, and the signature (8.4.3).
 
     Unreadable signatures are left out, and so is every algorithm but ES256.
     """
-    signatures = served.get(CARDS)
+    signatures = document.get(CARDS)
     objects = [item for item in signatures if isinstance(item, dict)] if isinstance(signatures, list) else []
     return _readable(
-        [(signature.get("protected"), signature.get("signature")) for signature in objects], canonical(served)
+        [(signature.get("protected"), signature.get("signature")) for signature in objects], canonical(document)
     )
 
 
-def catalog_signed_by(served: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
+def catalog_signed_by(document: JsonObject) -> Iterator[tuple[str, bytes, bytes]]:
     """The signature of a received AI Catalog, in the form of ``signed_by``; nothing if the catalog has none."""
-    protected, _, signature_text = str(served.get(CATALOGS)).partition("..")
-    return _readable([(protected, signature_text)], canonical(served, CATALOGS))
+    protected, _, signature_text = str(document.get(CATALOGS)).partition("..")
+    return _readable([(protected, signature_text)], canonical(document, CATALOGS))
 
 
 def _readable(parts: Iterable[tuple[Json, Json]], content: bytes) -> Iterator[tuple[str, bytes, bytes]]:
@@ -76,14 +76,14 @@ def _readable(parts: Iterable[tuple[Json, Json]], content: bytes) -> Iterator[tu
             yield str(header.get("kid")), f"{protected}.{payload}".encode(), raw
 
 
-def signed_forms(card: JsonObject, served: JsonObject) -> list[JsonObject]:
-    """Each form in which clients verify the 1.0 card that is ``served``, alone or among members of 0.3.
+def signed_forms(card: JsonObject, document: JsonObject) -> list[JsonObject]:
+    """Each form in which clients verify the 1.0 card that is ``document``, alone or among members of 0.3.
 
     Clients that read it as a 1.0 card and ignore unknown members verify ``card``. SDK 1.3.0 also drops every empty
     member, required or not (a requirement without scopes is such a member). Clients that follow the letter (8.4.3)
     verify the document as they received it. A client should verify at least one signature.
     """
-    forms = [card, cast("JsonObject", without_empties(card)), served]
+    forms = [card, cast("JsonObject", without_empties(card)), document]
     return list({canonical(form): form for form in forms}.values())
 
 

@@ -16,7 +16,7 @@ def etag(content: bytes) -> str:
     return f'"{sha256(content).hexdigest()[:32]}"'
 
 
-def is_current(headers: Mapping[str, str], tag: str, modified: str) -> bool:
+def is_current(headers: Mapping[str, str], tag: str, last_modified: str) -> bool:
     """Whether the sender of these headers has the current document, so that 304 will do.
 
     The ETag counts, compared weakly, or the date if the request names none (13.2.2). An invalid date is ignored.
@@ -25,6 +25,6 @@ def is_current(headers: Mapping[str, str], tag: str, modified: str) -> bool:
         names = [name.strip().removeprefix("W/") for name in headers["if-none-match"].split(",")]
         return "*" in names or tag in names
     try:
-        return read_http_date(modified) <= read_http_date(headers.get("if-modified-since", ""))
+        return read_http_date(last_modified) <= read_http_date(headers.get("if-modified-since", ""))
     except ValueError:
         return False

@@ -15,7 +15,7 @@ from a2a_serverless.protocol.error_codes import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 
 class Detail(ProtoModel):

@@ -17,7 +17,7 @@ from a2a_serverless.domain.errors import A2AError, InvalidRequest, MethodNotFoun
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 
 class BodyTooLarge(InvalidRequest):

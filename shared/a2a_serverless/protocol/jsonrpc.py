@@ -20,7 +20,7 @@ from a2a_serverless.protocol.strict_json import LIMITS, loads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 RpcId: TypeAlias = str | int | None
 
@@ -78,7 +78,7 @@ def parse(body: bytes) -> RpcRequest | RpcRefusal:
         call = RpcRequest.model_validate(document)
     except ValidationError as error:
         field = error.errors(include_input=False)[0]["loc"][0]
-        return RpcRefusal(None if field == "id" else document.get("id"), _REFUSED[str(field)]())
+        return RpcRefusal(None if field == "id" else document.get("id"), _REFUSALS[str(field)]())
     return call if call.method in METHODS else RpcRefusal(call.id, MethodNotFound())
 
 
@@ -92,7 +92,7 @@ def success(call_id: RpcId, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(call_id), result)
 
 
-_REFUSED: Final[dict[str, Callable[[], A2AError]]] = {
+_REFUSALS: Final[dict[str, Callable[[], A2AError]]] = {
     "id": lambda: InvalidRequest("id must be a short string, an integer or null."),
     "jsonrpc": lambda: InvalidRequest('jsonrpc must be "2.0".'),
     "method": lambda: InvalidRequest("method must be a string."),

@@ -13,7 +13,7 @@ from a2a_serverless.protocol.codecs import V1
 from a2a_serverless.protocol.strict_json import loads
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BeforeValidator
 
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1, v1_card
-from a2a_serverless.protocol.codecs import asked_version
 from a2a_serverless.protocol.protojson import (
     EmptyIdent,
     Flag,
@@ -29,9 +28,10 @@ from a2a_serverless.protocol.protojson import (
     items,
     read_peer,
 )
+from a2a_serverless.protocol.versions import asked_version
 
 if TYPE_CHECKING:
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
 
 VERSIONS: Final = ("1.0", "0.3")
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")
@@ -41,7 +41,7 @@ class NoInterface(A2AError):
     """The card has no interface that we support."""
 
 
-def _is_spoken(interface: object) -> bool:
+def _is_supported(interface: object) -> bool:
     """Whether the interface has a version of ours. True for a value that is no interface: the reader refuses that."""
     if not isinstance(interface, dict):
         return True
@@ -49,10 +49,10 @@ def _is_spoken(interface: object) -> bool:
     return not isinstance(version, str | None) or asked_version(version) in VERSIONS
 
 
-def _spoken(interfaces: object) -> object:
+def _filter_supported(interfaces: object) -> object:
     if not isinstance(interfaces, list):
         return interfaces
-    return [interface for interface in interfaces if _is_spoken(interface)]
+    return [interface for interface in interfaces if _is_supported(interface)]
 
 
 class PeerInterface(ProtoModel):
@@ -113,7 +113,7 @@ class _PeerCard(ProtoModel):
 class PeerCard(_PeerCard):
     """A card with the members of 1.0."""
 
-    supported_interfaces: Annotated[tuple[PeerInterface, ...], BeforeValidator(_spoken), items("items")]
+    supported_interfaces: Annotated[tuple[PeerInterface, ...], BeforeValidator(_filter_supported), items("items")]
 
     def interfaces(self) -> list[v1_card.AgentInterface]:
         """The interfaces of versions that we speak."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, TypeVar, cast
 
@@ -149,14 +150,14 @@ def whole(low: int = 0, high: int = INT32_MAX) -> PlainValidator:
     return PlainValidator(read)
 
 
-def choice(table: Mapping[str, T], numbered: Sequence[T] = ()) -> PlainValidator:
+def choice(table: Mapping[str, T], by_number: Sequence[T] = ()) -> PlainValidator:
     """One of the table's values, by its name or its number (from 1); a value of the table stays as it is."""
 
     def read(value: object) -> T:
         if value is None or value == "":
             raise violation("is required")
-        if type(value) is int and 0 < value <= len(numbered):
-            return numbered[value - 1]
+        if type(value) is int and 0 < value <= len(by_number):
+            return by_number[value - 1]
         member = table.get(value) if type(value) is str else value
         if member is None or not isinstance(member, str):
             raise violation("must be one of " + ", ".join(table))
@@ -182,7 +183,9 @@ def text(limit: str, *, required: bool = False, empty: str | None = None) -> Pla
 
     def read(value: object, info: ValidationInfo) -> str | None:
         if value is None or value == "":
-            return _absent(value, empty, required=required and (value is None or info.context is not None))
+            if required and (value is None or info.context is not None):
+                raise violation("is required")
+            return None if value is None else empty
         if not isinstance(value, str):
             raise violation("must be a string")
         if info.context and len(value) > (most := getattr(info.context, limit)):
@@ -221,12 +224,6 @@ def _in_slices(values: Sequence[object], read_all: Callable[[object], tuple[T, .
         except ValidationError:
             raise violation(f"has a wrong item among the {_SLICE} from number {at + 1}") from None
     return tuple(results)
-
-
-def _absent(value: object, empty: str | None, *, required: bool) -> str | None:
-    if required:
-        raise violation("is required")
-    return None if value is None else empty
 
 
 def _ident(empty: str | None = None, *, required: bool = False) -> PlainValidator:
@@ -285,17 +282,13 @@ def _base64(value: object, info: ValidationInfo) -> str | None:
     """Base64 in the standard alphabet with padding, from either alphabet."""
     if value is None or (isinstance(value, str) and info.context is None):
         return value
-    try:
-        return _standard_base64(value if isinstance(value, str) else "*")
-    except ValueError:
-        raise violation("must be base64") from None
-
-
-def _standard_base64(value: str) -> str:
-    bare = value.translate(_URL_SAFE).rstrip("=")
-    padded = bare + "=" * (-len(bare) % 4)
-    binascii.a2b_base64(padded, strict_mode=True)
-    return padded
+    if isinstance(value, str):
+        bare = value.translate(_URL_SAFE).rstrip("=")
+        standard = bare + "=" * (-len(bare) % 4)
+        with suppress(ValueError):
+            binascii.a2b_base64(standard, strict_mode=True)
+            return standard
+    raise violation("must be base64")
 
 
 def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:

@@ -84,10 +84,10 @@ def _holds_more(body: bytes, limit: int) -> bool:
 
     Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name.
     """
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if unescaped.count(b'"') > 4 * limit:
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') > 4 * limit:
         return True
-    bare = b'"'.join(unescaped.split(b'"')[::2]).translate(None, b" \t\r\n")
+    bare = b'"'.join(plain.split(b'"')[::2]).translate(None, b" \t\r\n")
     empty = bare.count(b"[]") + bare.count(b"{}")
     return 1 + bare.count(b",") + bare.count(b"[") + bare.count(b"{") - empty > limit
 

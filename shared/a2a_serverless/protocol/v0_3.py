@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_CONFIG: Final = "default"
-WRAPPED: Final = "data_part_compat"
+WRAPPER: Final = "data_part_compat"
 FINAL: Final = frozenset(
     {v1.TaskState.COMPLETED, v1.TaskState.FAILED, v1.TaskState.CANCELED, v1.TaskState.REJECTED}
 ) | {v1.TaskState.INPUT_REQUIRED}
@@ -189,8 +189,8 @@ class DataPart(Model):
     def to_v1(self) -> v1.Part:
         """The part in 1.0, unwrapped if it was marked as wrapped."""
         metadata = self.metadata
-        if metadata and metadata.get(WRAPPED) is True and isinstance(self.data, dict) and "value" in self.data:
-            rest = {name: value for name, value in metadata.items() if name != WRAPPED}
+        if metadata and metadata.get(WRAPPER) is True and isinstance(self.data, dict) and "value" in self.data:
+            rest = {name: value for name, value in metadata.items() if name != WRAPPER}
             return v1.Part(data=self.data["value"], metadata=rest or None)
         return v1.Part(data=self.data, metadata=metadata)
 
@@ -199,7 +199,7 @@ class DataPart(Model):
         """A data part of 1.0 in 0.3's form."""
         if isinstance(part.data, dict):
             return cls(data=part.data, metadata=part.metadata)
-        return cls(data={"value": part.data}, metadata=(part.metadata or {}) | {WRAPPED: True})
+        return cls(data={"value": part.data}, metadata=(part.metadata or {}) | {WRAPPER: True})
 
 
 KINDS: Final = ("text", "file", "data")
@@ -379,9 +379,11 @@ class PushNotificationConfig(Model):
         """The webhook in 1.0. ``path`` is its place in the request."""
         return v1.TaskPushNotificationConfig(**self._members()).at(path)
 
-    def creation(self, path: str, task_id: str, named: str | None = None) -> v1.CreateTaskPushNotificationConfigRequest:
-        """The request to create it, in 1.0. ``named`` is the request's id for a webhook without an id."""
-        members = self._members() | {"id": self.id or named or DEFAULT_CONFIG}
+    def creation(
+        self, path: str, task_id: str, default_id: str | None = None
+    ) -> v1.CreateTaskPushNotificationConfigRequest:
+        """The request to create it, in 1.0. ``default_id`` is the request's id for a webhook without an id."""
+        members = self._members() | {"id": self.id or default_id or DEFAULT_CONFIG}
         return v1.CreateTaskPushNotificationConfigRequest(task_id=task_id, **members).at(path)
 
     def _members(self) -> dict[str, Any]:

@@ -97,17 +97,17 @@ def union_card(card: v1_card.AgentCard) -> dict[str, Any]:
     new: dict[str, Any] = as_json(card)
     if not any(interface.protocol_version == "0.3" for interface in card.supported_interfaces):
         return new
-    merged: dict[str, Any] = _merged(old_card(card), new)
-    return merged
+    union: dict[str, Any] = _merge(old_card(card), new)
+    return union
 
 
-def _merged(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values
+def _merge(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON values
     """Both, member by member; where they differ, the new one."""
     if isinstance(old, dict) and isinstance(new, dict):
-        shared = {name: _merged(old[name], new[name]) for name in old.keys() & new.keys()}
-        return new | {name: value for name, value in old.items() if name not in new} | shared
+        both = {name: _merge(old[name], new[name]) for name in old.keys() & new.keys()}
+        return new | {name: value for name, value in old.items() if name not in new} | both
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [_merged(first, second) for first, second in zip(old, new, strict=True)]
+        return [_merge(first, second) for first, second in zip(old, new, strict=True)]
     return new
 
 

@@ -113,10 +113,10 @@ class Part(ProtoModel, defer_build=False):
         content: Json = getattr(self, self.kind)
         return content
 
-    def with_content(self, **changed: Any) -> Self:  # noqa: ANN401 - a member's value
+    def with_content(self, **content: Any) -> Self:  # noqa: ANN401 - a member's value
         """A part with other content (one of text, raw, url, data), and the same filename, media type and metadata."""
         description = {"media_type": self.media_type, "filename": self.filename, "metadata": self.metadata}
-        return type(self)(**(description | changed))
+        return type(self)(**(description | content))
 
     @property
     def readable(self) -> str:

@@ -1,31 +1,28 @@
-"""Runs A2A operations on objects of 1.0. ``http/`` decodes requests and encodes answers, whatever their version."""
+"""Runs A2A operations on objects of 1.0. ``http/`` decodes requests and encodes answers, whatever their version.
+
+Each operation of ``protocol/operations.py`` has a function in ``ANSWERS``, or in ``STREAMS`` if it streams. The modules
+of webhooks and lists are imported by the first operation that needs them: most cold starts serve another operation.
+"""
 
 from __future__ import annotations
 
+import json
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.contents import StoredFile, file_of, fits_any
 from a2a_serverless.domain.errors import (
     ContentTypeNotSupported,
+    ExtendedCardNotConfigured,
     FieldViolation,
     InvalidParams,
     PushNotSupported,
     UnsupportedOperation,
 )
-from a2a_serverless.protocol.v1 import (
-    CancelTaskRequest,
-    CreateTaskPushNotificationConfigRequest,
-    DeleteTaskPushNotificationConfigRequest,
-    GetTaskPushNotificationConfigRequest,
-    GetTaskRequest,
-    ListTaskPushNotificationConfigsRequest,
-    ListTaskPushNotificationConfigsResponse,
-    ListTasksRequest,
-    Message,
-    SendMessageRequest,
-    SubscribeToTaskRequest,
-)
+from a2a_serverless.domain.publications import extended_card_name
+from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.strict_json import dumps
+from a2a_serverless.protocol.v1 import ListTaskPushNotificationConfigsResponse, Message
 from a2a_serverless.services import tasks
 from a2a_serverless.services.streams import (
     TURN_ENDS,
@@ -37,64 +34,137 @@ from a2a_serverless.services.streams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.model import Principal
+    from a2a_serverless.domain.model import JsonObject, Principal
     from a2a_serverless.protocol.protojson import ProtoModel
-    from a2a_serverless.protocol.v1 import TaskState
+    from a2a_serverless.protocol.v1 import (
+        CancelTaskRequest,
+        CreateTaskPushNotificationConfigRequest,
+        DeleteTaskPushNotificationConfigRequest,
+        GetTaskPushNotificationConfigRequest,
+        GetTaskRequest,
+        ListTaskPushNotificationConfigsRequest,
+        ListTasksRequest,
+        ListTasksResponse,
+        SendMessageRequest,
+        SubscribeToTaskRequest,
+        Task,
+        TaskPushNotificationConfig,
+        TaskState,
+    )
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.services.streams import Heartbeat
-    from a2a_serverless.services.tasks import StartedTask
-    from a2a_serverless.services.webhooks import Webhooks
 
-MOST_NAMED: Final = 32
+MAX_FILES: Final = 32
+
+Answer: TypeAlias = "ProtoModel | bytes | None"
+"""An answer; bytes are a published document, which is JSON already."""
 
 
 def run_operation(
-    service: TaskService, context: RequestContext, agent: Agent, request: ProtoModel
-) -> ProtoModel | None:
+    operation: Operation, service: TaskService, context: RequestContext, agent: Agent, request: ProtoModel
+) -> Answer:
     """Returns the answer to a request that does not stream. Raises A2AError if it is refused."""
-    match request:
-        case SendMessageRequest():
-            _check_send(service, context.principal, agent, request)
-            answer = tasks.send(service, context, request)
-            return answer if isinstance(answer, Message) else answer.limited(request.configuration.history_length)
-        case GetTaskRequest():
-            return tasks.get(service, context, request.id).limited(request.history_length)
-        case ListTasksRequest():
-            from a2a_serverless.services.listing import list_tasks
-
-            return list_tasks(service.lister(), context.principal, context.agent, request)
-        case CancelTaskRequest():
-            return tasks.cancel(service, context, request.id)
-        case _:
-            return _run_push_operation(service.webhooks(), context, agent, request)
+    return ANSWERS[operation](service, context, agent, request)
 
 
-def _run_push_operation(
-    service: Webhooks, context: RequestContext, agent: Agent, request: ProtoModel
-) -> ProtoModel | None:
+def _send(service: TaskService, context: RequestContext, agent: Agent, request: SendMessageRequest) -> Task | Message:
+    _check_send(service, context.principal, agent, request)
+    answer = tasks.send(service, context, request)
+    return answer if isinstance(answer, Message) else answer.limited(request.configuration.history_length)
+
+
+def _get(service: TaskService, context: RequestContext, _: Agent, request: GetTaskRequest) -> Task:
+    return tasks.get(service, context, request.id).limited(request.history_length)
+
+
+def _list(service: TaskService, context: RequestContext, _: Agent, request: ListTasksRequest) -> ListTasksResponse:
+    from a2a_serverless.services.listing import list_tasks
+
+    return list_tasks(service.lister(), context.principal, context.agent, request)
+
+
+def _cancel(service: TaskService, context: RequestContext, _: Agent, request: CancelTaskRequest) -> Task:
+    return tasks.cancel(service, context, request.id)
+
+
+def _create_webhook(
+    service: TaskService, context: RequestContext, agent: Agent, request: CreateTaskPushNotificationConfigRequest
+) -> TaskPushNotificationConfig:
     from a2a_serverless.services import webhooks
 
     _check_push(agent)
-    match request:
-        case CreateTaskPushNotificationConfigRequest(task_id=task):
-            events = context.webhook_events
-            config = webhooks.add(service, context.key(task), agent.id, request, context.wire, events)
-            return webhooks.show(task, config)
-        case GetTaskPushNotificationConfigRequest(task_id=task):
-            return webhooks.show(task, webhooks.get(service, context.key(task), agent.id, request.id))
-        case ListTaskPushNotificationConfigsRequest(task_id=task):
-            configs = webhooks.list_configs(service, context.key(task), agent.id)
-            return ListTaskPushNotificationConfigsResponse(
-                configs=tuple(webhooks.show(task, config) for config in configs)
-            )
-        case DeleteTaskPushNotificationConfigRequest(task_id=task):
-            webhooks.delete(service, context.key(task), agent.id, request.id)
-            return None
-        case _:
-            raise UnsupportedOperation
+    key, events = context.key(request.task_id), context.webhook_events
+    config = webhooks.add(service.webhooks(), key, agent.id, request, context.version, events)
+    return webhooks.show(request.task_id, config)
+
+
+def _get_webhook(
+    service: TaskService, context: RequestContext, agent: Agent, request: GetTaskPushNotificationConfigRequest
+) -> TaskPushNotificationConfig:
+    from a2a_serverless.services import webhooks
+
+    _check_push(agent)
+    config = webhooks.get(service.webhooks(), context.key(request.task_id), agent.id, request.id)
+    return webhooks.show(request.task_id, config)
+
+
+def _list_webhooks(
+    service: TaskService, context: RequestContext, agent: Agent, request: ListTaskPushNotificationConfigsRequest
+) -> ListTaskPushNotificationConfigsResponse:
+    from a2a_serverless.services import webhooks
+
+    _check_push(agent)
+    configs = webhooks.list_configs(service.webhooks(), context.key(request.task_id), agent.id)
+    shown = tuple(webhooks.show(request.task_id, config) for config in configs)
+    return ListTaskPushNotificationConfigsResponse(configs=shown)
+
+
+def _delete_webhook(
+    service: TaskService, context: RequestContext, agent: Agent, request: DeleteTaskPushNotificationConfigRequest
+) -> None:
+    from a2a_serverless.services import webhooks
+
+    _check_push(agent)
+    webhooks.delete(service.webhooks(), context.key(request.task_id), agent.id, request.id)
+
+
+def _get_extended_card(service: TaskService, context: RequestContext, agent: Agent, _: ProtoModel) -> bytes:
+    """The card for authenticated callers, as the rotator published it for the version of the request."""
+    if not agent.extended_skills:
+        raise UnsupportedOperation("This agent has no extended card.")
+    document = service.publications.get_document(extended_card_name(agent.id))
+    if not isinstance(document, dict):
+        raise ExtendedCardNotConfigured
+    forms: JsonObject = json.loads(str(document["body"]))
+    return dumps(forms[context.version])
+
+
+ANSWERS: Final[Mapping[Operation, Callable[[TaskService, RequestContext, Agent, Any], Answer]]] = {
+    Operation.SEND: _send,
+    Operation.GET: _get,
+    Operation.LIST: _list,
+    Operation.CANCEL: _cancel,
+    Operation.PUSH_CREATE: _create_webhook,
+    Operation.PUSH_GET: _get_webhook,
+    Operation.PUSH_LIST: _list_webhooks,
+    Operation.PUSH_DELETE: _delete_webhook,
+    Operation.CARD: _get_extended_card,
+}
+"""The function of each operation that does not stream."""
+
+
+class StreamLimits(NamedTuple):
+    """The limits of a stream. ``after`` is the last event that the client has received; None: no event.
+
+    ``until`` (ms) is the latest end of the stream. A subscription goes on to a state in ``ends``.
+    """
+
+    after: int | None
+    until: int
+    ends: frozenset[TaskState]
 
 
 class OpenStream(NamedTuple):
@@ -105,61 +175,68 @@ class OpenStream(NamedTuple):
     items: AsyncGenerator[StreamItem | Heartbeat]
 
 
-def open_stream(  # noqa: PLR0913 - the request, its context and the stream's limits
+def open_stream(
+    operation: Operation,
     service: TaskService,
     context: RequestContext,
     agent: Agent,
     request: ProtoModel,
-    after: int | None,
-    until: int,
-    ends: frozenset[TaskState],
+    limits: StreamLimits,
 ) -> OpenStream:
-    """Opens the stream of a message or a subscription. ``after`` is the last event that the client has received.
+    """Opens the stream of a message or a subscription. Raises A2AError if the request is refused.
 
-    ``until`` (ms) is the latest end of the stream. Raises A2AError if the request is refused. The stream of a message
-    ends when the client has to act; a subscription goes on to a state in ``ends`` (specification 3.1.2, 3.1.6, 11.7;
+    The stream of a message ends when the client has to act; a subscription goes on (specification 3.1.2, 3.1.6, 11.7;
     see docs/deviations.md).
     """
     if not agent.streaming:
         raise UnsupportedOperation("This agent does not stream.")
-    if isinstance(request, SubscribeToTaskRequest):
-        beginning = start_stream(service.log, context.key(request.id), agent.id, after)
-        return _open_stream(service, context, beginning, until, ends)
-    if not isinstance(request, SendMessageRequest):
-        raise UnsupportedOperation
-    _check_send(service, context.principal, agent, request)
-    begun = tasks.accept_message(service, context, request)
-    if isinstance(begun, Message):
-        return OpenStream("", begun.context_id or "", _items(StreamItem(None, begun)))
-    beginning = _start_from_message(service, agent, begun, after, until)
-    beginning = beginning._replace(task=beginning.task.limited(request.configuration.history_length))
-    is_over = beginning.told and beginning.task.status.state in TURN_ENDS
-    return _open_stream(service, context, beginning, 0 if is_over else until, TURN_ENDS)
+    return STREAMS[operation](service, context, agent, request, limits)
 
 
-def _start_from_message(
-    service: TaskService, agent: Agent, begun: StartedTask, after: int | None, until: int
-) -> StreamStart:
-    """Determines the start of the stream of a stored message, then starts or enqueues the task, in this order."""
-    if begun.task:
-        beginning = StreamStart(begun.task, told=True, after=begun.task.n)
-    else:
-        beginning = start_stream(service.log, begun.head.key, agent.id, after, ends_fine=True)
-    if runner := service.inline_runner(agent.id):
-        runner.start(begun.head.key, until - service.clock.now())
-    else:
-        tasks.enqueue_task(service, begun.head)
-    return beginning
-
-
-def _open_stream(
-    service: TaskService, context: RequestContext, beginning: StreamStart, until: int, ends: frozenset[TaskState]
+def _stream_message(
+    service: TaskService, context: RequestContext, agent: Agent, request: SendMessageRequest, limits: StreamLimits
 ) -> OpenStream:
-    task = beginning.task
-    stream = StreamContext(service.log, service.clock, until, service.off_loop)
-    rest = follow_events(stream, context.key(task.id), beginning.after, ends)
-    first = StreamItem(task.n, task) if beginning.told else None
-    return OpenStream(task.id, task.context_id, _items(first, rest))
+    _check_send(service, context.principal, agent, request)
+    started = tasks.accept_message(service, context, request)
+    if isinstance(started, Message):
+        return OpenStream("", started.context_id or "", _items(StreamItem(None, started)))
+    key = started.head.key
+    # In this order: if the task ran first, a quick run could end before its start is read, and the client would get the
+    # result in one item, without the events on the way.
+    if started.task:
+        start = StreamStart(started.task, sends_task=True, after=started.task.n)
+    else:
+        start = start_stream(service.log, key, agent.id, limits.after, ends_fine=True)
+    if runner := service.inline_runner(agent.id):
+        runner.start(key, limits.until - service.clock.now())
+    else:
+        tasks.enqueue_task(service, started.head)
+    start = start._replace(task=start.task.limited(request.configuration.history_length))
+    is_over = start.sends_task and start.task.status.state in TURN_ENDS
+    return _follow(service, context, start, limits._replace(until=0 if is_over else limits.until, ends=TURN_ENDS))
+
+
+def _subscribe(
+    service: TaskService, context: RequestContext, agent: Agent, request: SubscribeToTaskRequest, limits: StreamLimits
+) -> OpenStream:
+    start = start_stream(service.log, context.key(request.id), agent.id, limits.after)
+    return _follow(service, context, start, limits)
+
+
+STREAMS: Final[Mapping[Operation, Callable[[TaskService, RequestContext, Agent, Any, StreamLimits], OpenStream]]] = {
+    Operation.STREAM: _stream_message,
+    Operation.SUBSCRIBE: _subscribe,
+}
+"""The function of each operation that streams."""
+
+
+def _follow(service: TaskService, context: RequestContext, start: StreamStart, limits: StreamLimits) -> OpenStream:
+    """The stream from its start to its end."""
+    task = start.task
+    stream = StreamContext(service.log, service.clock, limits.until, service.off_loop)
+    events = follow_events(stream, context.key(task.id), start.after, limits.ends)
+    first = StreamItem(task.n, task) if start.sends_task else None
+    return OpenStream(task.id, task.context_id, _items(first, events))
 
 
 async def _items(
@@ -210,16 +287,16 @@ def _check_content(agent: Agent, request: SendMessageRequest) -> None:
 
 
 def _check_files(service: TaskService, principal: Principal, request: SendMessageRequest) -> None:
-    """Refuses parts that name a stored file that does not exist, and more than ``MOST_NAMED`` different files."""
+    """Refuses parts that name a stored file that does not exist, and more than ``MAX_FILES`` different files."""
     places: dict[StoredFile, str] = {}
     for at, part in enumerate(request.message.parts):
         if content := file_of(part):
             places.setdefault(content, f"message.parts[{at}].url")
     if service.contents is None or not places:
         return
-    if len(places) > MOST_NAMED:
-        description = f"is one too many: a message may name {MOST_NAMED} different uploads"
-        raise InvalidParams(violations=(FieldViolation([*places.values()][MOST_NAMED], description),))
+    if len(places) > MAX_FILES:
+        description = f"is one too many: a message may name {MAX_FILES} different uploads"
+        raise InvalidParams(violations=(FieldViolation([*places.values()][MAX_FILES], description),))
     missing = [field for content, field in places.items() if not service.contents.exists(principal, content)]
     if missing:
         description = "names no upload of yours: PUT the content first, and name it by the address that you were given"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent, Skill
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.ports.system import Clock
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.store.stores import Publications
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")

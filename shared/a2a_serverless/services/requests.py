@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.agents import InlineRunner
     from a2a_serverless.ports.system import Clock, Ids, Metrics, Queues, Sealer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.services.streams import OffLoop
     from a2a_serverless.services.webhooks import Webhooks
-    from a2a_serverless.store.stores import ContentStore
+    from a2a_serverless.store.stores import ContentStore, Publications
     from a2a_serverless.store.task_log import TaskLog
 
 
@@ -34,6 +34,7 @@ class TaskService(NamedTuple):
     """
 
     log: TaskLog
+    publications: Publications
     queues: Queues
     clock: Clock
     ids: Ids
@@ -74,7 +75,7 @@ class RequestContext(NamedTuple):
 
     principal: Principal
     agent: str
-    wire: ProtocolVersion
+    version: ProtocolVersion
     caller: Caller | None = None
     trace: str = ""
     extensions: tuple[str, ...] = ()

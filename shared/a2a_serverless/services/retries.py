@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.task_copies import ended_paths, endings_of
+from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless.services.operation_runner import run_operation
 from a2a_serverless.services.requests import TaskRetry
@@ -59,7 +60,7 @@ def retry_task(
     request_id, step, origin = request.request_id, request.from_step or "", head.origin or task_id
     retry = TaskRetry(request_id, digest([task_id, request]), task_id, step, origin)
     context = context._replace(extensions=first.extensions, trace=head.trace, retry=retry)
-    return cast("Task", run_operation(service, context, agent, send))
+    return cast("Task", run_operation(Operation.SEND, service, context, agent, send))
 
 
 def _check_step(log: TaskLog, key: TaskKey, step: str) -> None:

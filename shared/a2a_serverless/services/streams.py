@@ -62,10 +62,10 @@ class StreamContext(NamedTuple):
 
 
 class StreamStart(NamedTuple):
-    """The start of a stream: the current task, whether it is sent (``told``), and the event to continue after."""
+    """The start of a stream: the current task, whether the stream sends it, and the event to continue after."""
 
     task: Task
-    told: bool
+    sends_task: bool
     after: int
 
 
@@ -80,11 +80,11 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
         raise TaskNotFound
     head, task = head_and_task
     if after is not None and after < task.n:
-        return StreamStart(task, told=False, after=after)
+        return StreamStart(task, sends_task=False, after=after)
     if head.is_terminal and not ends_fine:
         raise UnsupportedOperation("The task has ended. Read it with GetTask.")
     is_over = ends_fine and head.state in TURN_ENDS
-    return StreamStart(task, told=is_over or after != task.n, after=task.n)
+    return StreamStart(task, sends_task=is_over or after != task.n, after=task.n)
 
 
 async def follow_events(
@@ -92,7 +92,7 @@ async def follow_events(
 ) -> AsyncGenerator[StreamItem | Heartbeat]:
     """Yields every event after ``after``, and heartbeats, until a status in ``ends`` was sent or the time is over."""
     clock = stream.clock
-    told_at = quiet_since = clock.now()
+    sent_at = quiet_since = clock.now()
     while clock.now() < stream.until:
         events = await stream.off_loop(lambda after=after: stream.log.read(key, after))  # type: ignore[misc]
         for event in events:
@@ -102,8 +102,8 @@ async def follow_events(
                 return
         now = clock.now()
         if events:
-            told_at = quiet_since = now
-        elif now - told_at >= HEARTBEAT_MS:
-            told_at = now
+            sent_at = quiet_since = now
+        elif now - sent_at >= HEARTBEAT_MS:
+            sent_at = now
             yield None
         await asyncio.sleep(BUSY_S if now - quiet_since < BUSY_MS else QUIET_S)

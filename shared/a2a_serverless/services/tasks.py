@@ -161,7 +161,7 @@ def _first_webhook(
         return ()
     from a2a_serverless.services.webhooks import new_config
 
-    return (new_config(service.webhooks(), key, push, context.wire, context.webhook_events),)
+    return (new_config(service.webhooks(), key, push, context.version, context.webhook_events),)
 
 
 def _answer_by_context(
@@ -231,7 +231,7 @@ def _continue(
                 return repeat
             decide(read_existing_head(service.log, key, agent))  # raises if the task cannot accept the message
             config, events = _name_webhook(push, message), context.webhook_events
-            webhooks.add(service.webhooks(), key, agent, config, context.wire, events)
+            webhooks.add(service.webhooks(), key, agent, config, context.version, events)
         return retry_on_conflict(
             lambda: _find_repeat(service, context, record) or try_change(service.log, key, agent, decide, record).after
         )

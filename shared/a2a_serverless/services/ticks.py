@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.queue_messages import TickMessage
-    from a2a_serverless.engine.run import Engine
+    from a2a_serverless.engine.engine import Engine
     from a2a_serverless.store.task_log import TaskLog
 
 RETRY_S: Final = 60

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push_configs import WebhookEvents
     from a2a_serverless.ports.system import Clock, Ids, Queues, Sealer
-    from a2a_serverless.protocol.operations import ProtocolVersion
+    from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.store.push_store import PushStore
     from a2a_serverless.store.task_log import TaskLog
 
@@ -74,7 +74,7 @@ def add(
     key: TaskKey,
     agent: str,
     request: TaskPushNotificationConfig,
-    wire: ProtocolVersion,
+    version: ProtocolVersion,
     events: WebhookEvents | None = None,
 ) -> PushConfig:
     """Creates a configuration, or replaces the one with its id, and enqueues its first delivery.
@@ -83,7 +83,7 @@ def add(
     """
     read_existing_head(webhooks.log, key, agent)
     _check_count(webhooks, key, request.id)
-    config, cursor = new_config(webhooks, key, request, wire, events)
+    config, cursor = new_config(webhooks, key, request, version, events)
     cursor = replace(cursor, due_at=webhooks.clock.now() + GRACE_MS)
 
     def attempt() -> Cursor:
@@ -137,7 +137,7 @@ def new_config(
     webhooks: Webhooks,
     key: TaskKey,
     request: TaskPushNotificationConfig,
-    wire: ProtocolVersion,
+    version: ProtocolVersion,
     events: WebhookEvents | None = None,
 ) -> tuple[PushConfig, Cursor]:
     """Makes a configuration in its stored form, with encrypted secrets, and its cursor.
@@ -155,7 +155,7 @@ def new_config(
     config = PushConfig(
         config_id=config_id,
         url=request.url,
-        wire=wire,
+        wire=version,
         incarnation=incarnation,
         created_at=webhooks.clock.now(),
         scheme=_scheme(request),

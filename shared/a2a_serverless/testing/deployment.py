@@ -11,15 +11,16 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.loop import play
-from a2a_serverless.engine.run import Engine, run
+from a2a_serverless.engine.run import run
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
 from a2a_serverless.ports.system import Sealer, Signed, Signer
@@ -112,6 +113,7 @@ class InProcessDeployment:
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
+            self.table,
             queues,
             clock,
             ids,

@@ -33,10 +33,10 @@ from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage
+from a2a_serverless.engine.artifacts import make_parts
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.loop import ENGINE_TASK, AgentThreads, RunLoop, play
-from a2a_serverless.engine.run import RunOutcome
-from a2a_serverless.engine.task_context import make_parts
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.ai_catalog import tags_of

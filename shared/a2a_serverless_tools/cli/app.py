@@ -58,7 +58,6 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "cancel": tasks.cancel,
         "tasks list": listing.list_tasks,
         "tasks retry": tasks.retry,
-        "versions": tasks.versions,
         "deliveries": tasks.deliveries,
         "trace": trace.trace,
         "cards list": cards.list_cards,
@@ -98,7 +97,6 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
 _LINES: Final = """\
 init my-agents # A folder with one agent, its test, and the deployment's settings
 init my-shop --from langgraph # The agent is a LangGraph graph; no model is needed yet
-init my-agents --mirror https://agents.example.com/weather # Its agent stands before another A2A agent
 dev # The agents of pyproject.toml: agents on 8000, webhook receiver and its inbox on 8010
 dev --port 9000 --receiver-port 9010 # A second project beside the first; `up` has these options, too
 dev --json # For programs: one JSON document per line
@@ -132,8 +130,6 @@ tasks list --context CONTEXT --limit 100 # Those of a conversation
 tasks retry document TASK # A new task goes on from the step that failed
 tasks retry document TASK --from outline # From this step on; `trace` shows the names
 tasks retry document --last --no-wait # Only start it, and print its id
-versions image CONTEXT # Each picture of the conversation, the oldest first
-versions image CONTEXT --name sailboat_image.png --out out # Save them: v1.sailboat_image.png, v2....
 trace document TASK # Bars: queue, runs, steps, calls, waits, artifacts, webhooks
 trace document TASK --json # For programs
 deliveries document TASK # Each webhook of the task, each attempt
@@ -197,13 +193,13 @@ COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
 
 
 def _examples(command: str) -> str:
-    found = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
-    shown = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in found)
-    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+    examples = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
+    lines = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in examples)
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
 
 
-def _print_version(ctx: typer.Context, *, wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: typer.Context, *, value: bool) -> None:
+    if value:
         (ctx.find_object(CliContext) or CliContext()).terminal.raw(f"a2a-serverless {version('a2a-serverless')}\n")
         raise typer.Exit
 
@@ -216,7 +212,7 @@ def _options(*, version: Version = False) -> None:
 
 
 def _make_app() -> typer.Typer:
-    made = typer.Typer(
+    app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -224,14 +220,14 @@ def _make_app() -> typer.Typer:
         epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
         "4 the task waits for you.",
     )
-    made.callback()(_options)
-    groups = {"": made}
+    app.callback()(_options)
+    groups = {"": app}
     for panel, commands in COMMANDS.items():
         for name, function in commands.items():
             group, _, word = name.rpartition(" ")
             if group not in groups:
                 groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
-                made.add_typer(groups[group], name=group, rich_help_panel=panel)
+                app.add_typer(groups[group], name=group, rich_help_panel=panel)
             shown_in = None if group else panel
             # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
             settings = {"ignore_unknown_options": name == "keys revoke"}
@@ -243,7 +239,7 @@ def _make_app() -> typer.Typer:
                 context_settings=settings,
             )
             register(as_command(function))
-    return made
+    return app
 
 
 app: Final = _make_app()

@@ -46,9 +46,9 @@ def add_caller(
         raise typer.BadParameter(f"{wrong[0]!r} is no scope: a2a, a2a:AGENT, a2a:read or a2a:AGENT:read")
     key = encode_key(os.urandom(ENTROPY_BYTES))
     made_at = time.time_ns() // 1_000_000
-    made = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, frozenset(scope))
-    stack.cli.api_keys(stack.name).add(made)
-    stack.terminal.result({"key": key, **_printed(made)}, f"{key}\n")
+    api_key = ApiKey(digest_of(key), Principal(tenant, owner), note, made_at, frozenset(scope))
+    stack.cli.api_keys(stack.name).add(api_key)
+    stack.terminal.result({"key": key, **_printed(api_key)}, f"{key}\n")
     stack.terminal.note('Send it as X-API-Key, or as "Authorization: Bearer ...". It is not shown again.')
 
 
@@ -64,12 +64,12 @@ def list_callers(stack: StackContext) -> None:
 def remove_caller(stack: StackContext, key: KeyId) -> None:
     """Revoke an API key. It stops working within a minute."""
     keys = stack.cli.api_keys(stack.name)
-    found = [one for one in keys.list_all() if len(key) >= SHORTEST and one.digest.startswith(key)]
-    if len(found) != 1:
-        raise typer.BadParameter(f"{len(found)} keys have an id that begins with {key!r}: see `callers list`")
-    keys.revoke(found[0].digest)
-    stack.terminal.result(_printed(found[0]), "")
-    stack.terminal.note(f"Revoked {found[0].digest[:SHOWN]} of {found[0].principal.owner}.")
+    matches = [one for one in keys.list_all() if len(key) >= SHORTEST and one.digest.startswith(key)]
+    if len(matches) != 1:
+        raise typer.BadParameter(f"{len(matches)} keys have an id that begins with {key!r}: see `callers list`")
+    keys.revoke(matches[0].digest)
+    stack.terminal.result(_printed(matches[0]), "")
+    stack.terminal.note(f"Revoked {matches[0].digest[:SHOWN]} of {matches[0].principal.owner}.")
 
 
 def _cells(key: ApiKey) -> list[str]:

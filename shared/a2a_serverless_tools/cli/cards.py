@@ -35,15 +35,15 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
     named and skipped. Signatures are not verified.
     """
     skipped: list[str] = []
-    reader = CatalogReader(cli.url(url), cli.request, cli.headers, lambda *told: skipped.append(": ".join(told)))
+    reader = CatalogReader(cli.url(url), cli.request, cli.headers, lambda *parts: skipped.append(": ".join(parts)))
     entries = reader.read()
-    found = reader.search(entries, words or (), tag or ())
+    results = reader.search(entries, words or (), tag or ())
     rows = [
         [one_line(cell, LONGEST) for cell in (one.name, ", ".join(one.tags), one.url or one.identifier)]
-        for one in found
+        for one in results
     ]
-    cli.terminal.table([as_json(one) for one in found], ("NAME", "TAGS", "CARD"), rows)
-    if not found:
+    cli.terminal.table([as_json(one) for one in results], ("NAME", "TAGS", "CARD"), rows)
+    if not results:
         cli.terminal.note(f"None of {len(entries)} agents fits: {cli.program} cards search lists all of them.")
     for one in skipped[:MOST_SKIPPED]:
         cli.terminal.note(f"Not read: {one_line(one, LONGEST_REASON)}")
@@ -53,5 +53,5 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
 
 def show_card(cli: CliContext, agent: Agent, *, url: Url = "") -> None:
     """Show an agent's card. With --json as it was served, signatures included."""
-    found = find(cli, url, agent)
-    cli.terminal.result(found.document, card_rows(found.card, found.client.url))
+    remote = find(cli, url, agent)
+    cli.terminal.result(remote.document, card_rows(remote.card, remote.client.url))

@@ -134,14 +134,14 @@ class CheckRun:
 
     cli: CliContext
     url: str
-    wanted: str
+    agent_id: str
     text: str
     receiver: str
     stack: "StackName | None"
     rotate: bool
     buffered: bool
     timeout_s: float
-    found: DiscoveredAgent | None = None
+    remote: DiscoveredAgent | None = None
     task: Task | None = None
     items: list[ClientEvent] = field(default_factory=list)
 
@@ -152,9 +152,9 @@ class CheckRun:
 
     @property
     def agent(self) -> DiscoveredAgent:
-        if self.found is None:
+        if self.remote is None:
             raise CheckSkipped("the check of the card failed", "fix that first")
-        return self.found
+        return self.remote
 
     @property
     def client(self) -> Client:
@@ -191,14 +191,14 @@ def card(run: CheckRun) -> str:
     ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.headers)]
     if not ids:
         raise CheckFailed("the deployment lists no agents", "[tool.a2a-serverless] agents in pyproject.toml lists them")
-    agent = run.wanted or (PREFERRED if PREFERRED in ids else ids[0])
-    found = find(cli, run.url, agent)
-    named, asked = found.client.url, f"{run.url.rstrip('/')}/{agent}"
-    if "://" not in agent and named != asked:
+    agent = run.agent_id or (PREFERRED if PREFERRED in ids else ids[0])
+    remote = find(cli, run.url, agent)
+    card_url, url = remote.client.url, f"{run.url.rstrip('/')}/{agent}"
+    if "://" not in agent and card_url != url:
         remedy = "check that address: clients go where the card points"
-        raise CheckFailed(f"the card names {named}, not {asked}", remedy)
-    run.found = found
-    return f"{found.card.name} at {named}, A2A {found.client.version}; {len(ids)} agents"
+        raise CheckFailed(f"the card names {card_url}, not {url}", remedy)
+    run.remote = remote
+    return f"{remote.card.name} at {card_url}, A2A {remote.client.version}; {len(ids)} agents"
 
 
 def signature(run: CheckRun) -> str:
@@ -217,10 +217,10 @@ def signature(run: CheckRun) -> str:
 
 def _signing_key(what: str, signatures: Iterable[tuple[str, bytes, bytes]], keys: Mapping[str, JsonObject]) -> str:
     """The id of a published key that has signed the document. Raises CheckFailed if none has."""
-    from a2a_serverless.adapters.key_ring_secret import is_valid_signature
+    from a2a_serverless.adapters.es256 import is_valid_signature
 
-    for kid, content, signed in signatures:
-        if kid in keys and is_valid_signature(keys[kid], content, signed):
+    for kid, content, signature in signatures:
+        if kid in keys and is_valid_signature(keys[kid], content, signature):
             return kid
     why = "no key of the published set has signed it as it was served" if keys else "the key set is empty"
     raise CheckFailed(
@@ -263,8 +263,8 @@ def poll(run: CheckRun) -> str:
     if task.status.state is TaskState.COMPLETED:
         return f"completed with {len(task.artifacts)} artifacts"
     if task.status.state in SETTLED:
-        said = task.status.message.text() if task.status.message else "it does not say why"
-        raise CheckFailed(f"the task is {task.status.state}: {said}", "give a --text that the agent can work on")
+        reason = task.status.message.text() if task.status.message else "it does not say why"
+        raise CheckFailed(f"the task is {task.status.state}: {reason}", "give a --text that the agent can work on")
     raise CheckFailed(
         f"the task is still {task.status.state} after {run.timeout_s:.0f} s",
         "the worker's log says why (the output LogGroups names it; here: `logs worker`); --timeout waits longer",
@@ -284,17 +284,17 @@ def stream(run: CheckRun) -> str:
     if not items:
         raise CheckFailed("the stream ended without an item", "the api function's log says why")
     total, first = arrived[-1], arrived[0]
-    told = f"{len(items)} items, the first after {first:.1f} s, the last after {total:.1f} s"
+    summary = f"{len(items)} items, the first after {first:.1f} s, the last after {total:.1f} s"
     if total - first >= max(SPREAD_S, BUFFERED * total):
-        return f"{told}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
+        return f"{summary}, {max(b - a for a, b in pairwise(arrived)):.1f} s apart at most"
     if run.buffered:
-        raise CheckSkipped(f"the answer is buffered, as --buffered says: {told}", "ResponseStreaming=on streams it")
+        raise CheckSkipped(f"the answer is buffered, as --buffered says: {summary}", "ResponseStreaming=on streams it")
     if "content-length" in headers or (total >= SHORT_S and len(items) > 1):
         raise CheckFailed(
-            f"the answer came all at once: {told}",
+            f"the answer came all at once: {summary}",
             "deploy with ResponseStreaming=on, and look for a proxy that buffers; --buffered skips this check",
         )
-    return f"{told}: too quick to time, but sent without a length, as only a stream is"
+    return f"{summary}: too quick to time, but sent without a length, as only a stream is"
 
 
 def _note_headers(transport: Transport, headers: dict[str, str]) -> Transport:
@@ -330,11 +330,11 @@ def private_webhook(run: CheckRun) -> str:
         raise CheckSkipped("the card says that the agent sends no webhooks", "nothing to do")
     for url in urls:
         try:
-            made = run.send(push=TaskPushNotificationConfig(url=url))
+            task = run.send(push=TaskPushNotificationConfig(url=url))
         except InvalidParams:
             continue
         with suppress(A2AError):
-            run.client.cancel(made.id)
+            run.client.cancel(task.id)
         remedy = "remove private hosts from WEBHOOK_TRUSTED_DOMAINS, and redeploy"
         raise CheckFailed(f"a webhook at {url} is accepted", remedy)
     return f"{', '.join(urls)}: each refused"
@@ -388,30 +388,30 @@ def files(run: CheckRun) -> str:
     task = run.send(message.model_copy(update={"parts": (*message.parts, part)}))
     with suppress(A2AError):
         task = run.client.cancel(task.id)
-    told = [one for said in run.client.get(task.id).history for one in said.parts if one.kind in {"url", "raw"}]
-    if not told:
+    parts = [one for message in run.client.get(task.id).history for one in message.parts if one.kind in {"url", "raw"}]
+    if not parts:
         raise CheckFailed("the task does not have the file that was sent", "the api function's log says why")
-    if told[0].kind == "raw":
-        got = base64.b64decode(str(told[0].value))
-    elif str(told[0].value).startswith(("https://", "http://")):
-        got = b"".join(download(str(told[0].value), run.cli.transport))
+    if parts[0].kind == "raw":
+        body = base64.b64decode(str(parts[0].value))
+    elif str(parts[0].value).startswith(("https://", "http://")):
+        body = b"".join(download(str(parts[0].value), run.cli.transport))
     else:
-        raise CheckFailed(f"the file's address is no URL: {told[0].value}", "the api function's log says why")
-    if sha256(got).digest() != sha256(content).digest():
-        text = f"{len(content):,} bytes were uploaded, and {len(got):,} others downloaded"
+        raise CheckFailed(f"the file's address is no URL: {parts[0].value}", "the api function's log says why")
+    if sha256(body).digest() != sha256(content).digest():
+        text = f"{len(content):,} bytes were uploaded, and {len(body):,} others downloaded"
         raise CheckFailed(text, "check the bucket's rules")
     return f"{len(content):,} bytes were uploaded and downloaded unchanged"
 
 
 def webhook(run: CheckRun) -> str:
     """The receiver gets verified webhooks up to the task's end."""
-    heard = _round_trip(run)
-    used = {entry.kid for entry in heard}
-    if unknown := used - _published_keys(run).keys():
+    deliveries = _round_trip(run)
+    key_ids = {entry.kid for entry in deliveries}
+    if unknown := key_ids - _published_keys(run).keys():
         raise CheckFailed(
             f"a key that is not published has signed: {_listed(sorted(unknown))}", "compare with `keys show`"
         )
-    return f"{len(heard)} verified, signed by {_listed(sorted(used))}"
+    return f"{len(deliveries)} verified, signed by {_listed(sorted(key_ids))}"
 
 
 def rotation(run: CheckRun) -> str:
@@ -429,13 +429,13 @@ def rotation(run: CheckRun) -> str:
             "`keys show` shows from when on it may sign; check again then",
         )
     _receiver(run)
-    heard: list[InboxEntry] = []
+    deliveries: list[InboxEntry] = []
     for _ in run.poll_until_timeout():  # notifiers cache the key ring for some minutes
-        heard = _round_trip(run)
-        if {entry.kid for entry in heard} == {after[0]}:
-            return f"{after[0]} signs now, after {before[0]}; {len(heard)} verified"
-    used = _listed(sorted({entry.kid for entry in heard}))
-    raise CheckFailed(f"{used} still signs, not {after[0]}", "the notifier's log says why")
+        deliveries = _round_trip(run)
+        if {entry.kid for entry in deliveries} == {after[0]}:
+            return f"{after[0]} signs now, after {before[0]}; {len(deliveries)} verified"
+    key_ids = _listed(sorted({entry.kid for entry in deliveries}))
+    raise CheckFailed(f"{key_ids} still signs, not {after[0]}", "the notifier's log says why")
 
 
 def alarms(run: CheckRun) -> str:
@@ -457,10 +457,12 @@ def mirrors(run: CheckRun) -> str:
     """The cards of the project's mirrors are those that their remote agents serve now."""
     from a2a_serverless_tools.cli.mirror_cards import compare
 
-    changed = [f"{card.agent} ({', '.join(card.changed)})" for card in compare(run.cli, run.mirrors) if card.changed]
-    if changed:
+    differences = [
+        f"{card.agent} ({', '.join(card.changed)})" for card in compare(run.cli, run.mirrors) if card.changed
+    ]
+    if differences:
         remedy = f"{run.cli.program} cards refresh --write, then build and deploy"
-        raise CheckFailed(f"remote agents have changed their cards: {_listed(changed)}", remedy)
+        raise CheckFailed(f"remote agents have changed their cards: {_listed(differences)}", remedy)
     return f"the cards of {_listed(agent for agent, _ in run.mirrors)} are up to date"
 
 
@@ -579,23 +581,23 @@ def _round_trip(run: CheckRun) -> list[InboxEntry]:
         remedy = 'give its URL without /webhook, and its password in A2A_RECEIVER_AUTHORIZATION, as "Bearer ..."'
         raise CheckFailed(f"the receiver does not answer as this project's do: {error}", remedy) from error
     task = run.send(push=push)
-    seen: list[InboxEntry] = []
+    entries: list[InboxEntry] = []
     for _ in run.poll_until_timeout():
-        seen = inbox.list_entries(last)
-        heard = [entry for entry in seen if entry.verified and entry.task_id == task.id]
-        if any(entry.state in SETTLED for entry in heard):
-            return heard
-    refused = next((entry.why for entry in seen if entry.why and entry.task_id in {"", task.id}), "")
+        entries = inbox.list_entries(last)
+        deliveries = [entry for entry in entries if entry.verified and entry.task_id == task.id]
+        if any(entry.state in SETTLED for entry in deliveries):
+            return deliveries
+    refusal = next((entry.why for entry in entries if entry.why and entry.task_id in {"", task.id}), "")
     raise CheckFailed(
-        f"no verified webhook had the task's end; {'refused: ' + refused if refused else 'none was refused either'}",
+        f"no verified webhook had the task's end; {'refused: ' + refusal if refusal else 'none was refused either'}",
         "`deliveries AGENT TASK` shows each attempt, and docs/webhooks.md explains refusals; "
         f"the receiver's ISSUER has to be {run.client.url.rpartition('/')[0]} (task {task.id})",
     )
 
 
-def _signing_keys(shown: JsonObject) -> tuple[str, str]:
+def _signing_keys(document: JsonObject) -> tuple[str, str]:
     """Returns the ids of the current and of the next key."""
-    ring: Any = shown
+    ring: Any = document
     return str(ring["current"]["kid"]), str(ring["next"]["kid"])
 
 

@@ -76,9 +76,9 @@ def _make_pictures(run: DemoRun, client: Client, inbox: InboxClient) -> list[Pat
 def _find_agent(run: DemoRun, url: str) -> Client:
     """Finds the agent behind the REST API. Its card names the api on port 8000, so the URL is replaced."""
     with run.step("card", "Reading the agent's card through the REST API", phase="card") as remarks:
-        found = discover(url, run.cli.transport)
-        remarks.append(found.card.name)
-    return replace(found.client, url=url)
+        remote = discover(url, run.cli.transport)
+        remarks.append(remote.card.name)
+    return replace(remote.client, url=url)
 
 
 def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message, title: str) -> Task:
@@ -91,19 +91,19 @@ def _hand_in(run: DemoRun, client: Client, inbox: InboxClient, message: Message,
             raise StackError("send", "the agent answered with a message and made no task")
         remarks += [f"{task.status.state}", "connection closed"]
     run.console.print(f"  task {task.id}", style="dim", markup=False)
-    sent = run.phases[-1]
-    heard = _listen(run, inbox, task.id, sent.begin)
-    run.phases += _time_phases(heard, sent.end)
-    if heard[-1].state != TaskState.COMPLETED:
-        raise StackError("agent", f"the task is {heard[-1].says}")
+    phase = run.phases[-1]
+    entries = _listen(run, inbox, task.id, phase.begin)
+    run.phases += _time_phases(entries, phase.end)
+    if entries[-1].state != TaskState.COMPLETED:
+        raise StackError("agent", f"the task is {entries[-1].says}")
     return task
 
 
-def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
+def _time_phases(entries: list[InboxEntry], since: float) -> list[Phase]:
     """Returns phases: until the first webhook, then until the end of each artifact, then until the last webhook."""
     phases: list[Phase] = []
-    for entry in heard:
-        name = "first webhook" if not phases else "the end" if entry is heard[-1] else entry.artifact
+    for entry in entries:
+        name = "first webhook" if not phases else "the end" if entry is entries[-1] else entry.artifact
         if name and phases and phases[-1].name == name:
             phases[-1] = replace(phases[-1], end=entry.at / 1000)
         elif name:
@@ -114,7 +114,7 @@ def _time_phases(heard: list[InboxEntry], since: float) -> list[Phase]:
 
 def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> list[InboxEntry]:
     """Prints the receiver's entries until a verified one has the task's end; returns the task's verified ones."""
-    console, give_up, heard = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
+    console, give_up, entries = run.console, time.monotonic() + run.timeout_s, list[InboxEntry]()
     console.print("\nWaiting for webhooks, without polling. Each line is one signed POST.", style="bold")
     console.print(_line(console, ("after", "event", "content", "key", "token"), Text("receiver")), style="dim")
     with spinner(console, "Waiting for webhooks"), attribute_failure("receiver"):
@@ -123,29 +123,29 @@ def _listen(run: DemoRun, inbox: InboxClient, task_id: str, sent_at: float) -> l
                 run.entries.append(entry)
                 console.print(_entry_line(console, entry, sent_at))
             if entry and entry.verified and entry.task_id == task_id:
-                heard.append(entry)
+                entries.append(entry)
                 if entry.state in SETTLED:
                     break
             if time.monotonic() > give_up:
-                told = max((entry.event for entry in heard if entry.event), default=None)
-                last = f"the last verified one was event {told}" if told else "there was none"
+                number = max((entry.event for entry in entries if entry.event), default=None)
+                last = f"the last verified one was event {number}" if number else "there was none"
                 why = f"no verified webhook had the task's end within {run.timeout_s:.0f} s; {last}"
                 raise StackError("webhooks", why)
     console.print()
-    return heard
+    return entries
 
 
-def _fetch(run: DemoRun, client: Client, sent: Task, prefix: str, needed: tuple[str, ...] = ()) -> list[Path]:
-    """Fetches the finished task and saves its artifacts. ``needed`` are the names of artifacts that it must have."""
+def _fetch(run: DemoRun, client: Client, submission: Task, prefix: str, names: tuple[str, ...] = ()) -> list[Path]:
+    """Fetches the finished task and saves its artifacts. ``names`` are the names of artifacts that it must have."""
     with run.step("get", "Fetching the task with GetTask", phase="GetTask") as remarks:
-        task = client.get(sent.id)
+        task = client.get(submission.id)
         if task.status.state is not TaskState.COMPLETED or not task.artifacts:
             raise StackError("get", f"the task is {task.status.state} with {len(task.artifacts)} artifacts")
-        missing = set(needed) - {artifact.name for artifact in task.artifacts}
+        missing = set(names) - {artifact.name for artifact in task.artifacts}
         if missing:
             messages = [one for one in (*task.history, task.status.message) if one and one.role is Role.AGENT]
-            said = messages[-1].text() if messages else "it does not say why"
-            raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {said}")
+            reason = messages[-1].text() if messages else "it does not say why"
+            raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {reason}")
         remarks += [str(task.status.state), *map(size_words, task.artifacts)]
     with run.step("out", "Saving what it made") as remarks:
         files = save(task.artifacts, run.out, prefix)

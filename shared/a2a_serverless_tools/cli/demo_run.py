@@ -84,9 +84,9 @@ def options_of(run: DemoRun) -> local_stack.Options:
     )
 
 
-def _free_port(part: str, usual: int, given: int) -> int:
-    if given:
-        return processes.claim_port(part, given)
+def _free_port(part: str, usual: int, port: int) -> int:
+    if port:
+        return processes.claim_port(part, port)
     with suppress(StackError):
         return processes.claim_port(part, usual)
     return processes.claim_port(part, 0)

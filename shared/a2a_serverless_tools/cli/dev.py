@@ -72,10 +72,10 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
     """Shows what agents print and log, line by line; with --json on stderr, because stdout gets JSON."""
     if terminal.json:
         terminal.out = neutral(Console(file=sys.stdout, highlight=False))
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
-    shown.addFilter(lambda record: record.msg != "agent failed")  # its traceback is shown
-    logging.basicConfig(level=logging.INFO, handlers=[shown])
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(lambda record: record.msg != "agent failed")  # its traceback is shown
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     for name in (PACKAGE, "uvicorn", "watchfiles", "a2a_webhook_receiver"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if hasattr(sys.stdout, "reconfigure"):
@@ -120,8 +120,8 @@ class _Readable(logging.Formatter):
     """A log line with the ids that it carries."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = [f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)) is not None]
-        return " ".join([super().format(record), *said])
+        fields = [f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)) is not None]
+        return " ".join([super().format(record), *fields])
 
 
 class DevTerminal:
@@ -143,24 +143,24 @@ class DevTerminal:
                 "started", agents=agents, schedules=schedules, url=dev.url, inbox=f"{dev.receiver_url}/", send=command
             )
             return
-        listed = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
+        rows = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
         self._terminal.out.print(f"{dev.project.name}: agents in memory, on this machine only", style="bold")
-        listed += [(f"  {name}", f"{time}  {text}") for name, time, text in next_ticks(dev.agents)]
+        rows += [(f"  {name}", f"{time}  {text}") for name, time, text in next_ticks(dev.agents)]
         others = [("Console", f"{dev.url}/"), ("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
-        self._terminal.rows([*listed, ("", ""), *others])
+        self._terminal.rows([*rows, ("", ""), *others])
 
     def event(self, agent: str, task: str, event: Event) -> None:
         if isinstance(event, StatusEvent):
-            said = event.message.text() if event.message else ""
-            self._task(agent, task, event.state.value, said, str(STYLES.get(event.state, "")))
+            text = event.message.text() if event.message else ""
+            self._task(agent, task, event.state.value, text, str(STYLES.get(event.state, "")))
         elif not event.append:
             self._task(agent, task, "artifact", event.artifact.name or event.artifact.artifact_id, "dim")
 
     def failed(self, task: str, traceback: str, reference: str) -> None:
         from a2a_serverless.testing.deployment import format_failure
 
-        shown = traceback if self._terminal.json else format_failure(task, reference, traceback)
-        self._trace("error", shown, task=task, **({"reference": reference} if reference else {}))
+        text = traceback if self._terminal.json else format_failure(task, reference, traceback)
+        self._trace("error", text, task=task, **({"reference": reference} if reference else {}))
 
     def reloaded(self, agents: tuple[Agent, ...], seconds: float) -> None:
         names = [agent.id for agent in agents]
@@ -174,12 +174,12 @@ class DevTerminal:
         if not self._terminal.json:
             self._line(Text("not reloaded: the agents of before go on", style="red"))
 
-    def blocked(self, found: "BlockedLoop") -> None:
-        place = f"{found.file}:{found.line}"
+    def blocked(self, loop: "BlockedLoop") -> None:
+        place = f"{loop.file}:{loop.line}"
         if self._terminal.json:
-            self._data("blocked", agent=found.agent, seconds=round(found.seconds, 1), place=place, code=found.code)
+            self._data("blocked", agent=loop.agent, seconds=round(loop.seconds, 1), place=place, code=loop.code)
             return
-        text = f"{found.agent} blocks its event loop for {found.seconds:.1f} s at {place}: {found.code}"
+        text = f"{loop.agent} blocks its event loop for {loop.seconds:.1f} s at {place}: {loop.code}"
         self._line(Text(text, style="yellow"))
         self._line(Text("  what helps: await asyncio.to_thread(function, ...), or a plain function as a step"))
 
@@ -206,12 +206,12 @@ class DevTerminal:
                 Text("  what helps: outside of steps wait with the task's methods only; put other waits into a step")
             )
 
-    def _task(self, agent: str, task: str, state: str, said: str, style: str) -> None:
+    def _task(self, agent: str, task: str, state: str, text: str, style: str) -> None:
         if self._terminal.json:
-            self._data("task", agent=agent, task=task, state=state, text=said)
+            self._data("task", agent=agent, task=task, state=state, text=text)
             return
-        shown = f": {one_line(said, SHOWN)}" if said else ""
-        self._line(Text.assemble(f"{agent}  {task}  ", (state, style), shown))
+        suffix = f": {one_line(text, SHOWN)}" if text else ""
+        self._line(Text.assemble(f"{agent}  {task}  ", (state, style), suffix))
 
     def _trace(self, kind: str, text: str, **fields: str) -> None:
         if self._terminal.json:
@@ -241,8 +241,8 @@ def next_ticks(agents: Iterable[Agent]) -> Iterator[tuple[str, str, str]]:
 
 def example_message(agent: Agent) -> tuple[str, str]:
     """Returns the agent's id, and the first line of an example of its skills in quotes for a shell."""
-    said = next((example.splitlines()[0] for skill in agent.skills for example in skill.examples), "Hello")
-    return agent.id, list2cmdline([said]) if sys.platform == "win32" else shlex.quote(said)
+    message = next((example.splitlines()[0] for skill in agent.skills for example in skill.examples), "Hello")
+    return agent.id, list2cmdline([message]) if sys.platform == "win32" else shlex.quote(message)
 
 
 def send_command(cli: CliContext, agent: str, message: str, url: str, receiver_url: str) -> str:

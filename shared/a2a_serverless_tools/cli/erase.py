@@ -38,16 +38,16 @@ def erase_owner(stack: StackContext, owner: Owner, *, dry_run: DryRun = False, y
     _erase(stack, ErasureScope(Principal(tenant, name)), dry_run=dry_run, yes=yes)
 
 
-def parse_owner(named: str) -> list[str]:
+def parse_owner(text: str) -> list[str]:
     """Tenant and owner of TENANT/OWNER. Raises BadParameter."""
-    return _parse(named, "TENANT/OWNER")
+    return _parse(text, "TENANT/OWNER")
 
 
-def _parse(named: str, form: str) -> list[str]:
+def _parse(text: str, form: str) -> list[str]:
     """The parts of a name such as TENANT/OWNER/TASK. Raises BadParameter."""
-    parts = [unquote(part) for part in named.split("/")]
+    parts = [unquote(part) for part in text.split("/")]
     if len(parts) != len(form.split("/")) or not all(parts):
-        raise typer.BadParameter(f"expected {form}, got {named!r}")
+        raise typer.BadParameter(f"expected {form}, got {text!r}")
     return parts
 
 
@@ -56,11 +56,11 @@ def _erase(stack: StackContext, scope: ErasureScope, *, dry_run: bool, yes: bool
         raise typer.BadParameter("there is no terminal to ask on before erasing: add --yes, or --dry-run to count")
     if dry_run or not yes:
         with stack.terminal.waiting("Counting"):
-            stored = count(stack.operations.erasure, scope)
+            counts = count(stack.operations.erasure, scope)
         if dry_run:
-            stack.terminal.result(_printed(stored), f"Would erase {_words(stored)}.\n")
+            stack.terminal.result(_printed(counts), f"Would erase {_words(counts)}.\n")
             return
-        _confirm(stack, stored)
+        _confirm(stack, counts)
     with stack.terminal.waiting("Erasing") as show:
         erased = erase(stack.operations.erasure, scope, partial(_report, stack.terminal, show))
     stack.terminal.result(_printed(erased), f"Erased {_words(erased)}.\n")
@@ -68,16 +68,16 @@ def _erase(stack: StackContext, scope: ErasureScope, *, dry_run: bool, yes: bool
 
 def _report(terminal: Terminal, show: Callable[[str], None], progress: Progress) -> None:
     """Shows how many tasks are erased; a line says when it waits, which may take two minutes."""
-    done = f"Erasing: {progress.erased.tasks} tasks so far"
+    text = f"Erasing: {progress.erased.tasks} tasks so far"
     if progress.left:
-        done += f", {progress.left} are left until {moment(progress.until)}"
+        text += f", {progress.left} are left until {moment(progress.until)}"
         terminal.note(f"Tasks left: {progress.left}. Until {moment(progress.until)} their runs may still write.")
-    show(done)
+    show(text)
 
 
-def _confirm(stack: StackContext, stored: Counts) -> None:
+def _confirm(stack: StackContext, counts: Counts) -> None:
     """Asks on the terminal; ends the command if the answer is no."""
-    if not (stack.cli.ask and stack.cli.ask(f"Erase {_words(stored)} of the stack {stack.name.name}?")):
+    if not (stack.cli.ask and stack.cli.ask(f"Erase {_words(counts)} of the stack {stack.name.name}?")):
         stack.terminal.note("Nothing was erased.")
         raise typer.Exit(1)
 

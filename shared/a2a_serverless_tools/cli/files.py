@@ -82,14 +82,14 @@ def save(artifacts: Iterable[Artifact], folder: Path, prefix: str = "", fetch: F
     ``fetch`` downloads the URL of a part, in blocks; without it the URL itself is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for artifact in artifacts:
         for name, content in _contents(artifact, fetch):
             path = folder / f"{prefix}{_safe(name)}"
             with path.open("wb") as file:
                 file.writelines(content)
-            written.append(path)
-    return written
+            paths.append(path)
+    return paths
 
 
 def _contents(artifact: Artifact, fetch: Fetch | None) -> list[tuple[str, Iterable[bytes]]]:
@@ -116,5 +116,5 @@ def _file(part: Part, fetch: Fetch | None) -> Iterable[bytes] | None:
 
 def _safe(name: str) -> str:
     """Makes a safe file name: letters, digits, space, ``.``, ``_`` and ``-``, not hidden, at most ``LONGEST``."""
-    kept = re.sub(r"[^\w. -]", "_", name).strip(". ")
-    return kept[-LONGEST:].lstrip(". ") or "artifact"
+    stem = re.sub(r"[^\w. -]", "_", name).strip(". ")
+    return stem[-LONGEST:].lstrip(". ") or "artifact"

@@ -28,19 +28,19 @@ def make_request(
     return SendMessageRequest(message=message, configuration=configuration)
 
 
-def send_and_follow(found: DiscoveredAgent, request: SendMessageRequest, sleep: Sleep) -> Iterator[ClientEvent]:
+def send_and_follow(remote: DiscoveredAgent, request: SendMessageRequest, sleep: Sleep) -> Iterator[ClientEvent]:
     """Sends a message and yields what happens to its task."""
-    if found.card.capabilities.streaming:
-        return _follow(found.client, found.client.stream(request), None, sleep)
-    sent = found.client.send(request)
-    return iter([ClientEvent(None, sent)]) if isinstance(sent, Message) else _poll(found.client, sent, sleep)
+    if remote.card.capabilities.streaming:
+        return _follow(remote.client, remote.client.stream(request), None, sleep)
+    answer = remote.client.send(request)
+    return iter([ClientEvent(None, answer)]) if isinstance(answer, Message) else _poll(remote.client, answer, sleep)
 
 
-def watch(found: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[ClientEvent]:
+def watch(remote: DiscoveredAgent, task_id: str, sleep: Sleep) -> Iterator[ClientEvent]:
     """Yields a task's items and follows it. Agents of this project start at its first event, others at the present."""
-    if found.card.capabilities.streaming:
-        return _follow(found.client, _subscribed(found.client, task_id, 0), task_id, sleep)
-    return _poll(found.client, found.client.get(task_id), sleep)
+    if remote.card.capabilities.streaming:
+        return _follow(remote.client, _subscribed(remote.client, task_id, 0), task_id, sleep)
+    return _poll(remote.client, remote.client.get(task_id), sleep)
 
 
 def _follow(client: Client, items: Iterator[ClientEvent], task_id: str | None, sleep: Sleep) -> Iterator[ClientEvent]:

@@ -57,12 +57,12 @@ def _status_line(status: TaskStatus, before: TaskState | None) -> Text:
     if not status.message:
         return Text(f"{mark} {status.state}", style)
     is_progress = status.state not in TERMINAL | INTERRUPTED
-    said = one_line(status.message.text(), WIDTH) if is_progress else _whole(status.message.text())
+    text = one_line(status.message.text(), WIDTH) if is_progress else _whole(status.message.text())
     percent = percent_of(status.message.metadata)
-    said = said if percent is None else f"{percent:g} % {said}"
+    text = text if percent is None else f"{percent:g} % {text}"
     if status.state == before:
-        return Text.assemble((mark, style), f" {said}")
-    return Text.assemble((f"{mark} {status.state}", style), (f"  {said}", "dim" if is_progress else ""))
+        return Text.assemble((mark, style), f" {text}")
+    return Text.assemble((f"{mark} {status.state}", style), (f"  {text}", "dim" if is_progress else ""))
 
 
 def _whole(text: str) -> str:

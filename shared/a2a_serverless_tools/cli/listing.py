@@ -36,14 +36,12 @@ def list_tasks(
     query = ListTasksRequest(context_id=context, status=state, page_size=size, history_length=0)
     agents = [agent] if agent else [str(one["id"]) for one in agents_at(cli, url)]
     lists = [_tasks_of(cli, url, one, query) for one in agents]
-    found = [*islice(merge(*lists, key=lambda one: one[1].status.timestamp, reverse=True), limit + 1)]
-    shown = found[:limit]
-    cli.terminal.table(
-        [{"agent": name, **as_json(task)} for name, task in shown], HEAD, [_cells(*one) for one in shown]
-    )
-    if not shown:
+    tasks = [*islice(merge(*lists, key=lambda one: one[1].status.timestamp, reverse=True), limit + 1)]
+    page = tasks[:limit]
+    cli.terminal.table([{"agent": name, **as_json(task)} for name, task in page], HEAD, [_cells(*one) for one in page])
+    if not page:
         cli.terminal.note(f'There are no such tasks: {cli.program} send {agent or "AGENT"} "..." makes one.')
-    elif len(found) > limit:
+    elif len(tasks) > limit:
         cli.terminal.note(f"There are more. To see them: --limit {min(limit * 10, 1000)}, --state or --context.")
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.client import discover
-from a2a_serverless.domain.remotes import Remote, remote_of
+from a2a_serverless.domain.remotes import Remote
 from a2a_serverless_tools.cli.options import CliContext
-from a2a_serverless_tools.project_check import check_project
+from a2a_serverless_tools.project_check import mirrors_here
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
@@ -35,31 +35,21 @@ class MirrorCard:
 
     def write(self) -> None:
         """Stores the card in the file."""
-        write_card(Path(self.file), self.document)
-
-
-def write_card(file: Path, document: Mapping[str, Any]) -> None:
-    """Writes a card as it was served, for a mirror to read."""
-    file.write_text(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n", "utf-8")
-
-
-def mirrors_here() -> list[tuple[str, Remote]]:
-    """The mirrors of the current folder's project that have a card in a file, by id. Raises ProjectError."""
-    checked = check_project()
-    described = [one for found in (checked.agents | checked.local).values() for one in found]
-    remotes = [(str(one["id"]), remote_of(one["remote"])) for one in described]
-    return [(agent, remote) for agent, remote in remotes if remote and remote.card_file]
+        text = json.dumps(self.document, indent=2, ensure_ascii=False)
+        Path(self.file).write_text(f"{text}\n", "utf-8")
 
 
 def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[MirrorCard]:
     """Reads the card of each remote agent, with its mirror's credentials. Raises what ``discover`` raises."""
     for agent, remote in mirrors:
         auth = RemoteAuth(remote.auth, secrets_in_environment(cli.environment))
-        served = discover(remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}).document
-        stored = json.loads(Path(remote.card_file).read_text("utf-8"))
-        names = sorted({*served, *stored} - {SIGNATURES})
-        changed = [name for name in names if served.get(name) != stored.get(name)]
-        yield MirrorCard(agent, remote.card_file, served, changed)
+        document = discover(
+            remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}
+        ).document
+        copy = json.loads(Path(remote.card_file).read_text("utf-8"))
+        names = sorted({*document, *copy} - {SIGNATURES})
+        differences = [name for name in names if document.get(name) != copy.get(name)]
+        yield MirrorCard(agent, remote.card_file, document, differences)
 
 
 def refresh_cards(cli: CliContext, *, write: Write = False) -> None:

@@ -64,21 +64,21 @@ def list_pushes(
 ) -> None:
     """Show the webhooks of a task, or all that were given up; with --host also those that wait for a next attempt."""
     given_up = _selection(host, since)
-    found = _statuses(stack, task) if task else list_exhausted(stack.admin, limit, given_up)
-    stack.terminal.table({"deliveries": [_printed(one) for one in found]}, HEAD, [*map(_cells, found)])
-    if not found:
+    statuses = _statuses(stack, task) if task else list_exhausted(stack.admin, limit, given_up)
+    stack.terminal.table({"deliveries": [_printed(one) for one in statuses]}, HEAD, [*map(_cells, statuses)])
+    if not statuses:
         stack.terminal.note("There are no such webhooks.")
 
 
 def show_push(stack: StackContext, task: Task, config: Config) -> None:
     """Show the state of a webhook, and its attempts."""
-    found = _statuses(stack, task, config)
-    if not found:
+    statuses = _statuses(stack, task, config)
+    if not statuses:
         raise TaskNotFound("The push notification configuration was not found.")
     if stack.terminal.json:
-        stack.terminal.data(_printed(found[0]))
+        stack.terminal.data(_printed(statuses[0]))
     else:
-        show_webhook(stack.terminal, _printed(found[0]))
+        show_webhook(stack.terminal, _printed(statuses[0]))
 
 
 def redrive_push(
@@ -157,8 +157,8 @@ def revoke_key(stack: StackContext, kid: Kid) -> None:
 
 def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
     """Writes a webhook as rows, and one line for each attempt; what helps, if the last one failed."""
-    shown = {name: value for name, value in webhook.items() if name not in {"attempts", "hostPaused"}}
-    terminal.rows([(_label(name), str(value)) for name, value in (shown | {"state": webhook_state(webhook)}).items()])
+    fields = {name: value for name, value in webhook.items() if name not in {"attempts", "hostPaused"}}
+    terminal.rows([(_label(name), str(value)) for name, value in (fields | {"state": webhook_state(webhook)}).items()])
     attempts: Any = webhook["attempts"]
     for attempt in attempts:
         again = f", next {attempt['nextAttemptAt']}" if "nextAttemptAt" in attempt else ""
@@ -189,7 +189,7 @@ def attempt_result(attempt: Any) -> str:  # noqa: ANN401 - any JSON
 
 def _label(name: str) -> str:
     """The name of a JSON member for people: ``Delivered up to``."""
-    return "URL" if name == "url" else re.sub("[A-Z]", lambda found: f" {found[0].lower()}", name).capitalize()
+    return "URL" if name == "url" else re.sub("[A-Z]", lambda match: f" {match[0].lower()}", name).capitalize()
 
 
 def moment_of(text: str) -> int:
@@ -221,8 +221,8 @@ def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookS
     snapshot = stack.admin.log.read_head(key)
     if snapshot is None:
         raise TaskNotFound
-    found = list_statuses(stack.admin.store, snapshot)
-    return [one for one in found if config in {"", one.config.config_id}]
+    statuses = list_statuses(stack.admin.store, snapshot)
+    return [one for one in statuses if config in {"", one.config.config_id}]
 
 
 def _change(

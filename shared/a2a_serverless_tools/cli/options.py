@@ -75,6 +75,11 @@ InBinding = Annotated[
     ),
 ]
 Last = Annotated[bool, typer.Option("--last", help="Your task of this agent that has changed last.")]
+_BINDING = inspect.Parameter("binding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=InBinding)
+_SHARED = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
+]
 
 
 def _read_stdin(limit: int) -> bytes:
@@ -100,8 +105,8 @@ def _running_port(environment: Mapping[str, str]) -> int | None:
 
     with suppress(ProjectError, OSError, ValueError, TypeError):
         here = paths.find(find_project().root, paths.state_folder(environment))
-        found = [*processes.started(here.dev), *processes.started(here)]
-        return next((process.port for process in found if process.name == "api"), None)
+        candidates = [*processes.started(here.dev), *processes.started(here)]
+        return next((process.port for process in candidates if process.name == "api"), None)
     return None
 
 
@@ -111,8 +116,8 @@ def _wired(name: str, stack: StackName) -> Any:  # noqa: ANN401 - as the functio
 
 
 def _find_mirrors() -> "list[tuple[str, Remote]]":
-    from a2a_serverless_tools.cli.mirror_cards import mirrors_here
     from a2a_serverless_tools.project import ProjectError
+    from a2a_serverless_tools.project_check import mirrors_here
 
     try:
         return mirrors_here()
@@ -155,11 +160,11 @@ class CliContext:
         authorization = self.environment.get("A2A_AUTHORIZATION")
         return {"Authorization": authorization} if authorization else {}
 
-    def url(self, given: str) -> str:
-        """The URL of a deployment: ``given``, or that of this machine. Raises WrongUsage."""
-        if given:
-            check_url("--url", given)
-        return given.rstrip("/") or self.local_url(self.environment)
+    def url(self, address: str) -> str:
+        """The URL of a deployment: ``address``, or that of this machine. Raises WrongUsage."""
+        if address:
+            check_url("--url", address)
+        return address.rstrip("/") or self.local_url(self.environment)
 
     def paths(self) -> "Paths":
         """The paths of the current folder's project. Raises ProjectError or StackError."""
@@ -170,18 +175,18 @@ class CliContext:
     @contextmanager
     def request(self, call: ClientRequest) -> Iterator[ClientResponse]:
         """A transport that shows on a terminal for whom it waits."""
-        with ExitStack() as opened:
+        with ExitStack() as exits:
             with self.terminal.waiting(f"Waiting for {urlsplit(call.url).netloc}"):
-                answer = opened.enter_context(self.transport(call))
+                answer = exits.enter_context(self.transport(call))
             yield answer
 
 
 @dataclass(frozen=True)
 class StackContext:
-    """The stack of an operator's command: ``asked`` in the AWS account, or with ``local`` the one on this machine."""
+    """The stack of an operator's command: ``stack_name`` in the AWS account; with ``local`` that on this machine."""
 
     cli: CliContext
-    asked: str
+    stack_name: str
     local: bool
 
     @property
@@ -191,7 +196,7 @@ class StackContext:
     @cached_property
     def name(self) -> StackName:
         if not self.local:
-            return StackName(self.asked)
+            return StackName(self.stack_name)
         from a2a_serverless_tools.stack.emulator import running_emulator
 
         return StackName(STACK, running_emulator(self.cli.paths()).url)
@@ -206,13 +211,6 @@ class StackContext:
         return self.operations.admin
 
 
-_BINDING = inspect.Parameter("binding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=InBinding)
-_SHARED = [
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-    for name, default, option in (("stack", STACK, Stack), ("local", False, Local), ("json", False, Json))
-]
-
-
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """Returns what Typer calls for ``function``, which gets a CliContext or a StackContext first.
 
@@ -224,10 +222,10 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     if {"agent", "url"} <= {parameter.name for parameter in own}:
         own = [*own, _BINDING]
 
-    def run(ctx: typer.Context, **given: Any) -> None:  # noqa: ANN401 - as the function
-        cli = replace(ctx.find_object(CliContext) or CliContext(), binding=given.pop("binding", None))
-        cli.terminal.json = given.pop("json")
-        function(StackContext(cli, given.pop("stack"), given.pop("local")) if is_deployed else cli, **given)
+    def run(ctx: typer.Context, **options: Any) -> None:  # noqa: ANN401 - as the function
+        cli = replace(ctx.find_object(CliContext) or CliContext(), binding=options.pop("binding", None))
+        cli.terminal.json = options.pop("json")
+        function(StackContext(cli, options.pop("stack"), options.pop("local")) if is_deployed else cli, **options)
 
     context = inspect.signature(run).parameters["ctx"]
     parameters = [context, *own, *(_SHARED if is_deployed else _SHARED[-1:])]
@@ -259,13 +257,13 @@ class AmbiguousTask(UserError):
     """Several tasks have ids that begin alike."""
 
 
-def check_url(option: str, given: str) -> None:
-    """Raises WrongUsage, with the URL that may be meant, if ``given`` has no scheme."""
-    if urlsplit(given).scheme in {"http", "https"} and "://" in given:
+def check_url(option: str, url: str) -> None:
+    """Raises WrongUsage, with the URL that may be meant, if ``url`` has no scheme."""
+    if urlsplit(url).scheme in {"http", "https"} and "://" in url:
         return
-    name = given.partition("://")[2] or given
-    meant = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
-    raise WrongUsage(f"{given} is not a URL: a URL begins with http:// or https://.", f"{option} {meant}")
+    name = url.partition("://")[2] or url
+    proposal = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
+    raise WrongUsage(f"{url} is not a URL: a URL begins with http:// or https://.", f"{option} {proposal}")
 
 
 class NoSuchAgent(Exception):
@@ -293,7 +291,7 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
         raise
 
 
-def find_task(cli: CliContext, found: DiscoveredAgent, agent: str, task: str, *, last: bool) -> str:
+def find_task(cli: CliContext, remote: DiscoveredAgent, agent: str, task: str, *, last: bool) -> str:
     """Returns the id of the task that is meant by its id, the beginning of it, or ``last``.
 
     An id that may be short is looked for among the caller's tasks; one that is not there is returned as it is. Raises
@@ -302,23 +300,23 @@ def find_task(cli: CliContext, found: DiscoveredAgent, agent: str, task: str, *,
     if last == bool(task):
         raise typer.BadParameter("name one task: by its id, the beginning of its id, or --last")
     if last:
-        newest = next(found.client.tasks(ListTasksRequest(page_size=1, history_length=0)), None)
+        newest = next(remote.client.tasks(ListTasksRequest(page_size=1, history_length=0)), None)
         if newest is None:
             raise TaskNotFound(f"{agent} has no tasks of yours.")
         cli.terminal.note(f"Task {newest.id}")
         return newest.id
-    return task if len(task) >= WHOLE_ID else _complete(found, agent, task)
+    return task if len(task) >= WHOLE_ID else _complete(remote, agent, task)
 
 
-def _complete(found: DiscoveredAgent, agent: str, beginning: str) -> str:
+def _complete(remote: DiscoveredAgent, agent: str, beginning: str) -> str:
     request = ListTasksRequest(page_size=MAX_PAGE_SIZE, history_length=0)
     try:
-        ids = [one.id for one in islice(found.client.tasks(request), SEARCHED) if one.id.startswith(beginning)]
+        ids = [one.id for one in islice(remote.client.tasks(request), SEARCHED) if one.id.startswith(beginning)]
     except (A2AError, HttpError):  # an agent that lists no tasks: what is asked for then says what is wrong
         return beginning
     if len(ids) > 1 and beginning not in ids:
-        listed = "".join(f"\n  {one}" for one in ids[:SHOWN])
-        text = f"{len(ids)} tasks of {agent} begin with {beginning}:{listed}"
+        lines = "".join(f"\n  {one}" for one in ids[:SHOWN])
+        text = f"{len(ids)} tasks of {agent} begin with {beginning}:{lines}"
         raise AmbiguousTask(text, "more characters of the id, or --last")
     return ids[0] if len(ids) == 1 else beginning
 

@@ -27,11 +27,11 @@ def pause(stack: StackContext, agent: Agent = "", *, owner: Owner = "") -> None:
         stack.terminal.note(f"Tasks of {agent or owner} are accepted and wait. `resume` lets them go on.")
     pauses = stack.operations.pauses.list_pauses()
     rows = [[*name.split("#", 1), moment(at)] for name, at in pauses.items()]
-    listed: list[JsonObject] = [
+    items: list[JsonObject] = [
         {"kind": kind.lower(), "name": name, "since": timestamp_text(at)}
         for (kind, name, _), at in zip(rows, pauses.values(), strict=True)
     ]
-    stack.terminal.table({"paused": [*listed]}, ("KIND", "NAME", "SINCE"), rows)
+    stack.terminal.table({"paused": [*items]}, ("KIND", "NAME", "SINCE"), rows)
     if not pauses:
         stack.terminal.note("Nothing is paused.")
 

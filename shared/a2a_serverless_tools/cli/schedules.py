@@ -28,9 +28,9 @@ Name = Annotated[str, typer.Argument(help="The schedule's name.", metavar="SCHED
 def show_schedules(stack: StackContext) -> None:
     """List the schedules, their states and their next times (UTC)."""
     admin = _admin(stack)
-    found = [_printed(one, admin.clock.now()) for one in list_schedules(admin)]
-    stack.terminal.table({"schedules": [*found]}, HEAD, [_cells(one) for one in found])
-    if not found:
+    items = [_printed(one, admin.clock.now()) for one in list_schedules(admin)]
+    stack.terminal.table({"schedules": [*items]}, HEAD, [_cells(one) for one in items])
+    if not items:
         stack.terminal.note("There are no schedules. An agent has them in its code: @agent(schedules=[...]).")
 
 
@@ -56,8 +56,8 @@ def _admin(stack: StackContext) -> ScheduleAdmin:
         return stack.cli.schedules(stack.name)
 
 
-def _show_change(stack: StackContext, changed: DeployedSchedule) -> None:
-    printed = _printed(changed, _admin(stack).clock.now())
+def _show_change(stack: StackContext, schedule: DeployedSchedule) -> None:
+    printed = _printed(schedule, _admin(stack).clock.now())
     stack.terminal.table(printed, HEAD, [_cells(printed)])
 
 

@@ -35,15 +35,6 @@ Input = Annotated[
     Path | None,
     typer.Argument(envvar="INPUT", help="A text or Markdown file; examples/demo.md by default.", show_default=False),
 ]
-Mirror = Annotated[
-    str,
-    typer.Option(
-        help="The project's agent stands before the A2A agent at this URL, whose card is read once, with "
-        "A2A_AUTHORIZATION if that is set.",
-        metavar="URL",
-        show_default=False,
-    ),
-]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the documents and pictures.", metavar="FOLDER")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the webhooks.", min=1)]
 EmulatorPort = Annotated[int, typer.Option(envvar="A2A_EMULATOR_PORT", help="Port of the AWS emulator on 127.0.0.1.")]
@@ -93,37 +84,24 @@ def demo(  # noqa: PLR0913 - the options of a command
         cli.terminal.data(report)
     else:
         cli.terminal.out.print("Done. Results:", style="bold", highlight=False)
-        cli.terminal.raw("".join(f"  {made}\n" for made in run.saved))
+        cli.terminal.raw("".join(f"  {place}\n" for place in run.saved))
 
 
-def init(cli: CliContext, folder: Folder, *, framework: Framework = None, mirror: Mirror = "") -> None:
+def init(cli: CliContext, folder: Folder, *, framework: Framework = None) -> None:
     """Make a project for agents of your own, in a new folder.
 
     With --from its agent is one of that framework, beside a script that answers until you name a model. The library's
     wheels are copied into the project. No command asks a package index for them, and uv.lock has their digests and
     those of all that they need. Commit both.
     """
-    from a2a_serverless.client import discover
-    from a2a_serverless.mirrors import slug
-    from a2a_serverless_tools.cli.mirror_cards import write_card
-    from a2a_serverless_tools.stack.mirror_project import make_mirror
     from a2a_serverless_tools.stack.new_project import create, lock
 
-    if framework and mirror:
-        raise typer.BadParameter("give only one of --from and --mirror")
-    remote = discover(mirror, cli.request, cli.headers).document if mirror else None
     with cli.terminal.waiting("Making the project"):
         files = create(folder, framework=framework or "")
-        if remote:
-            files = make_mirror(folder, mirror, remote, write_card)
     with cli.terminal.waiting("Locking what the project needs"):
         why = lock(folder)
-    listed = [path.relative_to(folder.parent).as_posix() for path in files] + (
-        [] if why else [f"{folder.name}/uv.lock"]
-    )
+    names = [path.relative_to(folder.parent).as_posix() for path in files] + ([] if why else [f"{folder.name}/uv.lock"])
     message = 'shop "a coat"' if framework else 'tailor "A coat, please."'
-    if remote:
-        message = f'{slug(str(remote.get("name", "")))} "Hello"'
     commands = [
         f"cd {folder}",
         "uv run pytest",
@@ -133,7 +111,7 @@ def init(cli: CliContext, folder: Folder, *, framework: Framework = None, mirror
         "uv run a2a-serverless build",
     ]
     cli.terminal.result(
-        {"folder": f"{folder}", "files": [*listed], "next": [*commands]}, "".join(f"{one}\n" for one in listed)
+        {"folder": f"{folder}", "files": [*names], "next": [*commands]}, "".join(f"{one}\n" for one in names)
     )
     if why:
         cli.terminal.note(f"uv.lock is not there yet, and `uv lock` writes it: {why}")
@@ -197,16 +175,16 @@ def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> No
     from a2a_serverless_tools.stack import logs
 
     paths = cli.paths()
-    said = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
+    output = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
     if cli.terminal.json:
-        cli.terminal.data({name: [*lines] for name, lines in said.items()})
+        cli.terminal.data({name: [*lines] for name, lines in output.items()})
         return
-    for name, lines in said.items():
+    for name, lines in output.items():
         cli.terminal.out.print(f"── {name} ──", style="dim", markup=False)
-        shown = lines if part else [line for line in lines if not line.startswith(NOISE)][-TAIL:]
-        cli.terminal.raw("".join(f"{line}\n" for line in shown))
+        excerpt = lines if part else [line for line in lines if not line.startswith(NOISE)][-TAIL:]
+        cli.terminal.raw("".join(f"{line}\n" for line in excerpt))
     if follow:
-        for name, line in _follow_logs(paths, said, cli.sleep):
+        for name, line in _follow_logs(paths, output, cli.sleep):
             cli.terminal.raw(f"{name:10}{line}\n")
 
 
@@ -263,20 +241,20 @@ def eject(cli: CliContext) -> None:
     project = find_project()
     with cli.terminal.waiting("Copying the template"):
         files = new_project.eject(project)
-    listed = [path.relative_to(project.root).as_posix() for path in files]
-    cli.terminal.result({"folder": f"{project.root}", "files": [*listed]}, "".join(f"{one}\n" for one in listed))
+    names = [path.relative_to(project.root).as_posix() for path in files]
+    cli.terminal.result({"folder": f"{project.root}", "files": [*names]}, "".join(f"{one}\n" for one in names))
     cli.terminal.note("These files are yours now: a new version of the library does not change them.")
 
 
 def _follow_logs(
-    paths: "Paths", said: dict[str, list[str]], sleep: Callable[[float], None]
+    paths: "Paths", output: dict[str, list[str]], sleep: Callable[[float], None]
 ) -> Iterator[tuple[str, str]]:
     from a2a_serverless_tools.stack import logs
 
-    seen = {name: len(lines) for name, lines in said.items()}
+    counts = {name: len(lines) for name, lines in output.items()}
     while True:
         sleep(PAUSE_S)
-        for name, count in seen.items():
+        for name, count in counts.items():
             lines = logs.read(paths, name)
-            seen[name] = len(lines)
+            counts[name] = len(lines)
             yield from ((name, line) for line in lines[count:])

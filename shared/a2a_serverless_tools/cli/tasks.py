@@ -1,4 +1,4 @@
-"""The commands that talk to agents: send, get, watch, cancel, tasks retry, versions, deliveries."""
+"""The commands that talk to agents: send, get, watch, cancel, tasks retry, deliveries."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,6 @@ from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unrea
 from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
-from a2a_serverless.domain.model import Json
 from a2a_serverless.domain.push_configs import WebhookEvents
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
@@ -24,7 +23,7 @@ from a2a_serverless_tools.cli.file_transfer import download, file_part
 from a2a_serverless_tools.cli.files import read_binary, read_source, save
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
 from a2a_serverless_tools.cli.following import watch as watched
-from a2a_serverless_tools.cli.formatting import item_json, item_line, moment, result_text, size_words, task_rows
+from a2a_serverless_tools.cli.formatting import item_json, item_line, result_text, task_rows
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.cli.operator_commands import attempt_result, show_webhook, webhook_state
 from a2a_serverless_tools.cli.options import (
@@ -43,8 +42,6 @@ from a2a_serverless_tools.cli.options import (
 )
 from a2a_serverless_tools.cli.retries import post_retry
 from a2a_serverless_tools.cli.terminal import Explained
-from a2a_serverless_tools.cli.versions import Version
-from a2a_serverless_tools.cli.versions import versions as versions_of
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
@@ -76,8 +73,6 @@ Events = Annotated[
     typer.Option("--webhook-events", help="Notify it of the states, also of the whole task at its end, or of all."),
 ]
 FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
-ContextId = Annotated[str, typer.Argument(help="The conversation's id.", metavar="CONTEXT", show_default=False)]
-Name = Annotated[str | None, typer.Option(help="Only the artifact of this name.", metavar="NAME")]
 _Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
 OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
 
@@ -104,28 +99,28 @@ def send(  # noqa: PLR0913 - the options of a command
     The agent's answer or artifacts go to stdout, its progress to stderr.
     """
     binary = read_binary(file) if file else None
-    said, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
+    body, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
     check_addresses(webhook, inbox)
     if webhook_events and not (webhook or inbox):
         raise typer.BadParameter("--webhook-events needs --webhook or --inbox")
-    found = find(cli, url, agent)
+    remote = find(cli, url, agent)
     if webhook_events:
-        found = _with_events(found, agent, webhook_events)
-    task_id = find_task(cli, found, agent, task, last=last) if task or last else None
-    refers = tuple(find_task(cli, found, agent, one, last=False) for one in refer or ())
-    message = text_message(said, media_type, context_id=context, task_id=task_id)
+        remote = _with_events(remote, agent, webhook_events)
+    task_id = find_task(cli, remote, agent, task, last=last) if task or last else None
+    refers = tuple(find_task(cli, remote, agent, one, last=False) for one in refer or ())
+    message = text_message(body, media_type, context_id=context, task_id=task_id)
     message = message.model_copy(update={"reference_task_ids": refers})
     if binary:
-        part = file_part(found.client, *binary)
-        message = message.model_copy(update={"parts": (*(message.parts if said else ()), part)})
+        part = file_part(remote.client, *binary)
+        message = message.model_copy(update={"parts": (*(message.parts if body else ()), part)})
     push = _push(cli, webhook, inbox, agent)
     request = make_request(message, push=push, wait=wait)
     place = _Place(agent, url, push is not None)
-    with _explain_end(cli, found, place, task_id), _explain_webhook(webhook):
+    with _explain_end(cli, remote, place, task_id), _explain_webhook(webhook):
         if wait:
-            _follow(cli, found, place, send_and_follow(found, request, cli.sleep), out)
+            _follow(cli, remote, place, send_and_follow(remote, request, cli.sleep), out)
         else:
-            _hand_in(cli, place, found.client.send(request))
+            _hand_in(cli, place, remote.client.send(request))
 
 
 def get(  # noqa: PLR0913 - the options of a command
@@ -139,10 +134,10 @@ def get(  # noqa: PLR0913 - the options of a command
     url: Url = "",
 ) -> None:
     """Show a task as it is now."""
-    found = find(cli, url, agent)
-    shown = found.client.get(find_task(cli, found, agent, task, last=last))
-    cli.terminal.result(as_json(shown), _ended(result_text(shown)) if text else task_rows(shown))
-    save_artifacts(cli, shown.artifacts, out)
+    remote = find(cli, url, agent)
+    current = remote.client.get(find_task(cli, remote, agent, task, last=last))
+    cli.terminal.result(as_json(current), _ended(result_text(current)) if text else task_rows(current))
+    save_artifacts(cli, current.artifacts, out)
 
 
 def watch(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
@@ -154,16 +149,16 @@ def watch(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
         else:
             cli.terminal.out.print(item_line(item, before), soft_wrap=True)
 
-    found = find(cli, url, agent)
-    task_id = find_task(cli, found, agent, task, last=last)
-    _, state = _show_items(cli, _Place(agent, url), watched(found, task_id, cli.sleep), show, task_id)
+    remote = find(cli, url, agent)
+    task_id = find_task(cli, remote, agent, task, last=last)
+    _, state = _show_items(cli, _Place(agent, url), watched(remote, task_id, cli.sleep), show, task_id)
     raise typer.Exit(_code(state))
 
 
 def cancel(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Cancel a task. Its worker stops."""
-    found = find(cli, url, agent)
-    canceled = found.client.cancel(find_task(cli, found, agent, task, last=last))
+    remote = find(cli, url, agent)
+    canceled = remote.client.cancel(find_task(cli, remote, agent, task, last=last))
     cli.terminal.result(as_json(canceled), task_rows(canceled))
 
 
@@ -182,42 +177,19 @@ def retry(  # noqa: PLR0913 - the options of a command
 
     Only deployments of this project support it. Each start of this command makes a task.
     """
-    found, place = find(cli, url, agent), _Place(agent, url)
-    task_id = find_task(cli, found, agent, task, last=last)
-    retried = post_retry(found.client, task_id, from_step)
+    remote, place = find(cli, url, agent), _Place(agent, url)
+    task_id = find_task(cli, remote, agent, task, last=last)
+    new_task = post_retry(remote.client, task_id, from_step)
     if wait:
-        _follow(cli, found, place, watched(found, retried.id, cli.sleep), out)
+        _follow(cli, remote, place, watched(remote, new_task.id, cli.sleep), out)
     else:
-        _hand_in(cli, place, retried)
-
-
-def versions(
-    cli: CliContext, agent: Agent, context: ContextId, *, name: Name = None, out: Out = None, url: Url = ""
-) -> None:
-    """Show the versions of the artifacts in a conversation, the oldest first. The agent must speak A2A 1.0.
-
-    A refinement is a new task, so old versions stay. --out saves each with its number in front: v1.boat.png.
-    """
-    made = versions_of(find(cli, url, agent).client, context)
-    wanted = {key: made[key] for key in made if name in {None, key}}
-    if cli.terminal.json:
-        cli.terminal.data({key: [_printed(one) for one in wanted[key]] for key in wanted})
-    elif not wanted:
-        there = f"No artifact has that name. There are: {', '.join(made)}."
-        cli.terminal.note(
-            there if made else f"This conversation has no artifacts: `tasks list {agent}` shows contexts."
-        )
-    else:
-        for key, found in wanted.items():
-            cli.terminal.rows([(f"{key} {one.number}", _words(one)) for one in found])
-    for one in (one for found in wanted.values() for one in found):
-        save_artifacts(cli, [one.artifact], out, f"v{one.number}.")
+        _hand_in(cli, place, new_task)
 
 
 def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
-    found = find(cli, url, agent)
-    document = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "deliveries")
+    remote = find(cli, url, agent)
+    document = fetch_of_task(cli, remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
     if cli.terminal.json:
         cli.terminal.data(document)
         return
@@ -227,18 +199,10 @@ def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last =
         cli.terminal.note("The task has no webhooks.")
 
 
-def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None, prefix: str = "") -> None:
+def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | None) -> None:
     """Saves artifacts in the folder ``out``, if there is one, and says so."""
-    for path in save(artifacts, out, prefix, lambda url: download(url, cli.transport)) if out else ():
+    for path in save(artifacts, out, fetch=lambda url: download(url, cli.transport)) if out else ():
         cli.terminal.note(f"Saved {path}")
-
-
-def _words(one: Version) -> str:
-    return f"{moment(one.at)}  {size_words(one.artifact)}  task {one.task_id}"
-
-
-def _printed(one: Version) -> Json:
-    return {"version": one.number, "taskId": one.task_id, "at": moment(one.at), "artifact": as_json(one.artifact)}
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None, agent: str) -> TaskPushNotificationConfig | None:
@@ -247,23 +211,23 @@ def _push(cli: CliContext, webhook: str | None, inbox: str | None, agent: str) -
     return TaskPushNotificationConfig(url=webhook, token=cli.environment.get("A2A_WEBHOOK_TOKEN")) if webhook else None
 
 
-def _with_events(found: DiscoveredAgent, agent: str, events: WebhookEvents) -> DiscoveredAgent:
+def _with_events(remote: DiscoveredAgent, agent: str, events: WebhookEvents) -> DiscoveredAgent:
     """The agent, with a client that asks for these events. Raises WrongUsage if its card does not offer that."""
     uri = WEBHOOK_EXTENSIONS[events].uri
     if not any(
-        extension.get("uri") == uri for extension in objects_in(found.document.get("capabilities"), "extensions")
+        extension.get("uri") == uri for extension in objects_in(remote.document.get("capabilities"), "extensions")
     ):
         raise WrongUsage(f"The card of {agent} does not offer {uri}.", "leave --webhook-events out")
-    return replace(found, client=found.client.with_extensions(uri))
+    return replace(remote, client=remote.client.with_extensions(uri))
 
 
 def check_addresses(webhook: str | None, inbox: str | None) -> None:
     """Raises BadParameter, or WrongUsage for an address without scheme."""
     if webhook and inbox:
         raise typer.BadParameter("give only one of --webhook and --inbox")
-    for option, given in (("--webhook", webhook), ("--inbox", inbox)):
-        if given:
-            check_url(option, given)
+    for option, address in (("--webhook", webhook), ("--inbox", inbox)):
+        if address:
+            check_url(option, address)
 
 
 def _expect(cli: CliContext, inbox: str, agent: str) -> TaskPushNotificationConfig:
@@ -303,29 +267,29 @@ def _allowed(webhook: str) -> str:
         return "docs/webhooks.md says which URLs are allowed"
     if not is_local(webhook):
         return f"--webhook https://{webhook.partition('://')[2]}"
-    meant = f"{parts.port}{parts.path}" if parts.port else "PORT/PATH"
+    place = f"{parts.port}{parts.path}" if parts.port else "PORT/PATH"
     return (
-        f"on this machine --webhook http://127.0.0.1:{meant}, not localhost; "
+        f"on this machine --webhook http://127.0.0.1:{place}, not localhost; "
         "--inbox for the receiver of `dev` or `up`; a deployment in AWS needs https"
     )
 
 
 @contextmanager
-def _explain_end(cli: CliContext, found: DiscoveredAgent, place: "_Place", task_id: str | None) -> Iterator[None]:
+def _explain_end(cli: CliContext, remote: DiscoveredAgent, place: "_Place", task_id: str | None) -> Iterator[None]:
     """Raises EndedTask if a message was refused because its task has ended."""
     try:
         yield
     except A2AError as refused:
-        task = _read_task(found, task_id) if task_id else None
+        task = _read_task(remote, task_id) if task_id else None
         if task is None or task.status.state not in TERMINAL:
             raise
         remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
         raise EndedTask(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
 
 
-def _read_task(found: DiscoveredAgent, task_id: str) -> Task | None:
+def _read_task(remote: DiscoveredAgent, task_id: str) -> Task | None:
     with suppress(A2AError, HttpError, Unreachable):
-        return found.client.get(task_id, history_length=0)
+        return remote.client.get(task_id, history_length=0)
     return None
 
 
@@ -365,13 +329,13 @@ def _next(cli: CliContext, items: Iterator[ClientEvent]) -> ClientEvent | None:
         return next(items, None)
 
 
-def _hand_in(cli: CliContext, place: _Place, sent: Task | Message) -> None:
+def _hand_in(cli: CliContext, place: _Place, answer: Task | Message) -> None:
     """Prints only the task's id to stdout, so that a script can use it."""
-    if isinstance(sent, Message):
-        _show_message(cli, place, sent)
+    if isinstance(answer, Message):
+        _show_message(cli, place, answer)
     else:
-        cli.terminal.result(as_json(stream_response(sent)), f"{sent.id}\n")
-        cli.terminal.note(f"It is {sent.status.state}. To follow it: {place.command(cli, 'watch', sent.id)}")
+        cli.terminal.result(as_json(stream_response(answer)), f"{answer.id}\n")
+        cli.terminal.note(f"It is {answer.status.state}. To follow it: {place.command(cli, 'watch', answer.id)}")
 
 
 def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
@@ -381,7 +345,7 @@ def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
 
 
 def _follow(
-    cli: CliContext, found: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
+    cli: CliContext, remote: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
 ) -> None:
     numbers: set[int | None] = set()  # only deployments of this project number events
 
@@ -395,37 +359,37 @@ def _follow(
         numbers.add(item.n)
 
     task_id, _ = _show_items(cli, place, items, show)
-    task = found.client.get(task_id)
+    task = remote.client.get(task_id)
     cli.terminal.result(as_json(stream_response(task)), "" if out else _ended(result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if any(numbers) and place.has_webhook:
-        _note_failed_webhooks(cli, found, place, task.id)
+        _note_failed_webhooks(cli, remote, place, task.id)
     if any(numbers) and code != YOUR_TURN:
         cli.terminal.note(f"Timeline: {place.command(cli, 'trace', task.id)}")
     if any(numbers) and task.status.state is TaskState.FAILED:
-        _note_reference(cli, found, task)
+        _note_reference(cli, remote, task)
     if code == YOUR_TURN:
         answer = place.command(cli, "send", "--task", task.id, '"..."')
         cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
 
 
-def _note_reference(cli: CliContext, found: DiscoveredAgent, task: Task) -> None:
+def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> None:
     """Says where the error is shown to which the message of a failed task refers."""
     reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
     if not reference:
         return
-    on_this_machine = is_local(found.client.url)
+    on_this_machine = is_local(remote.client.url)
     here = f"the terminal of `dev`, or in: {cli.program} logs worker"
     place = here if on_this_machine else "the log of the worker, or of the api if the agent is inline"
     cli.terminal.note(f"Why: look for {reference[1]} in {place}")
 
 
-def _note_failed_webhooks(cli: CliContext, found: DiscoveredAgent, place: _Place, task_id: str) -> None:
+def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:
     """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
     with suppress(TaskNotFound, HttpError, Unreachable):
-        for webhook in fetch_of_task(cli, found.client, task_id, "deliveries")["deliveries"]:
+        for webhook in fetch_of_task(cli, remote.client, task_id, "deliveries")["deliveries"]:
             why = f"Why: {place.command(cli, 'deliveries', task_id)}"
             if "hostPaused" in webhook:
                 cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")

@@ -94,7 +94,7 @@ class Terminal:
         self._is_waiting = True
         try:
             with self.err.status(escape(title)) as status:
-                yield lambda changed: status.update(escape(changed))
+                yield lambda label: status.update(escape(label))
         finally:
             self._is_waiting = False
 
@@ -107,14 +107,14 @@ class Terminal:
         """Writes a JSON value to stdout."""
         self.raw(json.dumps(value, ensure_ascii=False, indent=None if one_line else 2) + "\n")
 
-    def result(self, value: Json, shown: Sequence[Row] | str) -> None:
+    def result(self, value: Json, view: Sequence[Row] | str) -> None:
         """Writes a result to stdout: a JSON value for programs, rows or a text for people."""
         if self.json:
             self.data(value)
-        elif isinstance(shown, str):
-            self.raw(shown)
+        elif isinstance(view, str):
+            self.raw(view)
         else:
-            self.rows(shown)
+            self.rows(view)
 
     def raw(self, text: str) -> None:
         """Writes a text to stdout: unchanged for programs, as ``plain`` on a terminal."""

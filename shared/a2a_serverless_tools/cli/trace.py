@@ -30,8 +30,8 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
     error ended the task, and a try of a step that raised, are marked, with the kind of error.
     """
-    found = find(cli, url, agent)
-    timeline = fetch_of_task(cli, found.client, find_task(cli, found, agent, task, last=last), "timeline")
+    remote = find(cli, url, agent)
+    timeline = fetch_of_task(cli, remote.client, find_task(cli, remote, agent, task, last=last), "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
     lines = draw(phases)
     lines += [
@@ -44,32 +44,32 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     lines += _usage(timeline.get("usage") or {})
     lines += _budget(timeline.get("budget") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
-    shown = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
-    rest = f"; events after {shown} of {timeline['lastEvent']} are not shown" if shown < timeline["lastEvent"] else ""
+    number = timeline["events"][-1]["eventNumber"] if timeline["events"] else 0
+    rest = f"; events after {number} of {timeline['lastEvent']} are not shown" if number < timeline["lastEvent"] else ""
     cli.terminal.note(f"The task is {timeline['state']}{rest}.{_scale(phases)}")
 
 
 def _scale(phases: Sequence[Phase]) -> str:
     if not phases:
         return ""
-    began, ended = min(phase.begin for phase in phases), max(phase.end for phase in phases)
-    return f" The bars: {ended - began:.1f} s from {moment(began * 1000)}."
+    begin, end = min(phase.begin for phase in phases), max(phase.end for phase in phases)
+    return f" The bars: {end - begin:.1f} s from {moment(begin * 1000)}."
 
 
 def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
     """Yields the task's own times. One that goes on ends at the last known time, the run of a suspended task before."""
-    known = [timeline["statusAt"], *(event["at"] for event in timeline["events"])]
-    known += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
-    known += (opened := [wait["since"] for wait in timeline.get("waits") or []])
-    last = max(map(_seconds, known))
+    times = [timeline["statusAt"], *(event["at"] for event in timeline["events"])]
+    times += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
+    times += (waits := [wait["since"] for wait in timeline.get("waits") or []])
+    last = max(map(_seconds, times))
     for span in timeline["spans"]:
         name = one_line(" ".join(filter(None, [KINDS.get(span["kind"], span["kind"]), span.get("name")])), LONGEST)
         name += f": {one_line(span['error'], LONGEST)}" if span.get("error") else ""
         began = _seconds(span["beganAt"])
         if "endedAt" in span:
             yield Phase(name, began, _seconds(span["endedAt"]))
-        elif span["kind"] == "working" and opened:
-            suspended = max(began, *map(_seconds, opened))  # a wait may be older than the run
+        elif span["kind"] == "working" and waits:
+            suspended = max(began, *map(_seconds, waits))  # a wait may be older than the run
             yield Phase(name, began, suspended)
             yield Phase("suspended …", suspended, last)
         else:
@@ -109,8 +109,8 @@ def _waits(timeline: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
 
 
 def _usage(usage: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    for model, used in usage.items():
-        amounts = (f"{one_line(name, LONGEST)} {_amount(amount)}" for name, amount in used.items())
+    for model, counts in usage.items():
+        amounts = (f"{one_line(name, LONGEST)} {_amount(amount)}" for name, amount in counts.items())
         yield f"{one_line(model, LONGEST)}: {', '.join(amounts)}"
 
 

@@ -40,15 +40,15 @@ def work(
     """
     from a2a_serverless.settings import SettingsError, read
 
-    given = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
+    overrides = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
     if health:  # without it an image may have an address of its own
-        given["HEALTH_ADDRESS"] = health
+        overrides["HEALTH_ADDRESS"] = health
     try:
-        read(given)
+        read(overrides)
     except SettingsError as error:
         raise WrongUsage(f"{error}.", "give --health an address and a port") from None
     with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
-        environment = {**stack.cli.worker_environment(stack.name), **given}
+        environment = {**stack.cli.worker_environment(stack.name), **overrides}
         service = stack.cli.worker_service(stack.name)
     if service == LAMBDA:
         stack.terminal.note("Lambda runs tasks of this stack, too: set the constant WorkerService and deploy it.")
@@ -62,10 +62,9 @@ def work(
 
     paths = stack.cli.paths()
     project = read_project(paths.root)
-    checked = check_project(project)
     manifest = paths.state / MANIFEST
     manifest.parent.mkdir(parents=True, exist_ok=True)
-    write_manifest(manifest, checked.agents, checked.local)
+    write_manifest(manifest, check_project(project).agents)
     if stack.name.emulator:
         environment |= aws_environment(stack.name.emulator)
     os.environ.update(environment | {"AGENTS_FILE": str(manifest)})

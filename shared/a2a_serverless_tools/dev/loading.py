@@ -68,8 +68,8 @@ def forget_compiled(files: Iterable[Path]) -> None:
 
 def places_of_modules(source: Path) -> set[Path]:
     """The top folder or file of each imported module of the project."""
-    found = (Path(place).relative_to(source) for _, place in _modules(source))
-    return {source / path.parts[0] for path in found if path.parts}
+    paths = (Path(place).relative_to(source) for _, place in _modules(source))
+    return {source / path.parts[0] for path in paths if path.parts}
 
 
 def format_error(error: BaseException, source: Path) -> str:

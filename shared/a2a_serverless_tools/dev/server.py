@@ -75,7 +75,7 @@ class Reporter(Protocol):
     def not_loaded(self, error: AgentsNotLoaded | ProjectError) -> None:
         """The changed agents cannot be imported; the ones of before go on."""
 
-    def blocked(self, found: BlockedLoop) -> None:
+    def blocked(self, loop: BlockedLoop) -> None:
         """An agent blocks its event loop."""
 
     def waiting(self, waiting: WaitingAgent) -> None:
@@ -176,8 +176,8 @@ class Dev:
         self._reporter.reloaded(agents, time.monotonic() - began)
 
     def _on_event(self, key: TaskKey, event: Event) -> None:
-        found = self.deployment.table.read_head(key)
-        self._reporter.event(found.head.agent if found else "", key.task, event)
+        record = self.deployment.table.read_head(key)
+        self._reporter.event(record.head.agent if record else "", key.task, event)
 
     def _on_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
         is_meant = isinstance(error, TaskFailed | TaskRejected) and not isinstance(error, StepConflict)
@@ -189,8 +189,8 @@ class Dev:
             self.deployment.queue.enqueue(tick._replace(key=ANYBODY.key(tick.key.task)))
 
     def _look_for_blocked(self) -> None:
-        for found in self._watch.find_blocked():
-            self._reporter.blocked(found)
+        for loop in self._watch.find_blocked():
+            self._reporter.blocked(loop)
         for waiting in self._watch.find_waiting():
             self._reporter.waiting(waiting)
 

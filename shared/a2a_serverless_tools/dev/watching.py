@@ -23,24 +23,24 @@ QUIET_MS: Final = 100  # an editor writes a file in several steps
 
 
 async def watch_project(
-    project: Project, changed: Callable[[set[Path]], Awaitable[None]], ready: Callable[[], None]
+    project: Project, on_change: Callable[[set[Path]], Awaitable[None]], ready: Callable[[], None]
 ) -> None:
-    """Calls ``changed`` with the changed files, forever, one call at a time. New folders are watched, too.
+    """Calls ``on_change`` with the changed files, forever, one call at a time. New folders are watched, too.
 
     A file that was told is told again only if its time or size has changed: an editor that sets its mode after it has
     saved it has not saved it twice. ``ready`` is called when no change can be missed any more.
     """
     top, turn = {project.root.resolve(), project.source.resolve()}, asyncio.Lock()
-    told: dict[Path, tuple[int, int] | None] = {}
+    states: dict[Path, tuple[int, int] | None] = {}
     is_ready = False
 
     async def tell(places: set[Path]) -> None:
         async with turn:
             now = {place: _state(place) for place in places if not place.is_dir()}
-            files = {file for file, state in now.items() if file not in told or told[file] != state}
-            told.update(now)
+            files = {file for file, state in now.items() if file not in states or states[file] != state}
+            states.update(now)
             if files:
-                await changed(files)
+                await on_change(files)
             if folders_of(project) != folders:
                 over.set()
 
@@ -71,20 +71,20 @@ async def _follow(
     """Tells the changes in these folders until ``over`` is set. Watches from its first step on."""
     if not places:
         return
-    found = awatch(
+    batches = awatch(
         *places, watch_filter=_counts, debounce=GATHERED_MS, step=QUIET_MS, recursive=recursive, stop_event=over
     )
-    async for changes in found:
+    async for changes in batches:
         await tell({Path(path) for _, path in changes})
 
 
 def _state(file: Path) -> tuple[int, int] | None:
     """When a file was written, and its size; None when it is not there."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _counts(change: Change, path: str) -> bool:

@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from a2a_serverless.http.api import Api
+
 
 def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
     """The api as an ASGI application."""
+    return serve(make_dependencies(environment, Aws()), environment)
+
+
+def serve(api: Api, environment: Mapping[str, str]) -> ASGIApp:
+    """An api with these dependencies as an ASGI application."""
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
-    api = replace(make_dependencies(environment, Aws()), run=in_threads())
+    api = replace(api, run=in_threads())
     if api.console:
         name, inbox = environment.get("PROJECT", ""), environment.get("INBOX", "")
         api = replace(api, console=replace(api.console, name=name, inbox=inbox, documents=find_documents(environment)))

@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.adapters.agent_credentials import secrets_in_environment
+from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.egress import addresses_of
-from a2a_serverless.adapters.key_ring_secret import Es256Keys, KeyRingSigner
+from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.webhook_sender import WebhookSender
 from a2a_serverless.agent_loader import by_id
@@ -45,8 +45,6 @@ from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from starlette.types import ASGIApp
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
@@ -124,24 +122,24 @@ class LocalDeployment(InProcessDeployment):
         self.agents = dict(by_id(agents))
         self.registry = AgentRegistry(self._remote_agents(self.agents), self.ids, self.base_url)
         self._version += 1
-        is_replaced = partial(self._is_newer_than, self._version)
+        version = self._version
         self.engine = replace(
             self.engine,
             agents=self.agents,
             registry=self.registry,
-            is_replaced=is_replaced,
+            is_replaced=lambda: self._version > version,
             prices=self.engine.prices if prices is None else prices,
         )
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine).for_agent)
         ensure_ring(self.rotation)
-        self.app = self._make_app(self.make_api())
+        api = self.make_api()
+        self.app = refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
 
     def make_api(self) -> Api:
         """What the application works with."""
         verifier = SignedCallbackVerifier(self.table, self.clock.now)
         return Api(
             self.service,
-            self.table,
             self.agents,
             AllowAnonymous(),
             verifier,
@@ -177,14 +175,14 @@ class LocalDeployment(InProcessDeployment):
 
     def relay_changes(self) -> bool:
         """Also forgets the changes, after ``on_event``: a local server may run for days."""
-        found = super().relay_changes()
+        changes = super().relay_changes()
         if self.on_event:
             for key, n in self.table.feed[: self._relayed]:
                 for event in self.table.read(key, n - 1, limit=1):
                     self.on_event(key, event)
         del self.table.feed[: self._relayed]
         self._relayed = 0
-        return found
+        return changes
 
     def close(self) -> None:
         """Ends ``dispatch``; runs under way are asked to hand over, and no worker takes their tasks."""
@@ -207,9 +205,6 @@ class LocalDeployment(InProcessDeployment):
     def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
         self.on_error(key, error, reference)
 
-    def _is_newer_than(self, version: int) -> bool:
-        return self._version > version
-
     def _remote_agents(self, agents: Mapping[str, Agent]) -> A2ARemoteAgents:
         siblings = {name: f"{self.base_url}/{name}" for name in agents}
         return A2ARemoteAgents(
@@ -219,6 +214,3 @@ class LocalDeployment(InProcessDeployment):
             agents=agents,
             read_secret=secrets_in_environment(os.environ),
         )
-
-    def _make_app(self, api: Api) -> ASGIApp:
-        return refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)

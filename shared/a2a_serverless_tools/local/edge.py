@@ -63,8 +63,8 @@ def refuse_foreign_pages(app: ASGIApp, host: str, origins: tuple[str, ...]) -> A
 
     Requests of browser pages are refused unless their origin is our own or among ``origins`` (``CorsOrigins``).
     """
-    allowed = [*LOOPBACK_NAMES, "[::1]", host]
-    return TrustedHostMiddleware(RefuseForeignPages(app, origins), allowed_hosts=allowed, www_redirect=False)
+    hosts = [*LOOPBACK_NAMES, "[::1]", host]
+    return TrustedHostMiddleware(RefuseForeignPages(app, origins), allowed_hosts=hosts, www_redirect=False)
 
 
 class RefuseForeignPages:
@@ -89,6 +89,6 @@ class RefuseForeignPages:
         if origin is None:
             opens = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
             # an address that was typed, a link elsewhere, or one of the inbox
-            opened = method in {"GET", "HEAD"} and (site == "none" or (site == "same-site" and opens))
-            return site is not None and site != "same-origin" and not opened
+            is_opening = method in {"GET", "HEAD"} and (site == "none" or (site == "same-site" and opens))
+            return site is not None and site != "same-origin" and not is_opening
         return origin != f"http://{headers.get('host')}" and not {"*", origin} & set(self._origins)

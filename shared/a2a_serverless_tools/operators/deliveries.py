@@ -64,8 +64,8 @@ def list_exhausted(admin: DeliveryAdmin, limit: int, selection: DeliverySelectio
     rows = list(islice(_selected(admin, selection), limit))
     snapshots = filter(None, map(admin.log.read_head, dict(rows)))
     tasks = [list_statuses(admin.store, snapshot) for snapshot in snapshots]
-    wanted = set(rows)
-    return [one for found in tasks for one in found if (one.key, one.config.config_id) in wanted]
+    exhausted_keys = set(rows)
+    return [one for statuses in tasks for one in statuses if (one.key, one.config.config_id) in exhausted_keys]
 
 
 def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 DENIED: Final = frozenset({"403", "AccessDenied", "AccessDeniedException"})
 EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
+FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
+THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 _ACTION: Final = re.compile(r"not authorized to perform: (\S+)")
 
 
@@ -74,13 +76,13 @@ class DeployedStack:
         """The environment of the function that this output names. Raises StackNotFound, CommandFailed."""
         client: Any = self._aws.client("lambda")
         try:
-            found = client.get_function_configuration(FunctionName=self.output(function))
+            configuration = client.get_function_configuration(FunctionName=self.output(function))
         except (BotoCoreError, ClientError) as error:
             failure = failure_of(error)
             if isinstance(failure, (AccessDenied, CredentialsExpired)):
                 raise failure from error
             raise CommandFailed(f"the environment of {function} cannot be read: {error}") from error
-        return dict(found.get("Environment", {}).get("Variables", {}))
+        return dict(configuration.get("Environment", {}).get("Variables", {}))
 
     def alarms(self) -> dict[str, str]:
         """The state of each alarm of the stack and its nested stacks, by alarm name. Raises StackNotFound."""
@@ -147,10 +149,6 @@ def _not_found(text: str, error: Exception) -> Exception:
     if isinstance(error, NoCredentialsError):
         return NoCredentials("there are no AWS credentials")
     return StackNotFound(f"{text}: {error}")
-
-
-FUNCTION_TIMEOUT_S: Final = 910  # no function runs for longer than 900
-THROTTLED: Final = frozenset({"TooManyRequestsException", "EC2ThrottledException"})
 
 
 def invoke_function(

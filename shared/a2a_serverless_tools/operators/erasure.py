@@ -104,7 +104,7 @@ def erase(erasure: ErasureService, scope: ErasureScope, report: Callable[[Progre
     It waits until each task that ran may be erased, then looks again: an owner may have started others meanwhile. Of
     two erasures at once both may count the same items.
     """
-    done = Counts(api_keys=_revoke(erasure, scope))
+    counts = Counts(api_keys=_revoke(erasure, scope))
     while True:
         met: set[TaskKey] = set()  # a task that was canceled just now is listed again at the end
         times: list[int] = []
@@ -116,12 +116,12 @@ def erase(erasure: ErasureService, scope: ErasureScope, report: Callable[[Progre
             if may_at > erasure.clock.now():
                 times.append(may_at)
                 continue
-            done += _erase_task(erasure, key)
-            report(Progress(done))
+            counts += _erase_task(erasure, key)
+            report(Progress(counts))
         if not times:
-            return done + _erase_shared(erasure, scope)
+            return counts + _erase_shared(erasure, scope)
         until = max(times)
-        report(Progress(done, len(times), until))
+        report(Progress(counts, len(times), until))
         erasure.clock.sleep(max(0, until - erasure.clock.now()) / 1000)
 
 
@@ -133,8 +133,8 @@ def _tasks(erasure: ErasureService, scope: ErasureScope) -> Iterator[TaskKey]:
         return
     after, more = None, True
     while more:
-        found, after = erasure.erasure_store.list_tasks(scope.principal, scope.context, after)
-        yield from found
+        tasks, after = erasure.erasure_store.list_tasks(scope.principal, scope.context, after)
+        yield from tasks
         more = after is not None
 
 
@@ -148,8 +148,8 @@ def _end(erasure: ErasureService, key: TaskKey) -> int:
         change_task(
             erasure.log, key, head.agent, lambda snapshot: decisions.cancel(snapshot, now=erasure.clock.now(), by=by)
         )
-    ended = erasure.log.read_head(key)
-    return ended.head.status_at + ERASE_AFTER_MS if ended and ended.head.fence else 0
+    record = erasure.log.read_head(key)
+    return record.head.status_at + ERASE_AFTER_MS if record and record.head.fence else 0
 
 
 def _erase_task(erasure: ErasureService, key: TaskKey) -> Counts:
@@ -174,19 +174,19 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
         if snapshot:
             steps = erasure.log.read_steps(key)
             calls = {call.opened for call in map(call_of, steps) if call and call.opened in steps}
-            callbacks = [OpenedCall.of(steps[opened].value).callback for opened in sorted(calls)]
+            callbacks = [OpenedCall.of(steps[name].value).callback for name in sorted(calls)]
             callbacks += [event_digest(str(steps[name].value)) for name in steps if name.startswith(EVENT)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
             retries = [(one.metadata or {}).get(METADATA_KEY) for one in incoming]
             ids = [one.message.message_id for one in incoming]
             ids += [str(one.get("requestId")) for one in retries if isinstance(one, dict)]
-            found = (erasure.log.find_idempotency(key, snapshot.head.agent, name) for name in ids)
-            records = [(one.agent, one.message_id) for one in found if one and one.task == key.task]
+            receipts = (erasure.log.find_idempotency(key, snapshot.head.agent, name) for name in ids)
+            records = [(one.agent, one.message_id) for one in receipts if one and one.task == key.task]
             uploads = f"{path(key.tenant, key.owner, UPLOADS)}/"
             files = [file_of(part) for one in incoming for part in one.message.parts]
-            named = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
-            return records, callbacks, named
+            upload_names = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
+            return records, callbacks, upload_names
     return [], [], []
 
 

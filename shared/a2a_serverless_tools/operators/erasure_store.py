@@ -28,11 +28,11 @@ class ErasureStore:
     ) -> tuple[list[TaskKey], str | None]:
         """A page of the owner's tasks (of a context, or all), and where the next starts. Eventually consistent."""
         owner = path(principal.tenant, principal.owner)
-        index, held = "by_owner", ("own", owner)
+        index, partition = "by_owner", ("own", owner)
         if context_id is not None:
-            index, held = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
-        found = self._table.query_index(index, held, after, PAGE)
-        return [keys.task_key(item["pk"]["S"]) for item in found], found[-1]["st"]["S"] if len(found) == PAGE else None
+            index, partition = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
+        items = self._table.query_index(index, partition, after, PAGE)
+        return [keys.task_key(item["pk"]["S"]) for item in items], items[-1]["st"]["S"] if len(items) == PAGE else None
 
     def count_items(self, key: TaskKey) -> int:
         """How many items a task has, without idempotency records and callback addresses."""

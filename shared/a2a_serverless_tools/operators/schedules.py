@@ -57,16 +57,16 @@ def list_schedules(admin: ScheduleAdmin) -> list[DeployedSchedule]:
 
 def set_state(admin: ScheduleAdmin, agent: str, name: str, state: State) -> DeployedSchedule:
     """Pauses or resumes a schedule. Raises NoSuchSchedule."""
-    found = _find(admin, agent, name)
-    known = {field: found[field] for field in _FIELDS if field in found}
-    admin.client("scheduler").update_schedule(**known, State=state)
-    return _deployed(found | {"State": state})
+    item = _find(admin, agent, name)
+    fields = {field: item[field] for field in _FIELDS if field in item}
+    admin.client("scheduler").update_schedule(**fields, State=state)
+    return _deployed(item | {"State": state})
 
 
 def play_tick(admin: ScheduleAdmin, agent: str, name: str) -> str:
     """Enqueues that a schedule, also a paused one, is due now; returns the time. Raises NoSuchSchedule."""
-    found, time = _deployed(_find(admin, agent, name)), format_tick(admin.clock.now())
-    body = found.body.replace(SCHEDULED_TIME_KEYWORD, time)
+    schedule, time = _deployed(_find(admin, agent, name)), format_tick(admin.clock.now())
+    body = schedule.body.replace(SCHEDULED_TIME_KEYWORD, time)
     admin.client("sqs").send_message(QueueUrl=admin.queue_url, MessageBody=body)
     return time
 
@@ -79,8 +79,8 @@ def _find(admin: ScheduleAdmin, agent: str, name: str) -> dict[str, Any]:
         raise NoSuchSchedule(f"the agent {agent!r} has no schedule {name!r} in the stack {admin.group}") from None
 
 
-def _deployed(found: dict[str, Any]) -> DeployedSchedule:
-    agent, _, name = found["Name"].partition(".")
-    cron = found["ScheduleExpression"].removeprefix("cron(").removesuffix(")")
-    schedule = Schedule(name, cron, "", found.get("ScheduleExpressionTimezone", "UTC"))
-    return DeployedSchedule(agent, schedule, found["State"], found["Target"]["Input"])
+def _deployed(item: dict[str, Any]) -> DeployedSchedule:
+    agent, _, name = item["Name"].partition(".")
+    cron = item["ScheduleExpression"].removeprefix("cron(").removesuffix(")")
+    schedule = Schedule(name, cron, "", item.get("ScheduleExpressionTimezone", "UTC"))
+    return DeployedSchedule(agent, schedule, item["State"], item["Target"]["Input"])

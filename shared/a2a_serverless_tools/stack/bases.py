@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from a2a_serverless.adapters.agent_credentials import PARAMETER
+from a2a_serverless.adapters.agent_secrets import PARAMETER
 from a2a_serverless_tools.project import Project, own_packages
 from a2a_serverless_tools.stack import library
 from a2a_serverless_tools.stack.emulator import without_aws
@@ -64,11 +64,11 @@ def base_of(name: str, folder: Path, project: Project, *, runs_agents: bool) -> 
         lines += project.dependencies
         services |= named_services(own_packages(project))
         services |= {"ssm" for place in project.secrets.values() if place.startswith(PARAMETER)}
-    needed, packages = library.resolve(lines)
+    requirements, packages = library.resolve(lines)
     constraints = (
         _installed(project.root / "uv.lock") if own else (library.FILES / "requirements/functions.txt").read_text()
     )
-    return Base(folder, tuple(needed), constraints, services, not own, packages)
+    return Base(folder, tuple(requirements), constraints, services, not own, packages)
 
 
 def parse_template(text: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def folder_of(paths: Paths, target: "Target", base: Base) -> Path:
     return paths.home / "bases" / f"{target.runtime}-{target.architecture}-{base.key}"
 
 
-def install(paths: Paths, target: "Target", text: str, wanted: Mapping[str, Base], python: Path) -> Path:
+def install(paths: Paths, target: "Target", text: str, needs: Mapping[str, Base], python: Path) -> Path:
     """Install the bases that are missing; return the folder of the built template. Raises `StackError`.
 
     Both come from `sam build` of the template with this text, whose functions name folders with their requirements, or
@@ -95,27 +95,27 @@ def install(paths: Paths, target: "Target", text: str, wanted: Mapping[str, Base
     """
     nested = paths.sources / "observability.yaml"
     key = hashlib.sha256(f"{text}{nested.read_text() if nested.exists() else ''}{target}".encode()).hexdigest()[:16]
-    built = paths.home / "templates" / key
-    missing = {name: base for name, base in wanted.items() if not folder_of(paths, target, base).exists()}
-    if built.exists() and not missing:
-        return built
+    template_folder = paths.home / "templates" / key
+    missing = {name: base for name, base in needs.items() if not folder_of(paths, target, base).exists()}
+    if template_folder.exists() and not missing:
+        return template_folder
     with TemporaryDirectory(prefix="installing-", dir=paths.home) as temporary:
         work = Path(temporary)
-        _write_sources(work / "source", text, paths, wanted, missing)
+        _write_sources(work / "source", text, paths, needs, missing)
         options: list[str | Path] = ["--base-dir", work / "source", "--template-file", work / "source/template.yaml"]
         options += ["--build-dir", work / "built", *overrides(target.parameters)]
         run_sam(paths, "build", options, without_aws(os.environ))
         template = yaml.load((work / "built/template.yaml").read_text(), Loader=yaml.CSafeLoader)
         for name, folder in template_functions(template).items():
             if base := missing.get(name):
-                kept = folder_of(paths, target, base)
-                _keep(work / "built" / folder, kept, base, python, paths.compiled / target.runtime)
-        _keep_template(work / "built", template, built)
-    for base in wanted.values():
+                place = folder_of(paths, target, base)
+                _keep(work / "built" / folder, place, base, python, paths.compiled / target.runtime)
+        _keep_template(work / "built", template, template_folder)
+    for base in needs.values():
         os.utime(folder_of(paths, target, base))
     keep_newest(paths.home / "bases", KEPT_BASES)
-    keep_newest(built.parent, KEPT_TEMPLATES)
-    return built
+    keep_newest(template_folder.parent, KEPT_TEMPLATES)
+    return template_folder
 
 
 class _Loader(yaml.CSafeLoader):
@@ -127,8 +127,8 @@ _Loader.add_multi_constructor("!", lambda *_: None)
 
 def _installed(lock: Path) -> str:
     """The versions that are installed here: what was tested is what is deployed. With the digests that uv.lock has."""
-    read = [found.metadata for found in metadata.distributions()]
-    names = {(found["Name"].lower(), found["Version"]) for found in read if found["Name"]}
+    read = [distribution.metadata for distribution in metadata.distributions()]
+    names = {(distribution["Name"].lower(), distribution["Version"]) for distribution in read if distribution["Name"]}
     digests = _digests(lock)
     return "".join(f"{name}=={version}{digests.get((name, version), '')}\n" for name, version in sorted(names))
 
@@ -144,9 +144,9 @@ def _digests(lock: Path) -> dict[tuple[str, str], str]:
 
 
 def _write_sources(
-    folder: Path, text: str, paths: Paths, wanted: Mapping[str, Base], missing: Mapping[str, Base]
+    folder: Path, text: str, paths: Paths, needs: Mapping[str, Base], missing: Mapping[str, Base]
 ) -> None:
-    for name, base in wanted.items():
+    for name, base in needs.items():
         place = folder / (base.key if name in missing else "installed.zip")
         if name in missing:
             place.mkdir(parents=True, exist_ok=True)
@@ -161,24 +161,24 @@ def _write_sources(
         shutil.copy(nested, folder)
 
 
-def _keep(folder: Path, kept: Path, base: Base, python: Path, compiled: Path) -> None:
+def _keep(folder: Path, place: Path, base: Base, python: Path, compiled: Path) -> None:
     """Trim and compile what was installed, and keep it. SAM makes one folder for functions with the same source."""
-    if kept.exists():
+    if place.exists():
         return
     services = set(base.services)
     if not base.unused:
         services |= named_services(top for top in folder.iterdir() if top.is_dir() and top.name not in SDK)
     trim_installed(folder, services, unused=base.unused)
     compile_sources(folder, [folder], python=python, cache=compiled)
-    kept.parent.mkdir(exist_ok=True)
-    folder.rename(kept)
+    place.parent.mkdir(exist_ok=True)
+    folder.rename(place)
 
 
-def _keep_template(built: Path, template: dict[str, Any], kept: Path) -> None:
+def _keep_template(source: Path, template: dict[str, Any], place: Path) -> None:
     """Keep the built template as JSON: SAM reads it seven times, with a parser that is fast only for JSON."""
-    shutil.rmtree(kept, ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
     for folder in template_functions(template).values():
-        shutil.rmtree(built / folder, ignore_errors=True)
-    (built / "template.yaml").write_text(json.dumps(template, indent=1))
-    kept.parent.mkdir(exist_ok=True)
-    built.rename(kept)
+        shutil.rmtree(source / folder, ignore_errors=True)
+    (source / "template.yaml").write_text(json.dumps(template, indent=1))
+    place.parent.mkdir(exist_ok=True)
+    source.rename(place)

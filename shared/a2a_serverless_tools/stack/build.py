@@ -58,12 +58,12 @@ def _build(paths: Paths, target: Target, work: "_Work") -> Build:
     document = work.document(template, zips)
     work.make(missing, zips)
     parts = [str(target), document, *(file.name for file in zips.values())]
-    done = paths.builds / _digest([*map(str.encode, parts), *_contents(template)])
-    if not done.exists():
-        work.write_build(done, template, document, zips)
+    folder = paths.builds / _digest([*map(str.encode, parts), *_contents(template)])
+    if not folder.exists():
+        work.write_build(folder, template, document, zips)
     keep_newest(paths.builds, KEPT_BUILDS)
     keep_newest(paths.home / "zips", KEPT_ZIPS)
-    return Build(done, missing)
+    return Build(folder, missing)
 
 
 def release(paths: Paths, target: Target) -> Path:
@@ -140,14 +140,14 @@ class _Work:
 
     @cached_property
     def manifest(self) -> bytes:
-        return json.dumps([self.checked.agents, self.checked.local]).encode()
+        return json.dumps(self.checked.agents).encode()
 
     @cached_property
     def agents(self) -> bytes:
         """A digest of the project's own packages, and of what their import needs."""
         project = self.project
-        given = repr((project.environment, project.secrets, project.prices)).encode()
-        return _digest([*_contents(*own_packages(project)), given]).encode()
+        variables = repr((project.environment, project.secrets, project.prices)).encode()
+        return _digest([*_contents(*own_packages(project)), variables]).encode()
 
     @cached_property
     def library(self) -> dict[str, bytes]:
@@ -197,18 +197,18 @@ class _Work:
                 resource["Properties"]["Digest"] = _digest([zips[ROTATOR].stem.encode(), constants.encode()])
         return json.dumps(document, indent=1)
 
-    def write_build(self, done: Path, template: Path, document: str, zips: Mapping[str, Path]) -> None:
+    def write_build(self, folder: Path, template: Path, document: str, zips: Mapping[str, Path]) -> None:
         """Write the folder that `sam deploy` reads: the template, and the zips."""
-        unfinished = done.with_name(f"unfinished-{os.getpid()}")
+        unfinished = folder.with_name(f"unfinished-{os.getpid()}")
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(template, unfinished)
         for name, file in zips.items():
             os.link(file, unfinished / f"{name}.zip")
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(document)
-        write_manifest(unfinished / MANIFEST, self.checked.agents, self.checked.local)
-        shutil.rmtree(done, ignore_errors=True)
-        unfinished.rename(done)
+        write_manifest(unfinished / MANIFEST, self.checked.agents)
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.rename(folder)
 
     def _assemble(self, name: str, folder: Path) -> Path:
         base = self.bases[name]
@@ -220,18 +220,18 @@ class _Work:
         if name in self.runs_agents:
             ours += [_copy(one, folder / one.name) for one in own_packages(self.project)]
         if name in READ_AGENTS:
-            write_manifest(folder / MANIFEST, self.checked.agents, self.checked.local)
+            write_manifest(folder / MANIFEST, self.checked.agents)
         trim_library(folder)
         compile_sources(folder, ours, python=self.python, cache=self.paths.compiled / self.target.runtime)
         return folder
 
     def _check(self, folders: Mapping[str, Path]) -> None:
         inline = [path for path in self.checked.inline if API in folders]
-        everywhere = [*self.checked.agents, *self.checked.local] if WORKER in folders else []
+        everywhere = [*self.checked.agents] if WORKER in folders else []
         reasons: dict[str, list[str]] = {}
         for name, paths in ((WORKER, everywhere), (API, inline)):
-            found = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()
-            for reason in found:
+            problems = check_folder(folders[name], paths, self.project, self.target, self.python) if paths else ()
+            for reason in problems:
                 reasons.setdefault(reason, []).append(_short(name))
         if reasons:
             whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in reasons.items())

@@ -48,10 +48,10 @@ def _install(paths: Paths, name: str, console: Console) -> None:
 def find_uv() -> str:
     """Return the path of the uv that runs this process, or of the nearest one. Raises `StackError`."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    found = shutil.which(os.environ.get("UV", "uv")) or shutil.which("uv", path=path)
-    if found is None:
+    uv = shutil.which(os.environ.get("UV", "uv")) or shutil.which("uv", path=path)
+    if uv is None:
         raise StackError("uv", "it is not installed", remedy="https://docs.astral.sh/uv/getting-started/installation/")
-    return found
+    return uv
 
 
 @cache
@@ -59,9 +59,9 @@ def package_index() -> dict[str, str]:
     """Return pip's index as the variable that uv reads: uv does not read pip's settings."""
     if "UV_DEFAULT_INDEX" in os.environ or "UV_INDEX_URL" in os.environ:
         return {}
-    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    index = os.environ.get("PIP_INDEX_URL") or said
+    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    index = os.environ.get("PIP_INDEX_URL") or output
     return {"UV_DEFAULT_INDEX": index} if index else {}
 
 

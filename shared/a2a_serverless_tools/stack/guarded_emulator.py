@@ -35,10 +35,10 @@ FORBIDDEN = b"The emulator answers programs on this machine only, no web pages.\
 
 def refused(scope: MutableMapping[str, Any], port: int) -> bool:
     """Return whether a request comes from a browser and opens no file, or names another host than this machine."""
-    given = [(name.lower(), value.lower().decode("latin-1")) for name, value in scope["headers"]]
-    hosts = [value for name, value in given if name == b"host"]
+    headers = [(name.lower(), value.lower().decode("latin-1")) for name, value in scope["headers"]]
+    hosts = [value for name, value in headers if name == b"host"]
     ours = len(hosts) == 1 and hosts[0] in {f"{name}:{port}" for name in LOOPBACK}
-    return not ours or any(name == b"origin" for name, _ in given) or (from_browser(scope) and not opens_file(scope))
+    return not ours or any(name == b"origin" for name, _ in headers) or (from_browser(scope) and not opens_file(scope))
 
 
 def from_browser(scope: MutableMapping[str, Any]) -> bool:
@@ -48,9 +48,9 @@ def from_browser(scope: MutableMapping[str, Any]) -> bool:
 
 def opens_file(scope: MutableMapping[str, Any]) -> bool:
     """Return whether a browser opens an object of a bucket by a presigned link, in a tab of its own."""
-    given = {name.lower(): value.lower() for name, value in scope["headers"]}
+    headers = {name.lower(): value.lower() for name, value in scope["headers"]}
     names = {name for name, _ in parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)}
-    in_tab = (given.get(b"sec-fetch-mode"), given.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+    in_tab = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
     is_object = scope["type"] == "http" and OBJECT.fullmatch(scope["path"]) is not None
     return in_tab and is_object and scope["method"] in {"GET", "HEAD"} and PRESIGNED <= names <= PRESIGNED | OPTIONAL
 

@@ -45,7 +45,7 @@ def check_folder(folder: Path, paths: Sequence[str], project: Project, target: "
     environment = project.environment | function_environment() | {"PYTHONPATH": str(folder)}
     # -S: no site-packages, only the folder.
     command: list[str | Path] = [python, "-S", "-B", "-c", _IMPORT, *paths]
-    return [_reason(folder, *failed) for failed in run_import(command, environment, partial(StackError, "build"))]
+    return [_reason(folder, *failure) for failure in run_import(command, environment, partial(StackError, "build"))]
 
 
 def _reason(folder: Path, path: str, error: str, missing: str | None) -> str:
@@ -64,12 +64,12 @@ def _absent(folder: Path, paths: Sequence[str], project: Project) -> Iterator[st
 
 def _reached(paths: Sequence[str], source: Path) -> Iterator[tuple[Path, ast.Module]]:
     """Yield the project's files that are run when these agents are imported."""
-    pending, seen = [path.partition(":")[0] for path in paths], {"", *LIBRARY}
+    pending, modules = [path.partition(":")[0] for path in paths], {"", *LIBRARY}
     while pending:
         module = pending.pop()
-        if module in seen or module.partition(".")[0] in LIBRARY:
+        if module in modules or module.partition(".")[0] in LIBRARY:
             continue
-        seen.add(module)
+        modules.add(module)
         pending.append(module.rpartition(".")[0])
         place = source / module.replace(".", "/")
         if file := next((one for one in (place / "__init__.py", Path(f"{place}.py")) if one.is_file()), None):

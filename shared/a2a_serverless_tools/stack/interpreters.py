@@ -19,10 +19,10 @@ from a2a_serverless_tools.stack.progress import step
 def interpreter(runtime: str, uv: str | None = None) -> Path:
     """Return a Python of exactly this Lambda runtime's version. Raises `StackError` when the machine has none."""
     uv = uv or find_uv()
-    if (found := _find(runtime, uv)) is None:
+    if (python := _find(runtime, uv)) is None:
         why = f"no {runtime} to compile with, and without compiled files every cold start takes about twice as long"
         raise StackError("build", why, remedy=f"`{_install_command(runtime, uv)}`, or build for another Runtime")
-    return found
+    return python
 
 
 def ensure_interpreter(
@@ -60,5 +60,5 @@ def _find(runtime: str, uv: str) -> Path | None:
     if _version(runtime) == f"{sys.version_info.major}.{sys.version_info.minor}":
         return Path(sys.executable)
     command = [uv, "python", "find", "--no-python-downloads", _version(runtime)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - uv
-    return Path(found) if found else None
+    python = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - uv
+    return Path(python) if python else None

@@ -52,8 +52,8 @@ def call_of(function: str, event: str, sources: Path) -> FunctionCall:
     name = function.lower().removesuffix("function")
     events = sorted(path.relative_to(sources).as_posix() for path in (sources / "events").glob(f"{name}-*.json"))
     if name not in sam.FUNCTIONS:
-        known = ", ".join(map(str.title, sam.FUNCTIONS))
-        raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {known}")
+        names = ", ".join(map(str.title, sam.FUNCTIONS))
+        raise StackError("invoke", f"there is no function {function!r}", remedy=f"FUNCTION is one of {names}")
     if not (sources / event).is_file():
         raise StackError("invoke", f"there is no event {event!r}", remedy=f"EVENT is one of {', '.join(events)}")
     return FunctionCall(name, sources / event)
@@ -73,8 +73,8 @@ def write_inputs(folder: Path, built: Build, call: FunctionCall, environment: Ma
 
 def bridge(run: Callable[[Sequence[str]], str]) -> str:
     """Return the address at which containers reach this machine; ``run`` returns the output of a docker command."""
-    said = run(["network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"])
-    network = json.loads(said)
+    output = run(["network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"])
+    network = json.loads(output)
     return str(network.get("Gateway") or next(ipaddress.ip_network(network["Subnet"]).hosts()))
 
 
@@ -83,11 +83,11 @@ def docker(arguments: Sequence[str]) -> str:
     program = shutil.which("docker")
     if program is None:
         raise StackError("docker", "it is not installed", remedy=f"install Docker Engine; {RIE}")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - by path
-    if done.returncode:
-        why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - by path
+    if process.returncode:
+        why = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise StackError("docker", why, remedy=f"start its daemon, and check DOCKER_HOST and your permissions; {RIE}")
-    return done.stdout
+    return process.stdout
 
 
 @contextmanager

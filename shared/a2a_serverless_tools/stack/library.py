@@ -30,8 +30,8 @@ def read_requirements(file: Path, *, samples: bool = True) -> list[str]:
     This project's distributions are there by name. With ``samples`` false, what only the samples need is left out.
     """
     lines = (line.partition(" #")[0].strip() for line in file.read_text().splitlines())
-    named = [_named(line) for line in lines if line and not line.startswith(("-", "#"))]
-    return named if samples else [line.replace(_OF_THE_SAMPLES, "") for line in named]
+    requirements = [_named(line) for line in lines if line and not line.startswith(("-", "#"))]
+    return requirements if samples else [line.replace(_OF_THE_SAMPLES, "") for line in requirements]
 
 
 def resolve(requirements: Iterable[str]) -> tuple[list[str], dict[str, Path]]:
@@ -41,11 +41,11 @@ def resolve(requirements: Iterable[str]) -> tuple[list[str], dict[str, Path]]:
     one that is deployed, and no index is asked for its name.
     """
     others, folders = set[str](), dict[str, Path]()
-    pending, seen = [*requirements], set[str]()
+    pending, closure = [*requirements], set[str]()
     while pending:
-        if (line := pending.pop()) in seen:
+        if (line := pending.pop()) in closure:
             continue
-        seen.add(line)
+        closure.add(line)
         try:
             requirement = Requirement(line)
         except InvalidRequirement:  # a path, or a line with options

@@ -28,6 +28,7 @@ from a2a_serverless_tools.stack.settings import VARIABLE, local_place, local_sec
 from a2a_serverless_tools.stack.targets import Build, this_machine
 
 READY_S = 120
+API_APP = "a2a_serverless_tools.local.api:make_app"
 RECEIVER_APP = "a2a_webhook_receiver.app:app"
 
 
@@ -93,8 +94,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
                 processes.stop(paths, process)
         receiver = start_receiver(paths, options)  # it depends on no other server, so it starts while the others do
         with step(console, "Deploying template.yaml into the emulator"):
-            named = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
-            switches = local_switches(options) | named | otel
+            places = {VARIABLE: json.dumps({name: local_place(name) for name in secrets})} if secrets else {}
+            switches = local_switches(options) | places | otel
             if OTEL_HEADERS in otel:  # a secret, so it is not written into the template
                 secrets[OTEL_HEADERS] = switches.pop(OTEL_HEADERS)
                 switches[OTEL_HEADERS_SECRET] = local_place(OTEL_HEADERS)
@@ -142,13 +143,13 @@ def _start_emulator(paths: Paths, options: Options, console: Console) -> Process
         return start_emulator(paths, port=options.emulator_port)
 
 
-def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options) -> Process:
+def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: Options, app: str = API_APP) -> Process:
     """Serve the api function's app against the deployed resources, because the emulator buffers streams."""
-    env = sam.function_environment(deployment, "api") | aws_environment(deployment.endpoint)
+    env = {"AGENTS_FILE": str(built.path / MANIFEST)} | sam.function_environment(deployment, "api")
     project = read_project(paths.root)
-    env |= {"AGENTS_FILE": str(built.path / MANIFEST), "PROJECT": project.name}
+    env |= aws_environment(deployment.endpoint) | {"PROJECT": project.name}
     env |= {"INBOX": options.webhook_url.removesuffix("webhook")}
-    return _serve(paths, "api", project.source, "a2a_serverless_tools.local.api:make_app", env, options.api_port)
+    return _serve(paths, "api", project.source, app, env, options.api_port)
 
 
 def start_receiver(paths: Paths, options: Options) -> Process:

@@ -69,7 +69,7 @@ def eject(project: Project) -> list[Path]:
     """
     if there := [name for name in EJECTED if (project.root / name).exists()]:
         raise StackError("eject", f"{', '.join(there)} exists already", remedy="move it away")
-    agent = next(one["id"] for described in check_project(project).agents.values() for one in described)
+    agent = next(one["id"] for descriptions in check_project(project).agents.values() for one in descriptions)
     sources = [file for name in EJECTED for file in _listed(FILES / name)]
     for source in sources:
         file = project.root / source.relative_to(FILES)
@@ -113,8 +113,8 @@ def lock(folder: Path) -> str:
     except StackError as error:
         return error.why
     environment = {**os.environ, **package_index()}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-    return (done.stderr.strip().splitlines() or ["uv lock failed"])[-1].strip() if done.returncode else ""
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    return (process.stderr.strip().splitlines() or ["uv lock failed"])[-1].strip() if process.returncode else ""
 
 
 def _files(name: str, framework: str, wheels: Mapping[str, Path]) -> Iterator[tuple[str, str]]:

@@ -28,16 +28,16 @@ def functions_of(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def compile_sources(folder: Path, places: Iterable[Path], *, python: Path, cache: Path) -> None:
     """Compile sources at places in a folder to unchecked-hash `.pyc`, using and filling the folder `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
-    kept: dict[Path, Path] = {}
+    copies: dict[Path, Path] = {}
     for source in sorted(path for place in places for path in (place.rglob("*.py") if place.is_dir() else [place])):
         if source.suffix != ".py" or not source.exists():
             continue
         content = source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes()
-        kept[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
-    if fresh := [source for source in kept if not kept[source].exists()]:
+        copies[source] = cache / f"{hashlib.sha256(content).hexdigest()}.pyc"
+    if fresh := [source for source in copies if not copies[source].exists()]:
         _compile(python, folder, fresh)
     tag = _cache_tag(python)
-    for source, copy in kept.items():
+    for source, copy in copies.items():
         target = source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
         if copy.exists():
             target.parent.mkdir(exist_ok=True)
@@ -65,13 +65,13 @@ def keep_newest(folder: Path, count: int) -> None:
 
 @cache
 def _cache_tag(python: Path) -> str:
-    asked: list[str | Path] = [python, "-c", "import sys; print(sys.implementation.cache_tag)"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    command: list[str | Path] = [python, "-c", "import sys; print(sys.implementation.cache_tag)"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
 
 
 def _compile(python: Path, folder: Path, sources: list[Path]) -> None:
     options = ["-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-p", "/var/task", "-i", "-", "-s"]
     command: list[str | Path] = [python, "-m", "compileall", *options, folder]
-    listed = "\n".join(map(str, sources))
+    names = "\n".join(map(str, sources))
     # Some packages have files that this version cannot compile (templates, newer syntax); they are never imported.
-    subprocess.run(command, input=listed, text=True, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
+    subprocess.run(command, input=names, text=True, check=False, stdout=subprocess.DEVNULL)  # noqa: S603

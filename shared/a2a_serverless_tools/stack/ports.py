@@ -17,16 +17,16 @@ def check_ports(ports: Mapping[str, int]) -> None:
 
     The remedy names the folders in which the programs that use the ports were started, where the system tells.
     """
-    taken = {part: port for part, port in ports.items() if port and not is_free(port)}
-    if not taken:
+    conflicts = {part: port for part, port in ports.items() if port and not is_free(port)}
+    if not conflicts:
         return
-    listed = ", ".join(f"{port} ({part})" for part, port in taken.items())
-    others = " ".join(f"--{part}-port {_free_port(port)}" for part, port in taken.items())
-    folders = sorted({str(folder) for port in taken.values() if (folder := find_user(port))})
+    text = ", ".join(f"{port} ({part})" for part, port in conflicts.items())
+    others = " ".join(f"--{part}-port {_free_port(port)}" for part, port in conflicts.items())
+    folders = sorted({str(folder) for port in conflicts.values() if (folder := find_user(port))})
     end = "end `dev` by Ctrl-C or run `a2a-serverless down` in"
     stop = f"{end} {' and '.join(folders)}" if folders else "stop what uses them"
     raise StackError(
-        "ports", f"in use on {LOOPBACK}: {listed}", remedy=f"{stop}, or other ports: a2a-serverless up {others}"
+        "ports", f"in use on {LOOPBACK}: {text}", remedy=f"{stop}, or other ports: a2a-serverless up {others}"
     )
 
 

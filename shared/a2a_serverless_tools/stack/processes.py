@@ -97,11 +97,11 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
 def run_logged(command: Sequence[str | Path], env: Mapping[str, str], log: Path, cwd: Path) -> list[str]:
     """Run a program to its end, with its output in a log. Return nothing, or if it fails the lines of its log."""
     with log.open("wb") as out:
-        done = subprocess.run(  # noqa: S603 (our own programs, by path)
+        process = subprocess.run(  # noqa: S603 (our own programs, by path)
             command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False
         )
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return (lines or ["it said nothing"]) if done.returncode else []
+    return (lines or ["it said nothing"]) if process.returncode else []
 
 
 def announce(paths: Paths, name: str, port: int) -> None:
@@ -124,13 +124,13 @@ def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:
 
 def started(paths: Paths) -> list[Process]:
     """Return the stack's processes that still run; remove the records of the others."""
-    found = []
+    processes = []
     for record in sorted((paths.state / "run").glob("*.json")):
         if is_alive(process := Process(**json.loads(record.read_text()))):
-            found.append(process)
+            processes.append(process)
         else:
             record.unlink()
-    return found
+    return processes
 
 
 def is_alive(process: Process) -> bool:
@@ -177,8 +177,8 @@ def _start_time(pid: int) -> str | None:
         born = fields[18]
     else:
         command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-        state, _, born = said.partition(" ")
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+        state, _, born = output.partition(" ")
     return None if state.startswith("Z") else born.strip() or None
 
 

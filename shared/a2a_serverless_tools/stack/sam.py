@@ -117,8 +117,8 @@ def write_function_logs(endpoint: str, out: TextIO) -> None:
 
 def client(service: str, endpoint: str, *, account: str = "test") -> Any:  # noqa: ANN401 (boto3 makes the type)
     """Make a boto3 client of the emulator, independent of the machine's AWS settings."""
-    made: Any = Session(account, "test", region_name=REGION)
-    return made.client(service, endpoint_url=endpoint)
+    session: Any = Session(account, "test", region_name=REGION)
+    return session.client(service, endpoint_url=endpoint)
 
 
 def overrides(parameters: Mapping[str, str]) -> list[str | Path]:
@@ -157,5 +157,7 @@ def _failures(endpoint: str, stack_name: str) -> str:
     except (BotoCoreError, ClientError):
         return ""
     ours = (event for event in events if event["LogicalResourceId"] != stack_name)
-    failed = [event for event in ours if event["ResourceStatus"].endswith("_FAILED")]
-    return "; ".join(f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failed)
+    failures = [event for event in ours if event["ResourceStatus"].endswith("_FAILED")]
+    return "; ".join(
+        f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'failed')}" for event in failures
+    )

@@ -25,10 +25,10 @@ def add_zones(admin: ScheduleAdmin, template: Mapping[str, Any]) -> None:
     """Give the emulator the time zones of the template's schedules."""
     client = admin.client("scheduler")
     for properties in sam.schedules_in(template):
-        stored = client.get_schedule(GroupName=admin.group, Name=properties["Name"])
-        known = {name: stored[name] for name in ("Name", "GroupName", "State", "Target", "FlexibleTimeWindow")}
+        schedule = client.get_schedule(GroupName=admin.group, Name=properties["Name"])
+        fields = {name: schedule[name] for name in ("Name", "GroupName", "State", "Target", "FlexibleTimeWindow")}
         zoned = {name: properties[name] for name in ("ScheduleExpression", "ScheduleExpressionTimezone")}
-        client.update_schedule(**known, **zoned)
+        client.update_schedule(**fields, **zoned)
 
 
 def send_due(admin: ScheduleAdmin, ticker: Ticker) -> None:

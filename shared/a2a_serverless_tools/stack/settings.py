@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from a2a_serverless.adapters.agent_credentials import PARAMETER, variable_of
+from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
 from a2a_serverless.domain.queue_messages import TickMessage, to_json
 from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULED_TIME_KEYWORD, Schedule
 from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
@@ -36,16 +36,16 @@ def set_constants(text: str, constants: Mapping[str, int | str]) -> str:
     place = "[tool.a2a-serverless.constants]"
     nodes = dict(_scalars(_entry(_entry(yaml.compose(text, Loader=yaml.CSafeLoader), "Metadata"), "Settings")))
     if unknown := sorted(constants.keys() - nodes.keys()):
-        known = ", ".join(nodes) or "none"
-        raise ProjectError(f"{place} sets {', '.join(unknown)}; the constants of the template are {known}")
+        names = ", ".join(nodes) or "none"
+        raise ProjectError(f"{place} sets {', '.join(unknown)}; the constants of the template are {names}")
     for name in sorted(constants, key=lambda name: int(nodes[name].start_mark.index), reverse=True):
         node, value = nodes[name], constants[name]
         if node.tag == _INTEGER and not isinstance(value, int):
             raise ProjectError(f"{place} sets {name} to {value!r}, which is no number")
         start, end = node.start_mark.index, node.end_mark.index
         anchor = re.match(r"(&\S+\s+)?", text[start:end])
-        written = str(value) if node.tag == _INTEGER else json.dumps(str(value), ensure_ascii=False)
-        text = f"{text[:start]}{anchor[0] if anchor else ''}{written}{text[end:]}"
+        literal = str(value) if node.tag == _INTEGER else json.dumps(str(value), ensure_ascii=False)
+        text = f"{text[:start]}{anchor[0] if anchor else ''}{literal}{text[end:]}"
     return text
 
 
@@ -85,8 +85,8 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
     """
     variables = function.setdefault("Environment", {}).setdefault("Variables", {})
     shared = template.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables", {})
-    if taken := sorted({*variables, *shared, VARIABLE, PRICES} & {*project.environment}):
-        raise ProjectError(f"[tool.a2a-serverless.environment] sets {', '.join(taken)}, which the template sets")
+    if conflicts := sorted({*variables, *shared, VARIABLE, PRICES} & {*project.environment}):
+        raise ProjectError(f"[tool.a2a-serverless.environment] sets {', '.join(conflicts)}, which the template sets")
     statements: list[dict[str, Any]] = []
     variables.update(project.environment)
     if project.prices:
@@ -204,8 +204,8 @@ def _reading(places: Iterable[str]) -> Iterator[dict[str, Any]]:
         else:  # a secret's ARN ends with a hyphen and six characters that its name does not have
             secret = place if place.startswith("arn:") else _resource("secretsmanager", f"secret:{place}-??????")
             resources["secretsmanager:GetSecretValue"].append(secret)
-    for action, found in resources.items():
-        yield {"Effect": "Allow", "Action": action, "Resource": found}
+    for action, arns in resources.items():
+        yield {"Effect": "Allow", "Action": action, "Resource": arns}
 
 
 def _resource(service: str, name: str) -> object:

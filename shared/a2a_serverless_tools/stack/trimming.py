@@ -90,11 +90,11 @@ def trim_library(folder: Path) -> None:
 
 def named_services(places: Iterable[Path]) -> set[str]:
     """Return the AWS services whose names stand as text in the sources in these folders and files."""
-    known, found = _known_services(), set[str]()
+    services, names = _known_services(), set[str]()
     for place in places:
         for file in [place] if place.is_file() else place.rglob("*.py"):
-            found |= known & set(_NAME.findall(file.read_text(errors="replace")))
-    return found
+            names |= services & set(_NAME.findall(file.read_text(errors="replace")))
+    return names
 
 
 @cache

@@ -37,9 +37,9 @@ def make_wheels(folder: Path) -> dict[str, Path]:
 
 def _build(source: Path, folder: Path) -> Path:
     options = ["--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
-    done = subprocess.run([find_uv(), "build", *options, str(source)], capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise StackError("wheel", (done.stderr.splitlines() or ["uv build failed"])[-1])
+    process = subprocess.run([find_uv(), "build", *options, str(source)], capture_output=True, text=True, check=False)  # noqa: S603
+    if process.returncode:
+        raise StackError("wheel", (process.stderr.splitlines() or ["uv build failed"])[-1])
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -63,8 +63,8 @@ def _is_packed(file: PackagePath) -> bool:
 def _verified(file: PackagePath) -> bytes:
     """What a file holds. Raises `StackError` if it is not what was installed."""
     content = file.read_binary()
-    found = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-    if file.hash is None or file.hash.value != found:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    if file.hash is None or file.hash.value != digest:
         raise StackError("wheel", f"{file} was changed after its installation", remedy="install the wheel again")
     return content
 

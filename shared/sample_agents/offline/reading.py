@@ -61,7 +61,7 @@ class Part:
 def read_document(source: str) -> tuple[str, list[Part]]:
     """The text's title and parts: by its headings, or of similar length when it has none, or too many."""
     language = language_of(source)
-    blocks = [_block(found[0]) for found in _BLOCK.finditer(source)]
+    blocks = [_block(match[0]) for match in _BLOCK.finditer(source)]
     heading = next((block for block in blocks if block.level), None)
     rest = [block for block in blocks if block is not heading]
     levels = [block.level for block in rest if block.level]
@@ -90,13 +90,13 @@ def _first_words(blocks: Iterable[Block]) -> str:
 
 
 def _by_heading(blocks: list[Block], level: int, language: Language) -> list[Part]:
-    found: list[tuple[str, list[Block]]] = [(_OVERVIEW[language], [])]
+    sections: list[tuple[str, list[Block]]] = [(_OVERVIEW[language], [])]
     for block in blocks:
         if block.level == level:
-            found.append((block.text.lstrip("# "), []))
+            sections.append((block.text.lstrip("# "), []))
         else:
-            found[-1][1].append(block)
-    return [Part(title, tuple(inner)) for title, inner in found if inner or title != _OVERVIEW[language]]
+            sections[-1][1].append(block)
+    return [Part(title, tuple(inner)) for title, inner in sections if inner or title != _OVERVIEW[language]]
 
 
 def _cut(blocks: list[Block], language: Language) -> list[Part]:
@@ -117,7 +117,7 @@ def _groups(items: Sequence[T], most: int) -> list[Sequence[T]]:
 
 def _renamed(parts: Iterable[Part]) -> Iterator[Part]:
     """The parts; a title that is already used gets a number."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for part in parts:
-        seen[part.title] += 1
-        yield part if seen[part.title] == 1 else replace(part, title=f"{part.title} ({seen[part.title]})")
+        counts[part.title] += 1
+        yield part if counts[part.title] == 1 else replace(part, title=f"{part.title} ({counts[part.title]})")

@@ -77,17 +77,17 @@ def scene_of(text: str) -> Scene | None:
 
 def _changed(scene: Scene, request: str) -> Scene:
     """The scene with what a request names. A colour for "it" is the subject's, or the sky's when there is none."""
-    changed = dict(scene)
+    copy = dict(scene)
     for clause in _CLAUSE.split(request[:MOST_READ].lower()):
         words = [(_MEANINGS[word[1] or word[2]], word) for word in _WORD.finditer(clause)]
         for value, _ in words:
             if value in _TIMES:
-                changed["time"] = value
+                copy["time"] = value
             elif value in _THINGS:
-                changed.setdefault(value, "")
+                copy.setdefault(value, "")
         for target, colour in _tints(words):
-            changed[target or next((subject for subject in SUBJECTS if subject in changed), "sky")] = colour
-    return changed
+            copy[target or next((subject for subject in SUBJECTS if subject in copy), "sky")] = colour
+    return copy
 
 
 def _tints(words: Sequence[tuple[str, re.Match[str]]]) -> Iterator[tuple[str, str]]:
@@ -102,9 +102,9 @@ def _tints(words: Sequence[tuple[str, re.Match[str]]]) -> Iterator[tuple[str, st
 
 def _in_english(scene: Scene) -> str:
     """One sentence with everything that the picture shows; ``scene_of`` reads it back."""
-    shown = " and ".join(_noun(scene, subject) for subject in SUBJECTS if subject in scene)
+    nouns = " and ".join(_noun(scene, subject) for subject in SUBJECTS if subject in scene)
     sea = _noun(scene, "sea") if scene.get("sea") else "the sea"
-    words = f"{shown} {'on' if 'sailboat' in scene else 'by'} {sea}" if shown else sea
+    words = f"{nouns} {'on' if 'sailboat' in scene else 'by'} {sea}" if nouns else sea
     words += "" if scene["time"] == "day" else f" at {scene['time']}"
     words += f" under {_noun(scene, 'sky')}" if scene.get("sky") else ""
     return f"{words[0].upper()}{words[1:]}."
@@ -118,6 +118,6 @@ def _in_chinese(scene: Scene) -> str:
     colours = {thing: _IN_CHINESE[colour] for thing, colour in scene.items() if colour in COLOURS}
     time = "" if scene["time"] == "day" else f"{_IN_CHINESE[scene['time']]}的"
     names = [f"{one}{colours.get(each, '')}{_IN_CHINESE[each]}" for each, one in SUBJECTS.items() if each in scene]
-    shown = f"上有{'和'.join(names)}" if names else ""
+    phrase = f"上有{'和'.join(names)}" if names else ""
     sky = f"，天空是{colours['sky']}的" if "sky" in colours else ""
-    return f"{time}{colours.get('sea', '')}海面{shown}{sky}。"
+    return f"{time}{colours.get('sea', '')}海面{phrase}{sky}。"

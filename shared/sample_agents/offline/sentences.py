@@ -43,7 +43,7 @@ _GAP: Final = re.compile(rf"(?<=[，。！？；：、」』）】》]) | (?=[{_
 def sentences(text: str) -> list[str]:
     """The sentences of a paragraph in order."""
     ends = [end.end() for end in _END.finditer(text)]
-    return [found for begin, end in pairwise([0, *ends, len(text)]) if (found := text[begin:end].strip())]
+    return [sentence for begin, end in pairwise([0, *ends, len(text)]) if (sentence := text[begin:end].strip())]
 
 
 def terms(text: str) -> frozenset[str]:
@@ -65,8 +65,8 @@ def best(units: Sequence[str], count: int) -> list[str]:
         share = 2.0 if place == 0 else 0.5 if leans else 1.0
         return share * sum(log(1 + number[term]) for term in sorted(terms_of)) / (len(terms_of) + 3)
 
-    chosen = sorted(range(len(units)), key=worth, reverse=True)[:count]
-    return [units[place] for place in sorted(chosen)]
+    places = sorted(range(len(units)), key=worth, reverse=True)[:count]
+    return [units[place] for place in sorted(places)]
 
 
 def is_han(text: str) -> bool:

@@ -52,10 +52,10 @@ def answer(text: str) -> str:
         case "summary":
             return _summary(prompt)
         case "picture":
-            found: object = answer_about_picture(prompt.material, prompt.value("Current picture"))
+            value: object = answer_about_picture(prompt.material, prompt.value("Current picture"))
         case _:
-            found = _outline(prompt.material)
-    return json.dumps(found, ensure_ascii=False)
+            value = _outline(prompt.material)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _outline(source: str) -> dict[str, object]:

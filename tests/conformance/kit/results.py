@@ -98,7 +98,7 @@ class Case:
     run: str
     test: str
     outcome: Outcome
-    said: str = ""
+    text: str = ""
 
     @property
     def place(self) -> str:
@@ -121,30 +121,30 @@ def day(report: Path) -> str:
 def _case(run: str, case: ET.Element) -> Case:
     test = f"{case.get('classname', '').removeprefix('tests.')}.{case.get('name')}"
     for tag in ("failure", "error", "skipped"):
-        if (found := case.find(tag)) is not None:
-            said = " ".join((found.get("message") or "").split())
-            return Case(run, test, _outcome(tag, found), said)
+        if (element := case.find(tag)) is not None:
+            text = " ".join((element.get("message") or "").split())
+            return Case(run, test, _outcome(tag, element), text)
     return Case(run, test, "passed")
 
 
-def _outcome(tag: str, found: ET.Element) -> Outcome:
+def _outcome(tag: str, element: ET.Element) -> Outcome:
     if tag != "skipped":
         return "failed"
-    return "expected failure" if found.get("type") == "pytest.xfail" else "skipped"
+    return "expected failure" if element.get("type") == "pytest.xfail" else "skipped"
 
 
 def counts(cases: Iterable[Case]) -> dict[Outcome, int]:
     """How many cases came to each end."""
-    found: dict[Outcome, int] = dict.fromkeys(ORDER, 0)
+    totals: dict[Outcome, int] = dict.fromkeys(ORDER, 0)
     for case in cases:
-        found[case.outcome] += 1
-    return found
+        totals[case.outcome] += 1
+    return totals
 
 
 def reason(case: Case, passes: Mapping[str, set[str]]) -> str:
     """Why a case did not pass. Empty when nobody has written it down."""
     for part, why in DEFECTS if case.outcome == "failed" else SKIPS:
-        if part.lower() in f"{case.test} {case.said}".lower():
+        if part.lower() in f"{case.test} {case.text}".lower():
             return why
     elsewhere = sorted(passes[case.place] - {case.run}) if case.outcome == "skipped" else []
     return f"passes in {', '.join(elsewhere)}" if elsewhere else ""
@@ -168,21 +168,21 @@ def unexplained(cases: list[Case]) -> list[Case]:
 def table(cases: list[Case]) -> Iterator[str]:
     """Lines of Markdown: a row for each reason why tests did not pass. A failed test is named, others are counted."""
     passes = passing(cases)
-    explained = [(case, reason(case, passes) or f"**{_cut(case.said)}**") for case in cases]
+    explained = [(case, reason(case, passes) or f"**{_cut(case.text)}**") for case in cases]
     yield from rows((case, why) for case, why in explained if case.outcome != "passed")
 
 
 def rows(explained: Iterable[tuple[Case, str]]) -> Iterator[str]:
     """Lines of Markdown: outcome, tests, the runs, and the reason."""
-    found: dict[tuple[int, Outcome, str], list[Case]] = defaultdict(list)
+    groups: dict[tuple[int, Outcome, str], list[Case]] = defaultdict(list)
     for case, why in explained:
-        found[ORDER[case.outcome], case.outcome, why].append(case)
+        groups[ORDER[case.outcome], case.outcome, why].append(case)
     yield "| outcome | names or number of the tests | run | why |"
     yield "|---|---|---|---|"
-    for (_, outcome, why), those in sorted(found.items()):
+    for (_, outcome, why), those in sorted(groups.items()):
         tests = sorted({case.place for case in those})
-        named = ", ".join(f"`{test.split('.')[-1]}`" for test in tests) if outcome == "failed" else str(len(tests))
-        yield f"| {outcome} | {named} | {', '.join(sorted({case.run for case in those}))} | {why} |"
+        names = ", ".join(f"`{test.split('.')[-1]}`" for test in tests) if outcome == "failed" else str(len(tests))
+        yield f"| {outcome} | {names} | {', '.join(sorted({case.run for case in those}))} | {why} |"
 
 
 def figures(cases: list[Case]) -> Iterator[str]:
@@ -190,8 +190,8 @@ def figures(cases: list[Case]) -> Iterator[str]:
     yield f"| run | {' | '.join(ORDER)} |"
     yield "|---|" + "---:|" * len(ORDER)
     for run in dict.fromkeys(case.run for case in cases):
-        found = counts(case for case in cases if case.run == run)
-        yield f"| {run} | {' | '.join(str(found[outcome]) for outcome in ORDER)} |"
+        totals = counts(case for case in cases if case.run == run)
+        yield f"| {run} | {' | '.join(str(totals[outcome]) for outcome in ORDER)} |"
 
 
 def _cut(text: str) -> str:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from a2a_serverless_tools.stack import local_stack, paths
+from a2a_serverless_tools.stack import local_stack, paths, processes, sam
+from a2a_serverless_tools.stack.emulator import aws_environment, without_aws
 from tests.conformance.kit import results
+from tests.manifests import manifest_of_samples
 
 ROOT = Path(__file__).parents[3]
 WORK = ROOT / ".a2a/conformance"
@@ -25,13 +27,13 @@ KITS = {  # the branch 1.0-dev, and the tag 0.3.0.beta4
     "0.3": "eb1f804c27ea25db8805264d9ed2d7ca077a7776",
 }
 SWITCHES = {
-    "LOCAL_AGENTS": "on",
-    "IDEMPOTENCY": "off",
+    "AGENTS_FILE": str(manifest_of_samples()),
     "WEBHOOK_OWNERSHIP": "off",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
 }
-NEW = {"CARD_SHAPE": "v1"}
-OLD = {"CARD_SHAPE": "v0_3", "BLOCKING_SECONDS": "1"}
+SWITCHES_OF = {"1.0": {}, "0.3": {"BLOCKING_SECONDS": "1"}}
+SHAPES = {"1.0": "v1", "0.3": "v0_3"}  # of the cards, by the kit's version
+API = "tests.conformance.kit.api:make_app"
 SUITE = "tests/compatibility/"
 OLD_SUITES = ("tests/mandatory/", "tests/optional/")
 READING = ("-p", "reading")
@@ -46,19 +48,18 @@ class Run:
     kit: str
     agent: str
     arguments: tuple[str, ...]
-    switches: dict[str, str]
     deployed: bool = False
 
 
 RUNS = (
-    Run("A", "1.0", "conformance", (SUITE,), NEW),
-    Run("B", "1.0", "conformance-plain", (SUITE,), NEW),
-    Run("C", "1.0", "conformance-extension", (SUITE, *ONLY_C), NEW),
-    Run("A (1.0.1)", "1.0", "conformance", (SUITE, *READING), NEW),
-    Run("B (1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), NEW),
-    Run("B (deployed, 1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), NEW, deployed=True),
-    Run("0.3 JSON-RPC", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all"), OLD),
-    Run("0.3 REST", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all", "--transports=rest"), OLD),
+    Run("A", "1.0", "conformance", (SUITE,)),
+    Run("B", "1.0", "conformance-plain", (SUITE,)),
+    Run("C", "1.0", "conformance-extension", (SUITE, *ONLY_C)),
+    Run("A (1.0.1)", "1.0", "conformance", (SUITE, *READING)),
+    Run("B (1.0.1)", "1.0", "conformance-plain", (SUITE, *READING)),
+    Run("B (deployed, 1.0.1)", "1.0", "conformance-plain", (SUITE, *READING), deployed=True),
+    Run("0.3 JSON-RPC", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all")),
+    Run("0.3 REST", "0.3", "conformance-0.3", (*OLD_SUITES, "--test-scope=all", "--transports=rest")),
 )
 
 
@@ -93,42 +94,64 @@ def play(run: Run, kit: Path, base_url: str) -> None:
 
 def main() -> None:
     """Plays the runs, writes the document from all reports that there are, and names what nobody has explained."""
-    wanted, console = _arguments(), Console()
-    if not wanted.again:
-        _play(paths.find(state=WORK / "state"), wanted, console)
+    arguments, console = _arguments(), Console()
+    if not arguments.again:
+        _play(paths.find(state=WORK / "state"), arguments, console)
     reports = {run.name: _report(run) for run in RUNS if _report(run).exists()}
     cases = [case for name, report in reports.items() for case in results.read(name, report)]
     if len(reports) == len(RUNS):
         DOCUMENT.write_text(_document(DOCUMENT.read_text(), cases, min(map(results.day, reports.values()))))
     for case in (open_ends := results.unexplained(cases)):
-        console.print(f"{case.run}: {case.test}: {case.outcome}: {case.said}", markup=False, soft_wrap=True)
+        console.print(f"{case.run}: {case.test}: {case.outcome}: {case.text}", markup=False, soft_wrap=True)
     sys.exit(1 if open_ends else 0)
 
 
-def _play(here: paths.Paths, wanted: argparse.Namespace, console: Console) -> None:
+def _play(here: paths.Paths, arguments: argparse.Namespace, console: Console) -> None:
     """The runs, each on the variant of the stack that it needs."""
     base_url, variant = "", None
     try:
-        for run in (run for run in RUNS if wanted.only in run.name):
-            kit = checked_out(wanted.kit, run.kit)
-            if variant != (variant := (run.switches, run.deployed)):
-                base_url = _brought_up(here, wanted, run, console)
+        for run in (run for run in RUNS if arguments.only in run.name):
+            kit = checked_out(arguments.kit, run.kit)
+            if variant != (variant := (run.kit, run.deployed)):
+                base_url = _brought_up(here, arguments, run, console)
             play(run, kit, base_url)
             console.print(f"{run.name}: {results.counts(results.read(run.name, _report(run)))}", soft_wrap=True)
     finally:
         local_stack.down(here, console)
 
 
-def _brought_up(here: paths.Paths, wanted: argparse.Namespace, run: Run, console: Console) -> str:
-    """The address of a stack with a run's switches."""
-    switches = {**SWITCHES, **run.switches}
-    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=switches)
-    rest_url = local_stack.up(here, options, console).deployment.rest_url
-    if not run.deployed:
-        return options.api_url
-    moved = {**switches, "PUBLIC_BASE_URL": rest_url}
-    options = local_stack.Options(wanted.emulator_port, wanted.api_port, wanted.receiver_port, switches=moved)
-    return local_stack.up(here, options, console).deployment.rest_url
+def _brought_up(here: paths.Paths, arguments: argparse.Namespace, run: Run, console: Console) -> str:
+    """The address of a stack for a run: with its switches, its cards, and no idempotency."""
+    ports = arguments.emulator_port, arguments.api_port, arguments.receiver_port
+    switches = {**SWITCHES, **SWITCHES_OF[run.kit]}
+    options = local_stack.Options(*ports, switches=switches)
+    running = local_stack.up(here, options, console)
+    if run.deployed:
+        switches |= {"PUBLIC_BASE_URL": running.deployment.rest_url}
+        running = local_stack.up(here, local_stack.Options(*ports, switches=switches), console)
+        _replace_handler(running.deployment)
+    else:
+        processes.stop(here, running.api)
+        api = local_stack.start_api(here, running.build, running.deployment, options, API)
+        processes.wait_until_ready(api, "/", seconds=local_stack.READY_S)
+    _publish_cards(running.deployment, SHAPES[run.kit])
+    return running.deployment.rest_url if run.deployed else options.api_url
+
+
+def _replace_handler(deployment: sam.Deployment) -> None:
+    """Lets the deployed api answer by ``function.py``."""
+    variables = sam.function_environment(deployment, "api") | {"PYTHONPATH": str(Path(__file__).parent)}
+    sam.client("lambda", deployment.endpoint).update_function_configuration(
+        FunctionName=deployment.outputs["ApiFunctionName"],
+        Handler="function.handler",
+        Environment={"Variables": variables},
+    )
+
+
+def _publish_cards(deployment: sam.Deployment, shape: str) -> None:
+    rotator = sam.function_environment(deployment, "rotator") | aws_environment(deployment.endpoint)
+    command = [sys.executable, "-m", "tests.conformance.kit.cards", shape]
+    subprocess.run(command, cwd=ROOT, env=without_aws(os.environ) | rotator, check=True)  # noqa: S603 - our own
 
 
 def _arguments() -> argparse.Namespace:
@@ -147,9 +170,9 @@ def _document(text: str, cases: list[results.Case], day: str) -> str:
     before, _, rest = text.partition("<!-- drawn: results -->\n")
     _, _, after = rest.partition("<!-- end -->")
     commits = ", ".join(f"{version}: `{commit}`" for version, commit in KITS.items())
-    made = f"Run on {day}. Commits of the kit: {commits}."
+    heading = f"Run on {day}. Commits of the kit: {commits}."
     lines = [
-        made,
+        heading,
         "",
         *results.figures(cases),
         "",

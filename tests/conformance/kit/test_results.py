@@ -40,7 +40,7 @@ def test_what_explains_a_skip_explains_no_failure() -> None:
 
 
 def test_every_reason_has_a_row_with_its_runs_that_names_what_failed_and_counts_what_was_skipped() -> None:
-    again = Case("A (1.0.1)", SKIPPED.test, "skipped", SKIPPED.said)
+    again = Case("A (1.0.1)", SKIPPED.test, "skipped", SKIPPED.text)
     assert [*results.table([SKIPPED, again, PASSES_IN_B, BROKEN])][2:] == [
         "| failed | `test_breaks` | A | **expected 1, got 2/3** |",
         "| skipped | 1 | A, A (1.0.1) | passes in B |",

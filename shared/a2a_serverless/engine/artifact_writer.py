@@ -40,7 +40,7 @@ class _StoredEmits(NamedTuple):
     emits: int
 
 
-class Emits:
+class ArtifactWriter:
     """The chunks of one run, after those that the log holds.
 
     ``_ahead`` are the chunks of earlier runs that this run's code has not reached yet. ``_displaced`` are the chunks

@@ -1,0 +1,161 @@
+"""How a run takes the lease of its task, and how a task is given up whose runs were lost too often."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from a2a_serverless.domain import decisions
+from a2a_serverless.domain import head as heads
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
+from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.head import CurrentHead, Head
+from a2a_serverless.domain.queue_messages import WorkMessage
+from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.trace import trace_id
+from a2a_serverless.domain.waits import WaitKind, dump_waits, load_waits
+from a2a_serverless.engine.signals import (
+    ProcessInterrupted,
+    StoreFailed,
+    cause_of,
+)
+from a2a_serverless.engine.store_guard import guard_store
+from a2a_serverless.services.pauses import retry_at
+from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from a2a_serverless.domain.events import Event
+    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.waits import OpenWait
+    from a2a_serverless.engine.engine import Engine
+
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 10.0
+MARGIN_MS: Final = 20_000
+
+logger = logging.getLogger(__name__)
+
+
+async def take_task(
+    engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]
+) -> tuple[CurrentHead, list[Event]] | None:
+    """Takes the task as ``take_task_once`` does; repeats it while a store fails and there is time.
+
+    The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
+    """
+    log, by, pause_s = guard_store(engine.log), engine.ids.new(), FIRST_PAUSE_S
+    engine = replace(engine, log=log, pauses=guard_store(engine.pauses))
+    while True:
+        try:
+            return retry_on_conflict(lambda: take_task_once(engine, key, by))
+        except StoreFailed as failed:
+            if failed.is_permanent or remaining_ms() < MARGIN_MS:
+                raise cause_of(failed) from None
+        except ProcessInterrupted as interrupted:
+            raise cause_of(interrupted) from None
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, list[Event]] | None:
+    """Takes the task for the run ``by`` and returns it with its log; None when there is nothing to run.
+
+    Raises AlreadyLeased, TooManyLostRuns, Conflict.
+    """
+    snapshot = engine.log.read_head(key)
+    if snapshot is None:
+        return None
+    try:
+        resumed = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+    except decisions.NotRunnable:
+        _enqueue_early(engine, snapshot.head)
+        return None
+    if paused := engine.pauses.find(snapshot.head.agent, key):
+        _pause(engine, snapshot.head, paused)
+        return None
+    loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
+    if loaded is None:
+        return None
+    events = loaded[1]
+    check_written(events[-1].n == snapshot.last)
+    if _begins_with_event(snapshot.head, events, by):
+        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
+        check_written(engine.log.append(change))
+        resumed, events = change.after, [*events, change.event]
+    else:
+        check_written(engine.log.update_head(snapshot.head, resumed))
+    _count_start(engine, snapshot.head, resumed)
+    return CurrentHead(resumed, events[-1].n), events
+
+
+def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
+    """Suspends a task that could run, and enqueues the message that tries again. Its other waits stay listed."""
+    now = engine.now()
+    others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
+    wake_at = retry_at(paused, head.key.task, now)
+    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
+    check_written(engine.log.update_head(head, after))
+    enqueue_wake(engine, after)
+
+
+def _enqueue_early(engine: Engine, head: Head) -> None:
+    """Enqueues the message that resumes a task once more: its sender's clock is ahead of this one."""
+    left_ms = head.wake_at - engine.now()
+    if head.parked and 0 < left_ms <= CLOCK_SKEW_MS:
+        engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000))
+
+
+def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
+    """Whether the run says ``working``: a message of the client is the newest status, or a run was lost.
+
+    That run may be about to write a chunk, whose number this event takes. Any other run, for example one whose timer is
+    over or that goes on beside an open question, takes the task without an event.
+    """
+    status = next(event for event in reversed(events) if isinstance(event, StatusEvent))
+    return head.state not in INTERRUPTED and (head.is_held_by_another(by) or not status.fence)
+
+
+def give_up(engine: Engine, key: TaskKey) -> bool:
+    """Ends a task whose runs were lost too often; False if something has changed it meanwhile."""
+
+    def attempt() -> bool:
+        snapshot = engine.log.read_head(key)
+        if snapshot is None:
+            return False
+        with suppress(decisions.NotRunnable, decisions.AlreadyLeased):
+            try:
+                decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
+            except decisions.TooManyLostRuns:
+                said, lost = "The task was given up: its workers died.", heads.LOST_LIMIT
+                check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
+                logger.error("task given up", extra={"task": key.task})
+                return True
+        return False
+
+    return retry_on_conflict(attempt)
+
+
+def _count_start(engine: Engine, before: Head, after: Head) -> None:
+    """Logs that a run begins; counts a previous run that died, or records how long a new task was queued."""
+    task = after.key.task
+    if after.lost > before.lost:
+        engine.metrics.count("LeaseLost", of="worker", task=task)
+    elif before.fence == 0:
+        engine.metrics.record({"QueueAge": after.status_at - before.status_at}, queue="work", task=task)
+    ids = {"task": task, "agent": after.agent, "fence": after.fence, "trace": trace_id(after.trace)}
+    logger.info("task taken", extra=ids)
+
+
+def enqueue_wake(engine: Engine, head: Head) -> None:
+    """Enqueues the message that resumes a suspended task, if its wait ends soon; else the sweeper does that later."""
+    left_ms = head.wake_at - engine.now()
+    if head.wake_at and left_ms <= DELAY_LIMIT_MS:
+        engine.queues.enqueue(WorkMessage(head.key), max(0, math.ceil(left_ms / 1000)))

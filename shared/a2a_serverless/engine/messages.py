@@ -1,0 +1,60 @@
+"""The messages of an agent, from what its author's code gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_serverless.domain.agent_errors import TaskFailed
+from a2a_serverless.protocol.protojson import printed
+from a2a_serverless.protocol.v1 import Message, Part, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless.domain.task_context import MessageContent
+    from a2a_serverless.protocol.protojson import ProtoModel
+
+
+def make_message(
+    content: MessageContent,
+    new_id: Callable[[], str],
+    context_id: str | None,
+    task_id: str | None = None,
+    metadata: JsonObject | None = None,
+) -> Message:
+    """A message from the agent with the ids of its task (4.1.4). A given ``Message`` keeps its own id.
+
+    Raises TypeError for other content, ValueError for a message without parts (5.7) or with the client's role, and
+    TaskFailed as ``check_printable``.
+    """
+    if not isinstance(content, Message):
+        content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
+    if not content.parts or content.role is not Role.AGENT:
+        raise ValueError("a message needs parts, and the role of an agent")
+    own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
+    message = content.model_copy(update=own)
+    check_printable("The message", message)
+    return message
+
+
+def _parts_of(content: object) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (Part(text=content),)
+    if isinstance(content, dict):
+        return (Part(data=content),)
+    kind = type(content).__name__
+    if isinstance(content, list | tuple):
+        kind = next((f"a {kind} with {type(one).__name__}" for one in content if not isinstance(one, Part)), "")
+        if not kind:
+            return tuple(content)
+    raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
+
+
+def check_printable(what: str, said: ProtoModel) -> None:
+    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
+    try:
+        printed(said)
+    except ValueError:
+        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
+        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
