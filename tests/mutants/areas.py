@@ -60,8 +60,8 @@ AREAS: Final = {
         (
             *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/endings.py"),
             *("engine/framework_task.py", "engine/journal.py", "engine/loop.py", "engine/scopes.py"),
-            *("engine/signals.py", "domain/record_names.py"),
-            *("domain/call_records.py", "domain/new_task.py", "domain/step_results.py"),
+            *("engine/signals.py", "domain/record_names.py", "domain/call_records.py", "domain/new_task.py"),
+            "domain/step_results.py",
             "domain/progress.py",
         ),
         (
@@ -84,13 +84,8 @@ AREAS: Final = {
             *("engine/execution.py", "engine/inline.py", "engine/lease.py", "engine/messages.py"),
             *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
             *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
-            *(
-                "engine/task_end.py",
-                "engine/task_reader.py",
-                "engine/waits.py",
-                "domain/head.py",
-                "domain/decisions.py",
-            ),
+            *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),
+            *("domain/decisions.py", "domain/head.py"),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
             "domain/budgets.py",
@@ -144,13 +139,8 @@ AREAS: Final = {
     ),
     "tasks": Area(
         (
-            *(
-                "services/callbacks.py",
-                "services/content_links.py",
-                "services/listing.py",
-                "services/briefs.py",
-                "services/timelines.py",
-            ),
+            *("services/briefs.py", "services/callbacks.py", "services/content_links.py", "services/listing.py"),
+            *("services/requests.py", "services/timelines.py"),
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/requests.py", "services/task_changes.py", "services/tasks.py"),

@@ -156,8 +156,8 @@ def _messages(events: Iterable[Event], last: int) -> list[StatusEvent]:
             statuses.append(event._replace(answers=event.answers or (question_id if event.incoming else "")))
         if event.incoming:
             answer_n, question_id = event.n, ""
-    kept = (one for one in statuses if one.n <= answer_n or one.state not in INTERRUPTED)
-    return [one._replace(state=TaskState.WORKING, usage=None) for one in kept]
+    past = (one for one in statuses if one.n <= answer_n or one.state not in INTERRUPTED)
+    return [one._replace(state=TaskState.WORKING, usage=None) for one in past]
 
 
 def _chunks(events: Iterable[Event], last: int, attempts: set[tuple[str, int]]) -> list[ArtifactEvent]:

@@ -31,7 +31,14 @@ from a2a_serverless.engine.store_guard import guarded
 from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import Message, Role, StreamResponse, Task, TaskPushNotificationConfig, stream_response
+from a2a_serverless.protocol.v1 import (
+    Message,
+    Role,
+    StreamResponse,
+    Task,
+    TaskPushNotificationConfig,
+    stream_response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

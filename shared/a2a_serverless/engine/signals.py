@@ -13,12 +13,12 @@ exception                 raised by                                caught by    
 ``ProcessInterrupted``    ``store_guard``                          ``Run.play``           its cause ends the process
 ``StepConflict``          acts whose name or arguments differ      ``Run._play_to_end``   the task has failed
 ``BudgetExceeded``        ``Execution.admit``                      ``Run._play_to_end``   the task has failed
-``IllegalTransition``     ``domain/events.py``, for our own error  nobody in the engine   the queue message comes again
+``IllegalTransition``     ``domain/states.py``, for our own error  nobody in the engine   the queue message comes again
 ========================  =======================================  =====================  =============================
 
 The task's methods raise ``SIGNALS``. The first one is stored (``Execution.remember_signal``) and wins over all that the
 agent and its libraries make of it. Our own signals are no ``Exception``, so that agents do not catch them.
-``LeaseLost`` stands in ``domain/head.py`` and ``StepConflict``, ``BudgetExceeded`` in ``domain/agent.py``.
+``LeaseLost`` stands in ``domain/decisions.py`` and ``StepConflict``, ``BudgetExceeded`` in ``domain/agent_errors.py``.
 """
 
 from __future__ import annotations

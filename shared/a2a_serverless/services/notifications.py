@@ -51,8 +51,8 @@ class Notifications:
     """
 
     def __init__(self, context: DeliveryContext, current: CurrentHead, config: PushConfig, memory: MemoryShare) -> None:
-        self._context, self._memory, self._wire, self._wanted = context, memory, config.wire, config.events
-        self._chunks: Chunks = "last" if tells_whole_task(self._wire) else "all"
+        self._context, self._memory, self._version, self._wanted = context, memory, config.wire, config.events
+        self._chunks: Chunks = "last" if tells_whole_task(self._version) else "all"
         if self._wanted != "all":
             self._chunks = "none"
         self._head, self._last = current
@@ -84,19 +84,19 @@ class Notifications:
         is_result = self._wanted == "results" and isinstance(event, StatusEvent) and event.state in TERMINAL
         with reading():
             item: StreamContent
-            if event is None or is_result or tells_whole_task(self._wire):
+            if event is None or is_result or tells_whole_task(self._version):
                 item = self._replayer.at(upcoming.n, self._events)
                 ends = item.status.state in TERMINAL
                 item = item.limited(None, artifacts=self._wanted == "all" or (self._wanted == "results" and ends))
             else:
                 item = update_of(event, key.task, self._head.context_id)
             item = resolve_contents(self._context.contents, Principal(key.tenant, key.owner), item)
-            return notification(self._wire, item)
+            return notification(self._version, item)
 
     def _read_page(self, position: int) -> list[Event]:
         """The next events: at most ``PAGE`` and ``page_bytes``, but at least one if the log has more."""
         context, memory = self._context, self._memory
-        if not tells_whole_task(self._wire):  # the events of the page before are not needed any more
+        if not tells_whole_task(self._version):  # the events of the page before are not needed any more
             memory.release()
         before = memory.size
 
