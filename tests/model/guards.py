@@ -144,7 +144,7 @@ GUARDS = (
     Guard(
         "a run after one that was lost takes the number of its late chunk",
         CHUNK,
-        "engine.run",
+        "engine.lease",
         "(head.is_held_by_another(by) or not status.fence)",
         "not status.fence",
     ),
