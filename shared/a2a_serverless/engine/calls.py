@@ -253,7 +253,8 @@ class AgentCalls:
                 await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
             call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
-            answer = await self._make_call(call, parts)
+            sent = await self._send_once(call, parts)
+            answer = sent if isinstance(sent, Message) else await self._follow_task(call, sent)
         except AgentCallFailed as failure:
             self._store_once(name.failed, str(failure), self._journal.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
@@ -282,20 +283,10 @@ class AgentCalls:
         """The remote agents; the spans of their requests are children of the call's span, if it has one."""
         return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
 
-    async def _make_call(self, call: PendingCall, parts: Sequence[Part]) -> Task | Message:
-        sent = await self._send_once(call, parts)
-        if isinstance(sent, Message):
-            return sent
-        return await self._follow_task(call, sent)
-
     def _open_call(self, name: CallName, agent: str, content: str, limit: CallLimit) -> OpenedCall:
-        """The call's ids and addresses, the same in every run."""
+        """The call's ids and addresses, the same in every run. Raises AgentCallFailed for a new call without time."""
         if record := self._journal.get(name.opened):
             return OpenedCall.of(record.value)
-        return OpenedCall.of(self._store_once(name.opened, self._new_call(agent, content, limit).value))
-
-    def _new_call(self, agent: str, content: str, limit: CallLimit) -> OpenedCall:
-        """New ids and addresses for a call. Raises AgentCallFailed if its time is over already."""
         ids, now = self._registry.ids, self._session.now()
         if now >= self._until(limit, now):
             raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
@@ -303,7 +294,8 @@ class AgentCalls:
         trace, address = self._session.new_trace(), self._remote_agents.address(agent)
         parent = self._session.trace if trace else ""
         bounds = limit.budget.bounds if limit.budget else ""
-        return OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
+        opened = OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
+        return OpenedCall.of(self._store_once(name.opened, opened.value))
 
     async def _send_once(self, call: PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns the record of the remote task, or the message."""

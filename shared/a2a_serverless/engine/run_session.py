@@ -49,7 +49,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from a2a_serverless.domain.agent import MessageContent
     from a2a_serverless.domain.events import StatusEvent
@@ -281,16 +281,13 @@ class RunSession:
             for chunk in self.chunks.take():
                 self._append_chunk(chunk)
             if messages := self.progress.take():
-                self._append_progress(messages)
+                earlier = tuple(message.message_id for message in messages[:-1])
+                self._append_status(TaskState.WORKING, join_messages(messages), earlier)
             if self._bytes_since_snapshot >= SNAPSHOT_BYTES:
                 self._store_snapshot()
         except BaseException as error:
             self._chunk_error = error
             raise
-
-    def _append_progress(self, messages: Sequence[Message]) -> None:
-        earlier = tuple(message.message_id for message in messages[:-1])
-        self._append_status(TaskState.WORKING, join_messages(messages), earlier)
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
         self.close_question()

@@ -169,8 +169,15 @@ class Steps:
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
                 self._journal.store(unfinished_name(step.path, times + 1), result)
-        if not (steps or self._session.has_written):
-            self._note_outside()
+        if steps or self._session.has_written:
+            return
+        fence = self._session.fence
+        if all(f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)):
+            raise StepTimedOut(
+                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
+                " outside of steps runs again in each run: put long work into steps."
+            )
+        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def note_failed(self, error: BaseException) -> None:
         """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task."""
@@ -375,16 +382,6 @@ class Steps:
 
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:
         return self._journal.get(unfinished_name(path, times))
-
-    def _note_outside(self) -> None:
-        fence = self._session.fence
-        before = [f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)]
-        if all(before):
-            raise StepTimedOut(
-                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
-                " outside of steps runs again in each run: put long work into steps."
-            )
-        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def _check_no_secret(self, path: str, value: Json) -> None:
         if self._has_secret(value):
