@@ -75,8 +75,7 @@ def _ask_whatever_came(current: Any, fence: int, state: Any, question: Any, seen
     return decisions.ask(current, fence, state, question, current.head.wake, **when)
 
 
-async def _die_with_the_store(engine: Any, session: Any, failed: StoreFailed, remaining_ms: Any) -> Any:
-    del engine, session, remaining_ms
+async def _die_with_the_store(_: running.Run, failed: StoreFailed) -> Any:
     raise failed.__cause__ or failed
 
 
@@ -185,7 +184,7 @@ REMOVED_GUARDS: Final = _by_name(
         ((in_process, "run", _run_or_send_on),),
     ),
     RemovedGuard(
-        "store outage", "a store that fails is waited for", ((running, "_release_task", _die_with_the_store),)
+        "store outage", "a store that fails is waited for", ((running.Run, "_release_after", _die_with_the_store),)
     ),
     RemovedGuard("unreadable item", "what cannot be read starves nobody", ((sweep, "_sweep_item", _sweep_or_raise),)),
     RemovedGuard("one batch", "one sweep handles all that is due", ((sweep, "_batches", _one_batch),)),

@@ -107,12 +107,12 @@ class _Executors:
     def __init__(self, make: Callable[[], AgentExecutor], key: str) -> None:
         self._make = make
         self._key = key
-        self._kept: dict[tuple[str, str, str], tuple[str, AgentExecutor]] = {}
+        self._executors: dict[tuple[str, str, str], tuple[str, AgentExecutor]] = {}
 
     async def last_turn(self, task: TaskContext) -> str:
         """The id of the conversation's last turn; "" if there is none."""
-        stored = await task.conversation.get(self._key) if self._key else None
-        return str(stored.value) if stored else ""
+        entry = await task.conversation.get(self._key) if self._key else None
+        return str(entry.value) if entry else ""
 
     async def end(self, task: TaskContext, turn: str) -> None:
         """Stores the id of the task's last turn."""
@@ -121,15 +121,15 @@ class _Executors:
 
     def take(self, task: TaskContext, turn: str) -> AgentExecutor:
         """The executor that had this turn, or else a new one. Nobody else gets it."""
-        last_turn, executor = self._kept.pop(_conversation_of(task), ("", None))
+        last_turn, executor = self._executors.pop(_conversation_of(task), ("", None))
         return executor if executor and turn == last_turn else self._make()
 
     def keep(self, task: TaskContext, turn: str, executor: AgentExecutor) -> None:
         """Keeps the executor for the turn after this one."""
         if self._key:
-            self._kept[_conversation_of(task)] = (turn, executor)
-            if len(self._kept) > KEPT_LIMIT:
-                self._kept.pop(next(iter(self._kept)))
+            self._executors[_conversation_of(task)] = (turn, executor)
+            if len(self._executors) > KEPT_LIMIT:
+                self._executors.pop(next(iter(self._executors)))
 
 
 def _conversation_of(task: TaskContext) -> tuple[str, str, str]:
@@ -236,9 +236,9 @@ class Turn:
 
     def _new_name(self, artifact: Artifact) -> str:
         """The artifact's name, with a number if an artifact before it has the name."""
-        name, used = artifact.name or UNNAMED, set(self.names.values())
-        numbered = (f"{name} {number}" for number in count(2))
-        return next(candidate for candidate in chain([name], numbered) if candidate not in used)
+        name, names_before = artifact.name or UNNAMED, set(self.names.values())
+        numbered_names = (f"{name} {number}" for number in count(2))
+        return next(candidate for candidate in chain([name], numbered_names) if candidate not in names_before)
 
 
 class LogQueue(EventQueue):
@@ -270,8 +270,8 @@ class ConversationTaskStore(TaskStore):
     async def get(self, task_id: str, context: ServerCallContext | None = None) -> Any:  # noqa: ANN401 - the SDK's
         """The task with this id, or None."""
         del context
-        stored = await current_task().conversation.get(f"{TASKS}{task_id}")
-        return sdk.load_task(cast("bytes", stored.value)) if stored else None
+        entry = await current_task().conversation.get(f"{TASKS}{task_id}")
+        return sdk.load_task(cast("bytes", entry.value)) if entry else None
 
     async def delete(self, task_id: str, context: ServerCallContext | None = None) -> None:
         """Deletes a task, if it is stored."""
@@ -303,7 +303,7 @@ class Owner(User):
 async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: ANN401 - the SDK's task, or None
     """The context of a turn. Its message has the content of files that are stored outside the log."""
     incoming = task.request
-    parts = tuple([await _inlined(task, part) for part in incoming.message.parts])
+    parts = tuple([await _inline(task, part) for part in incoming.message.parts])
     request = v1.SendMessageRequest(
         message=incoming.message.model_copy(update={"parts": parts}),
         metadata=incoming.metadata,
@@ -321,7 +321,7 @@ async def _context(task: TaskContext, current: Any) -> RequestContext:  # noqa: 
     )
 
 
-async def _inlined(task: TaskContext, part: Part) -> Part:
+async def _inline(task: TaskContext, part: Part) -> Part:
     if file_of(part) is None:
         return part
     return part.with_content(raw=base64.b64encode(await task.read_file(part)).decode())

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol import v1
 
 
-def members_of(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
+def members_of(model: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
     """The members of an object, as JSON has them."""
-    members: dict[str, Any] = thing.model_dump(mode="json", exclude_none=True)
+    members: dict[str, Any] = model.model_dump(mode="json", exclude_none=True)
     return members
 
 
@@ -36,13 +36,13 @@ def task_of(task: Task) -> Any:  # noqa: ANN401
 
 def dump_task(task: Any) -> bytes:  # noqa: ANN401
     """The SDK's task as bytes."""
-    dumped: str = task.model_dump_json(exclude_none=True)
-    return dumped.encode()
+    text: str = task.model_dump_json(exclude_none=True)
+    return text.encode()
 
 
-def load_task(stored: bytes) -> Any:  # noqa: ANN401
+def load_task(content: bytes) -> Any:  # noqa: ANN401
     """The SDK's task of ``dump_task``."""
-    return types.Task.model_validate_json(stored)
+    return types.Task.model_validate_json(content)
 
 
 def set_tenant(call: Any, tenant: str) -> None:  # noqa: ANN401

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from a2a_serverless import Task
 
 
-def members_of(thing: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
+def members_of(message: Any) -> dict[str, Any]:  # noqa: ANN401 - the SDK's types, here and below
     """The members of an object as JSON values, empty ones too."""
-    return dict(MessageToDict(thing, always_print_fields_with_no_presence=True))
+    return dict(MessageToDict(message, always_print_fields_with_no_presence=True))
 
 
 def event_of(event: Any) -> Any:  # noqa: ANN401
@@ -36,13 +36,13 @@ def task_of(task: Task) -> Any:  # noqa: ANN401
 
 def dump_task(task: Any) -> bytes:  # noqa: ANN401
     """The SDK's task as bytes."""
-    dumped: bytes = task.SerializeToString()
-    return dumped
+    content: bytes = task.SerializeToString()
+    return content
 
 
-def load_task(stored: bytes) -> Any:  # noqa: ANN401
+def load_task(content: bytes) -> Any:  # noqa: ANN401
     """The SDK's task of ``dump_task``."""
-    return types.Task.FromString(stored)
+    return types.Task.FromString(content)
 
 
 def set_tenant(call: Any, tenant: str) -> None:  # noqa: ANN401

@@ -69,7 +69,7 @@ PART: Final = "google.genai.Part"
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
-    made: BaseNode | App | Callable[[], BaseNode | App],
+    source: BaseNode | App | Callable[[], BaseNode | App],
     *,
     id: str,  # noqa: A002 - the card's word
     description: str = "",
@@ -86,13 +86,13 @@ def agent(  # noqa: PLR0913 - the fields of a card
     to one skill with the description. The session has the events of the newest ``history`` tasks of the conversation.
     ``services`` makes other services of the ``Runner`` (``artifact_service``, ``memory_service``) for each run.
     """
-    root = None if callable(made) else made.root_agent if isinstance(made, App) else made
+    root = None if callable(source) else source.root_agent if isinstance(source, App) else source
     description = description or (root.description if root else "") or name or id
 
     async def work(task: TaskContext) -> None:
         record, at = await task.step("session", partial(_begin, task, id))
         sessions = ConversationSessions(history, record=record, at_end=True)
-        app = _app_of(made() if callable(made) else made, id)
+        app = _app_of(source() if callable(source) else source, id)
         app_run = _AppRun(task, app, id, stream=streaming, session_service=sessions, **services())
         set_time_provider(lambda: at)
         await app_run.play(await read_prompt(task))
@@ -105,7 +105,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
 
 
 async def run(
-    made: BaseNode | App,
+    source: BaseNode | App,
     prompt: str | types.Content,
     *,
     stream: bool = True,
@@ -120,7 +120,9 @@ async def run(
     task, sessions = current_task(), session_service or InMemorySessionService()
     now = await task.now("adk")
     set_time_provider(now.timestamp)
-    app_run = _AppRun(task, _app_of(made, made.name), made.name, stream=stream, session_service=sessions, **services)
+    app_run = _AppRun(
+        task, _app_of(source, source.name), source.name, stream=stream, session_service=sessions, **services
+    )
     await app_run.play(
         types.Content(role="user", parts=[types.Part(text=prompt)]) if isinstance(prompt, str) else prompt
     )
@@ -133,8 +135,8 @@ def call_agent(agent_id: str, *, description: str, name: str = "") -> FunctionTo
     async def call(message: str) -> dict[str, Any]:
         try:
             return {"answer": content_of(await current_task().call(agent_id, agent_id, message))}
-        except AgentCallFailed as failed:
-            return {"error": str(failed)}
+        except AgentCallFailed as failure:
+            return {"error": str(failure)}
 
     call.__name__, call.__doc__ = name or f"call_{agent_id}", description
     return _AgentCallTool(call)
@@ -154,16 +156,16 @@ async def _part(task: TaskContext, part: Part) -> types.Part:
 
 async def _begin(task: TaskContext, app_name: str) -> list[Any]:
     """The stored session and the time: a run that begins later gets the same."""
-    stored = await task.conversation.get(session_key(app_name, task.context_id))
-    return [stored.value if stored else None, time()]
+    entry = await task.conversation.get(session_key(app_name, task.context_id))
+    return [entry.value if entry else None, time()]
 
 
-def _app_of(made: BaseNode | App, name: str) -> App:
+def _app_of(source: BaseNode | App, name: str) -> App:
     """The app of a root agent: its agents go on after a question where they were."""
-    if isinstance(made, App):
-        return made
+    if isinstance(source, App):
+        return source
     return App.model_construct(
-        name=name, root_agent=made, plugins=[], resumability_config=ResumabilityConfig(is_resumable=True)
+        name=name, root_agent=source, plugins=[], resumability_config=ResumabilityConfig(is_resumable=True)
     )
 
 
@@ -391,16 +393,16 @@ async def _call_tool(
         with task.scope(name):
             try:
                 return await run_async(args=args, tool_context=tool_context)
-            except BaseException as raised:  # noqa: BLE001 - raised again, after the end of the scope
-                error = raised
+            except BaseException as exception:  # noqa: BLE001 - raised again, after the end of the scope
+                error = exception
         raise error  # of an agent that waits: the framework goes on with it after the answer, in another scope
 
     async def work() -> list[Any]:
         result = _dump_result(await run_async(args=args, tool_context=tool_context))
         return [result, json.loads(tool_context.actions.model_dump_json(exclude_defaults=True))]
 
-    result, dumped = await task.step(Step(name, repeat=True, tool=tool.name), work)
-    actions = load(EventActions, dumped)
+    result, action_members = await task.step(Step(name, repeat=True, tool=tool.name), work)
+    actions = load(EventActions, action_members)
     for field in actions.model_fields_set - {"state_delta"}:
         setattr(tool_context.actions, field, getattr(actions, field))
     tool_context.state.update(actions.state_delta)
@@ -414,8 +416,8 @@ async def _call_tool(
 async def _confirm(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:
     """Asks the client for the confirmation of a call, and gives it to the call that follows."""
     call_id = str(tool_context.function_call_id)
-    asked = tool_context.actions.requested_tool_confirmations.pop(call_id, ToolConfirmation())
-    question = {"originalFunctionCall": {"name": tool.name, "args": args}, "toolConfirmation": dump(asked)}
+    confirmation = tool_context.actions.requested_tool_confirmations.pop(call_id, ToolConfirmation())
+    question = {"originalFunctionCall": {"name": tool.name, "args": args}, "toolConfirmation": dump(confirmation)}
     answer = await _ask_confirmation(current_task(), call_id, question)
     tool_context.tool_confirmation = ToolConfirmation.model_validate(answer)
 
@@ -448,12 +450,12 @@ async def _record_usage(task: TaskContext, model: str, responses: Sequence[LlmRe
     reports = [response.usage_metadata for response in responses if response.usage_metadata]
     if not reports:
         return await task.record_usage(model, requests=1)
-    used = reports[-1]
-    cached = used.cached_content_token_count or 0
+    usage = reports[-1]
+    cache_tokens = usage.cached_content_token_count or 0
     counts = {
-        "input_tokens": (used.prompt_token_count or 0) - cached,
-        "output_tokens": (used.candidates_token_count or 0) + (used.thoughts_token_count or 0),
-        "cache_read_tokens": cached,
+        "input_tokens": (usage.prompt_token_count or 0) - cache_tokens,
+        "output_tokens": (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
+        "cache_read_tokens": cache_tokens,
     }
     return await task.record_usage(model, requests=1, **{name: count for name, count in counts.items() if count > 0})
 
@@ -483,7 +485,7 @@ async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionRes
         question = str(arguments.get("message") or "Please give your input.")
         response = _response_in(await _send(task, "input", call.id, question, arguments))
     else:
-        question = f"What is the result of {_written(call.name, arguments)}?"
+        question = f"What is the result of {_text_of_call(call.name, arguments)}?"
         response = _response_in(
             await _send(task, "result", call.id, question, {"tool": call.name, "arguments": arguments})
         )
@@ -493,11 +495,11 @@ async def _ask(task: TaskContext, call: types.FunctionCall) -> types.FunctionRes
 async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The client's decision. Data may have a ``payload`` for the tool; without it the payload is why it denies."""
     original, confirmation = arguments["originalFunctionCall"], arguments["toolConfirmation"]
-    tool, given, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
-    question = f"May I call {_written(tool, given)}? {how_to_answer(('approve', 'reject'))}"
+    tool, tool_arguments, hint = original["name"], original.get("args") or {}, confirmation.get("hint") or ""
+    question = f"May I call {_text_of_call(tool, tool_arguments)}? {how_to_answer(('approve', 'reject'))}"
     if hint and not hint.startswith("Please approve or reject the tool call"):  # the framework's own hint
         question = f"{hint} {question}"
-    data = {"tool": tool, "arguments": given, "hint": hint, "payload": confirmation.get("payload")}
+    data = {"tool": tool, "arguments": tool_arguments, "hint": hint, "payload": confirmation.get("payload")}
     with task.scope(fit_name(f"approval {call_id}")):
         parts, denial = _question("approval", question, data), {"confirmed": False, "payload": UNREAD}
         return await ask_until_read(task, parts, _read_confirmation, denial)
@@ -524,7 +526,7 @@ def _question(kind: str, text: str, data: dict[str, Any]) -> list[Part]:
     return [Part(text=text), Part(data={"kind": kind, **data})]
 
 
-def _written(tool: str | None, arguments: dict[str, Any]) -> str:
+def _text_of_call(tool: str | None, arguments: dict[str, Any]) -> str:
     return f"{tool}({json.dumps(arguments, ensure_ascii=False)})"
 
 

@@ -40,7 +40,7 @@ class ConversationSessions(BaseSessionService):
         self._record = record
         self._at_end = at_end
         # What this run has appended, by session. An interrupted turn runs again in another run.
-        self._added: WeakKeyDictionary[TaskContext, dict[tuple[str, str], list[Event]]] = WeakKeyDictionary()
+        self._new_events: WeakKeyDictionary[TaskContext, dict[tuple[str, str], list[Event]]] = WeakKeyDictionary()
 
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
@@ -58,12 +58,12 @@ class ConversationSessions(BaseSessionService):
     ) -> Session | None:
         """The session with the events of the earlier turns, or None."""
         key = session_key(app_name, session_id)
-        record, created = await self._read(key), (key, self._turn()) in self._added.get(current_task(), {})
-        if record is None and not created:
+        record, is_new = await self._read(key), (key, self._turn()) in self._new_events.get(current_task(), {})
+        if record is None and not is_new:
             return None
         turns = [turn for turn in (record or EMPTY)["turns"] if turn["turn"] != self._turn()]
-        stored = [load(Event, event) for turn in turns for event in turn["events"]]
-        events = [*stored, *self._added_to(key)]
+        earlier_events = [load(Event, event) for turn in turns for event in turn["events"]]
+        events = [*earlier_events, *self._added_to(key)]
         state = (record or EMPTY)["state"] | _state_in(events)
         if config and config.num_recent_events is not None:
             events = events[len(events) - config.num_recent_events :] if config.num_recent_events else []
@@ -99,31 +99,33 @@ class ConversationSessions(BaseSessionService):
         return task.id if self._at_end else f"{task.id}/{task.request.message.message_id}"
 
     def _added_to(self, key: str) -> list[Event]:
-        return self._added.setdefault(current_task(), {}).setdefault((key, self._turn()), [])
+        return self._new_events.setdefault(current_task(), {}).setdefault((key, self._turn()), [])
 
     async def _read(self, key: str) -> Any:  # noqa: ANN401 - JSON
         if self._at_end:
             return self._record
-        stored = await current_task().conversation.get(key)
-        return stored and stored.value
+        entry = await current_task().conversation.get(key)
+        return entry and entry.value
 
     async def save(self) -> None:
         """Stores the events of the current turn. Idempotent."""
-        for (key, turn), events in self._added.get(current_task(), {}).items():
+        for (key, turn), events in self._new_events.get(current_task(), {}).items():
             if turn == self._turn():
                 await self._put(key, {"turn": turn, "events": [dump(_without_files(event)) for event in events]})
 
     async def _put(self, key: str, turn: dict[str, Any]) -> None:
         conversation = current_task().conversation
         for _ in range(TRIES):
-            stored = await conversation.get(key)
-            record: Any = stored.value if stored else EMPTY
+            entry = await conversation.get(key)
+            record: Any = entry.value if entry else EMPTY
             turns = [*(one for one in record["turns"] if one["turn"] != turn["turn"]), turn]
-            kept = newest(turns[-self._turns :])
-            forgotten = [load(Event, event) for one in turns[: len(turns) - len(kept)] for event in one["events"]]
-            value = {"state": record["state"] | _state_in(forgotten), "turns": kept}
+            newest_turns = newest(turns[-self._turns :])
+            old_events = [
+                load(Event, event) for one in turns[: len(turns) - len(newest_turns)] for event in one["events"]
+            ]
+            new_record = {"state": record["state"] | _state_in(old_events), "turns": newest_turns}
             try:
-                await conversation.put(key, value, version=stored.version if stored else "")
+                await conversation.put(key, new_record, version=entry.version if entry else "")
             except VersionConflict:  # another task of the conversation has stored a turn in between
                 continue
             return
@@ -155,6 +157,6 @@ def dump(model: Any) -> Any:  # noqa: ANN401 - any JSON value
     return json.loads(model.model_dump_json(exclude_none=True))
 
 
-def load(kind: type[BaseModel], dumped: Any) -> Any:  # noqa: ANN401 - JSON, and a model of the framework
+def load(kind: type[BaseModel], value: Any) -> Any:  # noqa: ANN401 - JSON, and a model of the framework
     """The model that was dumped. Bytes are base64 in JSON only, so it is read from JSON's text."""
-    return kind.model_validate_json(json.dumps(dumped))
+    return kind.model_validate_json(json.dumps(value))

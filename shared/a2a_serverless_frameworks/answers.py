@@ -113,11 +113,11 @@ async def ask_until_read(task: TaskContext, parts: Sequence[Part], read: Callabl
     Returns ``otherwise`` if no answer could be read.
     """
     question = list(parts)
-    for left in reversed(range(REPEATS + 1)):
+    for times in reversed(range(REPEATS + 1)):
         try:
             return read(await task.ask(question))
         except UnreadableAnswer as error:
-            question = [Part(text=text_of_repeat(str(error), left)), *parts]
+            question = [Part(text=text_of_repeat(str(error), times)), *parts]
     return otherwise
 
 
@@ -134,15 +134,15 @@ def answers_by_id(answer: Message, ids: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def text_of_repeat(reason: str, left: int | None) -> str:
+def text_of_repeat(reason: str, times: int | None) -> str:
     """The text before a question that is asked again.
 
-    ``left`` is how often it may be asked, this time included; None if it is asked until an answer can be read.
+    ``times`` is how often it may be asked, this time included; None if it is asked until an answer can be read.
     """
     text = f"I cannot read the answer: {reason}"
-    if left is None:
+    if times is None:
         return text
-    rest = "This is the last time: an" if left == 1 else f"After {left} more, an"
+    rest = "This is the last time: an" if times == 1 else f"After {times} more, an"
     return f"{text} {rest} answer that I cannot read is a no."
 
 

@@ -20,8 +20,8 @@ TRIES: Final = 20
 
 async def load_history(task: TaskContext, agent_id: str) -> list[Any]:
     """The messages of the conversation's earlier tasks, oldest first."""
-    stored = await task.conversation.get(f"history/{agent_id}")
-    return [message for turn in _turns(stored.value if stored else None, task) for message in turn["messages"]]
+    entry = await task.conversation.get(f"history/{agent_id}")
+    return [message for turn in _turns(entry.value if entry else None, task) for message in turn["messages"]]
 
 
 async def save_turn(task: TaskContext, agent_id: str, messages: Sequence[Json], turns: int) -> None:
@@ -31,10 +31,10 @@ async def save_turn(task: TaskContext, agent_id: str, messages: Sequence[Json], 
     """
     key = f"history/{agent_id}"
     for _ in range(TRIES):
-        stored = await task.conversation.get(key)
-        newest_turns = [*_turns(stored.value if stored else None, task), {"task": task.id, "messages": list(messages)}]
+        entry = await task.conversation.get(key)
+        newest_turns = [*_turns(entry.value if entry else None, task), {"task": task.id, "messages": list(messages)}]
         try:
-            await task.conversation.put(key, newest(newest_turns[-turns:]), version=stored.version if stored else "")
+            await task.conversation.put(key, newest(newest_turns[-turns:]), version=entry.version if entry else "")
         except VersionConflict:  # another task of the conversation has ended in between
             continue
         return

@@ -43,26 +43,26 @@ class Review:
     @property
     def question(self) -> str:
         """The question for a person."""
-        asked = [
+        questions = [
             f"May I call {action.name}({json.dumps(action.arguments, ensure_ascii=False)})?" for action in self.actions
         ]
-        return " ".join([*asked, how_to_answer(self.actions[0].allowed)])
+        return " ".join([*questions, how_to_answer(self.actions[0].allowed)])
 
     def read(self, answer: Json) -> Any:  # noqa: ANN401 - what the node takes
         """What the node gets for a client's answer: a decision on each action, or a yes or a no to all of them.
 
         Raises UnreadableAnswer.
         """
-        given = answer["decisions"] if isinstance(answer, dict) and answer.keys() == {"decisions"} else answer
-        listed = given if isinstance(given, list) else [given] * len(self.actions)
-        if len(listed) != len(self.actions):
-            raise UnreadableAnswer(f"It has {len(listed)} decisions for {len(self.actions)} actions.")
-        decided = [
-            (action, read_approval(one, action.allowed)) for action, one in zip(self.actions, listed, strict=True)
+        value = answer["decisions"] if isinstance(answer, dict) and answer.keys() == {"decisions"} else answer
+        replies = value if isinstance(value, list) else [value] * len(self.actions)
+        if len(replies) != len(self.actions):
+            raise UnreadableAnswer(f"It has {len(replies)} decisions for {len(self.actions)} actions.")
+        decisions = [
+            (action, read_approval(one, action.allowed)) for action, one in zip(self.actions, replies, strict=True)
         ]
-        if given is not listed and len(decided) > 1 and decided[0][1].decision in {"edit", "respond"}:
+        if value is not replies and len(decisions) > 1 and decisions[0][1].decision in {"edit", "respond"}:
             raise UnreadableAnswer('It belongs to one of several actions. Answer {"decisions": [...]}, in their order.')
-        return self.write(decided)
+        return self.write(decisions)
 
     def deny(self) -> Any:  # noqa: ANN401 - as above
         """What the node gets without an answer; None if it takes no denial."""
@@ -79,14 +79,16 @@ def review_of(value: Any, schema: Any) -> Review | None:  # noqa: ANN401 - any v
         case {"action_requests": [_, *_] as requests, "review_configs": list(configs)}:
             allowed = {config["action_name"]: config["allowed_decisions"] for config in configs}
             actions = [_ReviewedAction(one["name"], one["args"], allowed[one["name"]]) for one in requests]
-            return Review(actions, lambda decided: {"decisions": [_decision(*one) for one in decided]})
+            return Review(actions, lambda decisions: {"decisions": [_decision(*one) for one in decisions]})
         case {"type": "tool_approval", "name": str(name), "args": arguments}:
             return Review(
-                [_ReviewedAction(name, arguments, _allowed_by(schema))], lambda decided: _decision(*decided[0])
+                [_ReviewedAction(name, arguments, _allowed_by(schema))], lambda decisions: _decision(*decisions[0])
             )
         case [{"action_request": _, "config": _}, *_] | {"action_request": _, "config": _}:
             requests = value if isinstance(value, list) else [value]
-            return Review([_inbox_action(one) for one in requests], lambda decided: [_reply(*one) for one in decided])
+            return Review(
+                [_inbox_action(one) for one in requests], lambda decisions: [_reply(*one) for one in decisions]
+            )
     return None
 
 
@@ -119,8 +121,8 @@ def _reply(action: _ReviewedAction, approval: Approval) -> dict[str, Any]:
         case "approve":
             return {"type": "accept", "args": None}
         case "edit":
-            edited = {"action": approval.action or action.name, "args": approval.arguments}
-            return {"type": "edit", "args": edited}
+            action_request = {"action": approval.action or action.name, "args": approval.arguments}
+            return {"type": "edit", "args": action_request}
         case "reject" if not approval.message or "respond" not in action.allowed:
             return {"type": "ignore", "args": approval.message or None}
     return {"type": "response", "args": approval.message}

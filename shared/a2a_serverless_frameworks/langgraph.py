@@ -224,30 +224,30 @@ class _Run:
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
         """The answers to all pending interrupts, by their ids. Asks the client for the missing answers."""
-        while unanswered := [interrupt for interrupt in pending if interrupt.id not in self._answers]:
-            await self._ask(unanswered)
+        while rest := [interrupt for interrupt in pending if interrupt.id not in self._answers]:
+            await self._ask(rest)
         return {interrupt.id: self._answers[interrupt.id] for interrupt in pending}
 
     async def _ask(self, interrupts: Sequence[Interrupt[Any]]) -> None:
         """Asks the next round of questions. A later run repeats the stored rounds, whatever is pending then."""
 
         async def questions() -> dict[str, Any]:
-            asked = [[one.id, _jsonable(one.value), _jsonable(one.response_schema)] for one in interrupts]
-            return {"interrupts": asked, "refusals": self._refusals}
+            rows = [[one.id, _jsonable(one.value), _jsonable(one.response_schema)] for one in interrupts]
+            return {"interrupts": rows, "refusals": self._refusals}
 
-        stored = await self._task.step(Step(QUESTION, repeat=True), questions)
-        refusals: list[str] = stored["refusals"]
-        reviews = {identity: review_of(value, schema) for identity, value, schema in stored["interrupts"]}
+        record = await self._task.step(Step(QUESTION, repeat=True), questions)
+        refusals: list[str] = record["refusals"]
+        reviews = {identity: review_of(value, schema) for identity, value, schema in record["interrupts"]}
         denials = {identity: review.deny() if review else UNREAD for identity, review in reviews.items()}
         otherwise = None if None in denials.values() else denials
         deniable = bool(otherwise) and all(reviews.values())
         if deniable and len(refusals) > REPEATS:
             self._answers |= denials
             return
-        parts = [part for identity, value, _ in stored["interrupts"] for part in _question(identity, value, reviews)]
+        parts = [part for identity, value, _ in record["interrupts"] for part in _question(identity, value, reviews)]
         if refusals:
-            left = REPEATS - len(refusals) + 1 if deniable else None
-            parts.insert(0, Part(text=text_of_repeat(refusals[-1], left)))
+            times = REPEATS - len(refusals) + 1 if deniable else None
+            parts.insert(0, Part(text=text_of_repeat(refusals[-1], times)))
         read = partial(_answers_by_id, reviews)
         while (answers := await ask_until_read(self._task, parts, read, otherwise)) is None:
             pass
@@ -273,8 +273,8 @@ def _question(identity: str, value: Any, reviews: Mapping[str, Review | None]) -
 def _answers_by_id(reviews: Mapping[str, Review | None], answer: Message) -> dict[str, Any]:
     """The answers by interrupt id, each in the form that its node takes. Raises UnreadableAnswer."""
     answers = answers_by_id(answer, list(reviews))
-    read = {identity: review.read for identity, review in reviews.items() if review}
-    return {identity: read[identity](value) if identity in read else value for identity, value in answers.items()}
+    readers = {identity: review.read for identity, review in reviews.items() if review}
+    return {identity: readers[identity](value) if identity in readers else value for identity, value in answers.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class _Saver(BaseCheckpointSaver[int]):
         self._attempts: Counter[str] = Counter()
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._sent: list[Future[object]] = []
+        self._calls: list[Future[object]] = []
         self.streams = _Streams(task, self._next_name)
 
     async def load(self) -> bool:
@@ -481,10 +481,10 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _send(self, call: Coroutine[Any, Any, object]) -> None:
         """Makes a call for a graph in a thread, before the next call of the graph around it, which raises its error."""
-        self._sent.append(asyncio.run_coroutine_threadsafe(call, self._loop))
+        self._calls.append(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     def _check_sent(self) -> None:
-        for call in self._sent:
+        for call in self._calls:
             if call.done():
                 call.result()
 
@@ -548,7 +548,7 @@ class _Reply:
         self.task_id = key[0].rpartition(":")[2]
         self.model = model
         self.in_step = task.current_step is not None
-        self.said = False
+        self.has_text = False
         self._task = task
         self.text = AnswerStream(task, artifact)
         self._busy = ExitStack()
@@ -578,9 +578,9 @@ class _Listener(AsyncCallbackHandler):
         self._counts: Counter[tuple[str, str]] = Counter()
         self._loop = asyncio.get_running_loop()
 
-    async def on_chain_start(self, *_: object, **started: Any) -> None:  # noqa: ANN401 - the framework's
+    async def on_chain_start(self, *_: object, **options: Any) -> None:  # noqa: ANN401 - the framework's
         """Stores the names of nodes; nodes of a subgraph are named after its node. A node begins anew at each try."""
-        metadata, tags = started["metadata"], started["tags"]
+        metadata, tags = options["metadata"], options["tags"]
         if "langgraph_checkpoint_ns" not in metadata:
             return
         self._label(metadata)
@@ -589,15 +589,15 @@ class _Listener(AsyncCallbackHandler):
             self._streams.task.begin_units(f"{PREFIX}{namespace}")
             self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
 
-    async def on_chat_model_start(self, *_: object, run_id: UUID, **started: Any) -> None:  # noqa: ANN401 - as above
+    async def on_chat_model_start(self, *_: object, run_id: UUID, **options: Any) -> None:  # noqa: ANN401 - as above
         """Opens an artifact for the model's output."""
-        metadata = started["metadata"]
+        metadata = options["metadata"]
         if "langgraph_checkpoint_ns" not in metadata:
             return
         task = self._streams.task
         label = "/".join(text for text in (self._label(metadata), task.current_step) if text)
         key = (str(metadata["langgraph_checkpoint_ns"]), label)
-        silent = TAG_NOSTREAM in started["tags"] or _answers_in_schema(started)
+        silent = TAG_NOSTREAM in options["tags"] or _answers_in_schema(options)
         self._counts[key] += not silent
         artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
         model = str(metadata.get("ls_model_name") or "unknown")
@@ -610,7 +610,7 @@ class _Listener(AsyncCallbackHandler):
         """Emits a chunk."""
         reply = self._replies.get(run_id)
         if reply and chunk and not reply.silent and not self._in_thread(reply):
-            reply.said = True
+            reply.has_text = True
             await self._do(reply, partial(reply.text.add, str(chunk.message.text)))
 
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **__: object) -> None:
@@ -620,10 +620,10 @@ class _Listener(AsyncCallbackHandler):
             return
         (generation, *_), *_ = response.generations
         message = cast("AIMessage", cast("ChatGeneration", generation).message)
-        rest = "" if reply.said or reply.silent else str(message.text)
+        rest = "" if reply.has_text or reply.silent else str(message.text)
         reply.model = str(message.response_metadata.get("model_name") or reply.model)
-        used = message.usage_metadata
-        amounts = {"input_tokens": used["input_tokens"], "output_tokens": used["output_tokens"]} if used else {}
+        usage = message.usage_metadata
+        amounts = {"input_tokens": usage["input_tokens"], "output_tokens": usage["output_tokens"]} if usage else {}
         await self._do(reply, partial(reply.end, rest, amounts))
 
     async def on_llm_error(self, *_: object, run_id: UUID, **__: object) -> None:
@@ -657,13 +657,13 @@ class _Listener(AsyncCallbackHandler):
         return reply.in_step and asyncio.get_running_loop() is not self._loop
 
     def _start(self, action: _Action) -> None:
-        self._started = asyncio.create_task(action())
+        self._action = asyncio.create_task(action())
 
 
-def _answers_in_schema(started: Mapping[str, Any]) -> bool:
+def _answers_in_schema(options: Mapping[str, Any]) -> bool:
     """Whether a chat model answers in a schema: for the graph, and not for a client."""
-    options = {**started.get("invocation_params", {}), **started.get("options", {})}
-    return any(options.get(name) for name in ("ls_structured_output_format", "response_format"))
+    settings = {**options.get("invocation_params", {}), **options.get("options", {})}
+    return any(settings.get(name) for name in ("ls_structured_output_format", "response_format"))
 
 
 def _label_of(graph: str, labels: Mapping[str, str]) -> str | None:

@@ -96,8 +96,8 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         conversation = current_task().conversation
         self._threads.pop(current_task(), None)
         while page := await conversation.list(f"{PREFIX}{thread_id}/"):
-            for stored in page:
-                await conversation.delete(stored.key)
+            for value in page:
+                await conversation.delete(value.key)
 
     async def _thread(self, config: RunnableConfig) -> dict[str, Any]:
         """The thread in this turn: its checkpoint ``now``, and that ``before`` the turn."""
@@ -106,9 +106,9 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         threads = self._threads.setdefault(task, {})
         key = _key_of(config)
         if (key, turn) not in threads:
-            stored = await task.conversation.get(key)
-            nothing: dict[str, Any] = {"turn": "", "before": None, "now": None}
-            thread = self._load(cast("bytes", stored.value)) if stored else nothing
+            entry = await task.conversation.get(key)
+            empty: dict[str, Any] = {"turn": "", "before": None, "now": None}
+            thread = self._load(cast("bytes", entry.value)) if entry else empty
             before = thread["before" if thread["turn"] == turn else "now"]
             threads[key, turn] = {"turn": turn, "before": before, "now": before and dict(before)}
         return threads[key, turn]

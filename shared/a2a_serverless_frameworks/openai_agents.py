@@ -214,15 +214,15 @@ class _DurableRun:
         """A copy of the agent: its calls are steps, and so are those of the agents that it hands over to."""
         one = one.model.original if isinstance(one.model, _StepModel) else one
         if id(one) not in self.copies:
-            chosen = one.model if self.given.model is None else self.given.model
-            made = one.clone(model=chosen, **_scoped(one))
-            model = chosen if isinstance(chosen, agents.Model) else self.given.model_provider.get_model(chosen)
-            made.model = _StepModel(model, one, self)
-            vars(made)["get_all_tools"] = partial(self._all_tools, made)
-            self.copies[id(one)] = (one, made)
-            made.handoffs = [self._handoff(target) for target in one.handoffs]
-        copied: agents.Agent[Any] = self.copies[id(one)][1]
-        return copied
+            own_model = one.model if self.given.model is None else self.given.model
+            clone = one.clone(model=own_model, **_scoped(one))
+            model = own_model if isinstance(own_model, agents.Model) else self.given.model_provider.get_model(own_model)
+            clone.model = _StepModel(model, one, self)
+            vars(clone)["get_all_tools"] = partial(self._all_tools, clone)
+            self.copies[id(one)] = (one, clone)
+            clone.handoffs = [self._handoff(target) for target in one.handoffs]
+        result: agents.Agent[Any] = self.copies[id(one)][1]
+        return result
 
     def _handoff(self, target: agents.Agent[Any] | agents.Handoff[Any, Any]) -> Any:  # noqa: ANN401 - as ``target``
         if not isinstance(target, agents.Handoff):
@@ -231,9 +231,9 @@ class _DurableRun:
         async def invoke(*arguments: Any) -> agents.Agent[Any]:  # noqa: ANN401 - the SDK's
             return self.durable(await target.on_invoke_handoff(*arguments))
 
-        made = copy.copy(target)
-        made.on_invoke_handoff = invoke
-        return made
+        handoff = copy.copy(target)
+        handoff.on_invoke_handoff = invoke
+        return handoff
 
     async def _all_tools(self, one: agents.Agent[Any], context: Any) -> list[Tool]:  # noqa: ANN401 - the SDK's
         """The tools of a durable agent, also those of MCP servers, which are connected once."""
@@ -301,11 +301,11 @@ def _durable_tool(tool: Tool) -> Tool:
         raise agents.UserError(f"The tool {tool.name} would act outside of steps; write a function tool instead.")
     if not isinstance(tool, agents.FunctionTool):
         return tool  # the model's provider executes it, in the model call
-    made = copy.copy(tool)
-    made.on_invoke_tool, made.timeout_seconds = partial(_invoke, tool), None  # the step has the timeout
+    durable_tool = copy.copy(tool)
+    durable_tool.on_invoke_tool, durable_tool.timeout_seconds = partial(_invoke, tool), None  # the step has the timeout
     if callable(tool.needs_approval):
-        made.needs_approval = partial(_needs_approval, tool)
-    return made
+        durable_tool.needs_approval = partial(_needs_approval, tool)
+    return durable_tool
 
 
 async def _needs_approval(tool: Any, context: Any, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ANN401
@@ -367,16 +367,16 @@ class _StepModel(agents.Model):
         self.streams &= not (original.output_guardrails or one.given.output_guardrails)
         self._model, self._run = model, one
 
-    async def get_response(self, system_instructions: Any, input: Any, *given: Any, **options: Any) -> Any:  # noqa: A002, ANN401
+    async def get_response(self, system_instructions: Any, input: Any, *arguments: Any, **options: Any) -> Any:  # noqa: A002, ANN401
         """The response, from the step."""
         earlier = (item for item in input if isinstance(item, dict) and item.get("type") == _CALL)
-        used = self._run.call_ids | {item["call_id"] for item in earlier}
+        call_ids = self._run.call_ids | {item["call_id"] for item in earlier}
 
         async def work() -> agents.ModelResponse:
             call = self._stream if self.streams else self._model.get_response
-            response = await call(system_instructions, input, *given, **options)
+            response = await call(system_instructions, input, *arguments, **options)
             await self._record_usage(response.usage)
-            _make_unique(response, set(used))
+            _make_unique(response, set(call_ids))
             return response
 
         name = fit_name(f"{self.original.name}: model")
@@ -384,16 +384,16 @@ class _StepModel(agents.Model):
         self._run.call_ids.update(item.call_id for item in response.output if item.type == _CALL)
         return response
 
-    async def stream_response(self, *given: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - the SDK's
+    async def stream_response(self, *arguments: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - the SDK's
         """The whole response as one event."""
-        response = await self.get_response(*given, **options)
+        response = await self.get_response(*arguments, **options)
         whole = Response.model_construct(id=response.response_id, output=response.output, usage=response.usage)
         yield ResponseCompletedEvent.model_construct(type="response.completed", sequence_number=0, response=whole)
 
-    async def _stream(self, *given: Any, **options: Any) -> agents.ModelResponse:  # noqa: ANN401 - the SDK's
+    async def _stream(self, *arguments: Any, **options: Any) -> agents.ModelResponse:  # noqa: ANN401 - the SDK's
         """Emits the text of a response while it arrives. It is the whole answer unless the response calls tools."""
         answer, items, response = AnswerStream(current_task()), list[Any](), None
-        async for event in self._model.stream_response(*given, **options):
+        async for event in self._model.stream_response(*arguments, **options):
             match event.type:
                 case "response.output_text.delta":
                     await answer.add(event.delta)
@@ -412,24 +412,24 @@ class _StepModel(agents.Model):
 
     async def _record_usage(self, usage: agents.Usage) -> None:
         details = usage.input_tokens_details  # the SDK includes cached tokens in the count
-        cached, written = details.cached_tokens or 0, getattr(details, "cache_write_tokens", 0) or 0
-        uncached = max(0, usage.input_tokens - cached - written)
-        amounts = {"input_tokens": uncached, "output_tokens": usage.output_tokens}
-        amounts |= {"cache_read_tokens": cached, "cache_write_tokens": written}
+        cache_reads, cache_writes = details.cached_tokens or 0, getattr(details, "cache_write_tokens", 0) or 0
+        input_tokens = max(0, usage.input_tokens - cache_reads - cache_writes)
+        amounts = {"input_tokens": input_tokens, "output_tokens": usage.output_tokens}
+        amounts |= {"cache_read_tokens": cache_reads, "cache_write_tokens": cache_writes}
         used = {name: amount for name, amount in amounts.items() if amount}
         name = getattr(self._model, "model", None) or type(self._model).__name__
         await current_task().record_usage(str(name), requests=max(1, usage.requests), **used)
 
 
-def _make_unique(response: agents.ModelResponse, used: set[str]) -> None:
+def _make_unique(response: agents.ModelResponse, call_ids: set[str]) -> None:
     """Changes ids of tool calls that the run has already, as weak models repeat them: the SDK would refuse them."""
     for item in response.output:
         if item.type == _CALL:
             first, number = item.call_id or "call", 1
-            while not item.call_id or item.call_id in used:
+            while not item.call_id or item.call_id in call_ids:
                 number += 1
                 item.call_id = f"{first}-{number}"
-            used.add(item.call_id)
+            call_ids.add(item.call_id)
 
 
 async def _emit_output(task: TaskContext, result: agents.RunResult) -> None:

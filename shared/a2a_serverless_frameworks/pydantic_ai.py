@@ -282,11 +282,11 @@ def _is_step(tool: ToolDefinition) -> bool:
 
 
 async def _record_usage(task: TaskContext, response: dict[str, Any]) -> None:
-    used = {name: amount for name, amount in response["usage"].items() if isinstance(amount, int) and amount}
-    if "input_tokens" in used:  # the framework includes cached tokens in this count
-        cache_tokens = used.get("cache_read_tokens", 0) + used.get("cache_write_tokens", 0)
-        used["input_tokens"] = max(0, used["input_tokens"] - cache_tokens)
-    await task.record_usage(str(response["model_name"]), requests=1, **used)
+    amounts = {name: amount for name, amount in response["usage"].items() if isinstance(amount, int) and amount}
+    if "input_tokens" in amounts:  # the framework includes cached tokens in this count
+        cache_tokens = amounts.get("cache_read_tokens", 0) + amounts.get("cache_write_tokens", 0)
+        amounts["input_tokens"] = max(0, amounts["input_tokens"] - cache_tokens)
+    await task.record_usage(str(response["model_name"]), requests=1, **amounts)
 
 
 async def _emit_text(ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEvent]) -> None:

@@ -222,8 +222,8 @@ async def _call_tool(
 
     try:
         result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
-    except _InterruptRequested as asking:
-        (event,) = asking.args
+    except _InterruptRequested as request:
+        (event,) = request.args
         yield event
     else:
         yield ToolResultEvent(result)
@@ -291,21 +291,21 @@ class _InterruptQuestions:
     async def answer(self, pending: Sequence[tuple[str, Interrupt]]) -> list[Any]:
         """The client's answers to interrupts, each with an id of the step that asks, or ""."""
         places = [(step, interrupt.id) for step, interrupt in pending]
-        while waiting := [one for one, place in zip(pending, places, strict=True) if place not in self._responses]:
-            await self._ask(waiting)
+        while rest := [one for one, place in zip(pending, places, strict=True) if place not in self._responses]:
+            await self._ask(rest)
         return [
             {"interruptResponse": {"interruptId": place[1], "response": self._responses.pop(place)}} for place in places
         ]
 
-    async def _ask(self, waiting: Sequence[tuple[str, Interrupt]]) -> None:
+    async def _ask(self, pending: Sequence[tuple[str, Interrupt]]) -> None:
         """Asks the next question. A later run repeats the stored questions, whatever waits then."""
 
         async def work() -> list[Any]:
-            return [[step, interrupt.id, interrupt.name, interrupt.reason] for step, interrupt in waiting]
+            return [[step, interrupt.id, interrupt.name, interrupt.reason] for step, interrupt in pending]
 
-        asked = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
-        interrupts = [Interrupt(*fields) for _, *fields in asked]
-        steps = {fields[0]: step for step, *fields in asked}
+        rows = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
+        interrupts = [Interrupt(*fields) for _, *fields in rows]
+        steps = {fields[0]: step for step, *fields in rows}
         denials = {interrupt.id: UNREAD for interrupt in interrupts}
         read = partial(_responses, interrupts)
         responses = await ask_until_read(self._task, _question(interrupts), read, denials)
@@ -314,14 +314,14 @@ class _InterruptQuestions:
 
 def _question(interrupts: Sequence[Interrupt]) -> list[Part]:
     """A text, and data in the form of the framework's own executor."""
-    listed: list[Json] = []
+    rows: list[Json] = []
     texts: list[str] = []
     for interrupt in interrupts:
         reason = encode_bytes_values({"": interrupt.reason})[""]
-        listed.append({"interruptId": interrupt.id, "name": interrupt.name, "reason": reason})
+        rows.append({"interruptId": interrupt.id, "name": interrupt.name, "reason": reason})
         text = reason if isinstance(reason, str) else json.dumps(reason, ensure_ascii=False)
         texts.append(interrupt.name if reason is None else f"{interrupt.name}: {text}")
-    return [Part(text="\n".join(texts)), Part(data={"interrupts": listed})]
+    return [Part(text="\n".join(texts)), Part(data={"interrupts": rows})]
 
 
 def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str, Any]:
@@ -334,10 +334,10 @@ def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str,
     match [value["interruptResponse"] for value in values if isinstance(value, dict) and "interruptResponse" in value]:
         case []:
             responses = answers_by_id(answer, list(names))
-        case given:
-            if not all(isinstance(one, dict) and one.keys() == {"interruptId", "response"} for one in given):
+        case client_responses:
+            if not all(isinstance(one, dict) and one.keys() == {"interruptId", "response"} for one in client_responses):
                 raise UnreadableAnswer("An interruptResponse has the members interruptId and response.")
-            responses = {str(one["interruptId"]): one["response"] for one in given}
+            responses = {str(one["interruptId"]): one["response"] for one in client_responses}
     if others := responses.keys() - names.keys():
         raise UnreadableAnswer(f"No question that is open has the id {', '.join(others)}.")
     return {

@@ -86,7 +86,7 @@ class Acts:
         conversation = ValueScope(key, context_id)
         self.conversation = RunValues(values, conversation, execution.session, self._perform, self._identify)
         self._beside = set[asyncio.Task[None]]()
-        for name in self.calls.canceled():
+        for name in self.calls.canceled_calls():
             self._cancel_child(name)
 
     def check_reach(self, agent: str | None) -> None:

@@ -43,8 +43,8 @@ class _StoredEmits(NamedTuple):
 class ArtifactWriter:
     """The chunks of one run, after those that the log holds.
 
-    ``_ahead`` are the chunks of earlier runs that this run's code has not reached yet. ``_displaced`` are the chunks
-    among them that a step's rewriting has removed. ``whole_last_chunk`` is the agent's option.
+    ``_ahead`` are the chunks of earlier runs that this run's code has not reached yet. ``_removed_chunks`` are those of
+    them that a step's rewriting has removed from their artifacts. ``whole_last_chunk`` is the agent's option.
     """
 
     def __init__(self, session: RunSession, events: Iterable[Event], *, whole_last_chunk: bool) -> None:
@@ -54,7 +54,7 @@ class ArtifactWriter:
         self._attempts: defaultdict[str, dict[str, set[int]]] = defaultdict(dict)
         self._earlier: defaultdict[tuple[str, str], deque[_StoredEmits]] = defaultdict(deque)
         self._ahead: dict[int, ArtifactEvent] = {}
-        self._displaced: list[ArtifactEvent] = []
+        self._removed_chunks: list[ArtifactEvent] = []
         self._numbers: Counter[str] = Counter()
         self._valid: dict[str, int] = {}
         self._moment = 0
@@ -95,7 +95,7 @@ class ArtifactWriter:
 
     def parts(self, artifact_id: str) -> tuple[Part, ...]:
         """The parts that the artifact shows; empty if it was not emitted."""
-        events = _shown(self._log[artifact_id])
+        events = _visible_chunks(self._log[artifact_id])
         return _parts_of(events) if events else ()
 
     def begin_units(self, prefix: str) -> None:
@@ -111,10 +111,10 @@ class ArtifactWriter:
         self._valid[path] = attempt
         for artifact_id, attempts in self._attempts[path].items():
             log = self._log[artifact_id]
-            if attempts - {attempt} and not all(map(self._counts, _shown(log))):
-                counting = self._counting(artifact_id)
-                last = counting[-1].last_chunk if counting else False
-                self._write_anew(path, attempt, (counting or log)[-1].artifact, counting, last=last)
+            if attempts - {attempt} and not all(map(self._counts, _visible_chunks(log))):
+                chunks = self._valid_chunks(artifact_id)
+                last = chunks[-1].last_chunk if chunks else False
+                self._write_anew(path, attempt, (chunks or log)[-1].artifact, chunks, last=last)
         self._come_to([event for event in self._ahead.values() if event.step == path])
 
     def read_back(self, path: str, attempt: int) -> None:
@@ -134,28 +134,28 @@ class ArtifactWriter:
 
     def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id
-        step.emitted = True
+        step.has_emitted = True
         self._valid[step.path] = step.attempt
         attempts = self._attempts[step.path].get(artifact_id, set())
         if not attempts or step.attempt in attempts:
             self._write(step.path, step.attempt, artifact, append=append, last=last)
             return
-        counting, chunk = self._counting(artifact_id), ArtifactEvent(*UNWRITTEN, artifact)
-        before = [event for event in counting if event.n not in self._ahead]
-        self._displaced += [event for event in counting if event.n in self._ahead]
+        chunks, chunk = self._valid_chunks(artifact_id), ArtifactEvent(*UNWRITTEN, artifact)
+        before = [event for event in chunks if event.n not in self._ahead]
+        self._removed_chunks += [event for event in chunks if event.n in self._ahead]
         self._write_anew(step.path, step.attempt, artifact, [*before, chunk] if append else [chunk], last=last)
 
     def _come_to(self, events: Iterable[ArtifactEvent]) -> bool:
         """The code has reached these chunks of earlier runs. Emits the displaced ones again; False without any."""
-        displaced = [event for event in events if self._ahead.pop(event.n, None) and event in self._displaced]
-        for event in displaced:
-            self._displaced.remove(event)
+        chunks = [event for event in events if self._ahead.pop(event.n, None) and event in self._removed_chunks]
+        for event in chunks:
+            self._removed_chunks.remove(event)
             self._write(event.step, event.attempt, event.artifact, append=event.append, last=event.last_chunk)
-        return bool(displaced)
+        return bool(chunks)
 
-    def _counting(self, artifact_id: str) -> list[ArtifactEvent]:
+    def _valid_chunks(self, artifact_id: str) -> list[ArtifactEvent]:
         """The chunks that count and that the artifact shows, if it is made of such chunks only."""
-        return _shown(filter(self._counts, self._log[artifact_id]))
+        return _visible_chunks(filter(self._counts, self._log[artifact_id]))
 
     def _counts(self, event: ArtifactEvent) -> bool:
         return not event.attempt or self._valid.get(event.step, event.attempt) == event.attempt
@@ -169,7 +169,7 @@ class ArtifactWriter:
 
     def _whole(self, last: Artifact) -> Artifact:
         """The artifact with its last chunk, under the fields of its first chunk."""
-        chunks = [*self._counting(last.artifact_id), ArtifactEvent(*UNWRITTEN, last)]
+        chunks = [*self._valid_chunks(last.artifact_id), ArtifactEvent(*UNWRITTEN, last)]
         return chunks[0].artifact.model_copy(update={"parts": _parts_of(chunks)})
 
     def _write_anew(
@@ -181,13 +181,13 @@ class ArtifactWriter:
 
     def _claim(self, artifact_id: str, step: RunningStep | None) -> None:
         """Raises StepConflict if the step has ended or is nested, or if an artifact has two emitters at a time."""
-        if step and (step.ended or step.within):
+        if step and (step.end_moment or step.within):
             over = f"The step {step.name!r} is over, so it cannot emit any more."
             inside = f"The step {step.name!r} is a part of another step, so it cannot emit. Emit in the outer one."
-            raise StepConflict(over if step.ended else inside)
+            raise StepConflict(over if step.end_moment else inside)
         other, at = self._emitters.get(artifact_id, (step, 0))
-        until = other.ended if other else at
-        if other is not step and (until is None or (step and until > step.began)):
+        until = other.end_moment if other else at
+        if other is not step and (until is None or (step and until > step.start_moment)):
             both = " and ".join(f"the step {emitter.name!r}" if emitter else "the agent" for emitter in (other, step))
             raise StepConflict(f"One artifact is emitted at the same time by {both}. Give each an artifact of its own.")
         self._emitters[artifact_id] = step, self.moment()
@@ -206,7 +206,7 @@ def _parts_of(chunks: Iterable[ArtifactEvent]) -> tuple[Part, ...]:
     return join_chunks(filter(None, parts)) or (EMPTY,)
 
 
-def _shown(events: Iterable[ArtifactEvent]) -> list[ArtifactEvent]:
+def _visible_chunks(events: Iterable[ArtifactEvent]) -> list[ArtifactEvent]:
     """The chunks from the last chunk on that begins the artifact anew."""
     chunks = list[ArtifactEvent]()
     for event in events:

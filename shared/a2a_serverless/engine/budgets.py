@@ -34,7 +34,7 @@ class TaskBudget:
         for kind, bound in agent.bounds.items():
             self._bounds[kind] = min((bound, AGENT), self._bounds.get(kind, (bound, AGENT)))
         self._spent: Amounts = add({}, {})
-        self._reserved: dict[str, Amounts] = {}
+        self._reservations: dict[str, Amounts] = {}
 
     @property
     def is_bounded(self) -> bool:
@@ -62,19 +62,19 @@ class TaskBudget:
         if not self._bounds:
             return
         call = call_of(name)
-        used = usage_amounts(result.usage) | {"steps": int(is_try(name))}
+        usage = usage_amounts(result.usage) | {"steps": int(is_try(name))}
         if call:
             if name == call.opened:
-                self._reserved[name] = OpenedCall.of(result.value).budget or {}
+                self._reservations[name] = OpenedCall.of(result.value).budget or {}
             elif name == call.done:
-                self._reserved.pop(call.opened, None)
-                used = reported_amounts(result.value)
+                self._reservations.pop(call.opened, None)
+                usage = reported_amounts(result.value)
             elif {call.failed, call.canceled} & results.keys():
                 if {call.sent, call.told} & results.keys():
-                    used = self._reserved.pop(call.opened, {})  # the spending is unknown
+                    usage = self._reservations.pop(call.opened, {})  # the spending is unknown
                 elif name == call.failed:
-                    self._reserved.pop(call.opened, None)
-        self._spent = add(self._spent, used)
+                    self._reservations.pop(call.opened, None)
+        self._spent = add(self._spent, usage)
 
     def count_unstored(self) -> None:
         """Counts a try of a step whose error is not stored. A later run repeats it, and counts it itself."""
@@ -82,19 +82,19 @@ class TaskBudget:
 
     def left(self) -> Budget:
         """What is neither spent nor reserved."""
-        taken = self._taken()
-        return budget_of({kind: max(0, bound - taken[kind]) for kind, (bound, _) in self._bounds.items()})
+        amounts = self._spent_or_reserved()
+        return budget_of({kind: max(0, bound - amounts[kind]) for kind, (bound, _) in self._bounds.items()})
 
-    def share(self, wanted: Budget | None, *, may_wait: bool) -> Budget | None:
+    def share(self, request: Budget | None, *, may_wait: bool) -> Budget | None:
         """The budget of a new call, which wants that much. If nothing is left: None, or BudgetExceeded."""
-        left, wish = self.left().bounds, wanted.bounds if wanted else {}
-        if all(left.values()):
-            return budget_of({kind: min(one[kind] for one in (left, wish) if kind in one) for kind in left | wish})
+        rest, wish = self.left().bounds, request.bounds if request else {}
+        if all(rest.values()):
+            return budget_of({kind: min(one[kind] for one in (rest, wish) if kind in one) for kind in rest | wish})
         if may_wait:
             return None
-        kind = next(kind for kind, amount in left.items() if not amount)
+        kind = next(kind for kind, amount in rest.items() if not amount)
         bound, whose = self._bounds[kind]
-        raise BudgetExceeded(whose, kind, self._taken()[kind], bound)
+        raise BudgetExceeded(whose, kind, self._spent_or_reserved()[kind], bound)
 
     def describe(self, *, is_over: bool) -> JsonObject | None:
         """The spending and the bounds, as the client reads them; None without a bound.
@@ -102,8 +102,12 @@ class TaskBudget:
         When the task is over, the spending of its calls under way stays unknown: their shares count.
         """
         bounds: JsonObject = {kind: bound for kind, (bound, _) in self._bounds.items()}
-        return {"spent": {**(self._taken() if is_over else self.spent())}, "bounds": bounds} if bounds else None
+        return (
+            {"spent": {**(self._spent_or_reserved() if is_over else self.spent())}, "bounds": bounds}
+            if bounds
+            else None
+        )
 
-    def _taken(self) -> Amounts:
-        taken = reduce(add, self._reserved.values(), self.spent())
-        return {kind: round(amount, DIGITS) for kind, amount in taken.items()}
+    def _spent_or_reserved(self) -> Amounts:
+        amounts = reduce(add, self._reservations.values(), self.spent())
+        return {kind: round(amount, DIGITS) for kind, amount in amounts.items()}

@@ -36,29 +36,29 @@ class Callbacks:
     async def open(self, name: str, signed_with: str | None) -> tuple[str, str]:
         """The path and the URL of the address of this name, the same in every run. See ``TaskContext.callback``."""
         execution = self._execution
-        signing = None if signed_with is None else parse_signed_with(signed_with)
+        signature = None if signed_with is None else parse_signed_with(signed_with)
         path = execution.open_scope().place("callback", name)
-        opened = execution.journal.get(EVENT + path)
-        if opened is None:
+        address = execution.journal.get(EVENT + path)
+        if address is None:
             url = f"{self._base_url}/events/{execution.session.new_secret()}"
-            opened, digest = StepResult(signed_with or "", url), event_digest(url)
-            record, records = EVENT + path, [(EVENT + path, opened)]
-            if signing:
-                secret = await self._secret(signing.secret)
-                check_secret(signing, secret)
+            address, digest = StepResult(signed_with or "", url), event_digest(url)
+            record, records = EVENT + path, [(EVENT + path, address)]
+            if signature:
+                secret = await self._secret(signature.secret)
+                check_secret(signature, secret)
                 execution.check_open()
-                sealed: Json = {"scheme": signing.scheme, "sealed": self._sealer.seal(secret, digest)}
+                sealed_secret: Json = {"scheme": signature.scheme, "sealed": self._sealer.seal(secret, digest)}
                 record = SIGNED + path
-                records.append((record, StepResult("", sealed)))
-            execution.journal.note(EVENT + path, opened)
+                records.append((record, StepResult("", sealed_secret)))
+            execution.journal.note(EVENT + path, address)
             execution.session.store_callback(digest, record, *records)
-        if opened.arguments != (signed_with or ""):
+        if address.arguments != (signed_with or ""):
             raise StepConflict(f"The callback {name!r} was made with another signed_with.")
-        return path, str(opened.value)
+        return path, str(address.value)
 
     async def receive(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
         """The request to the address of this path, once it has come. See ``Callback.received``."""
         scope = self._execution.open_scope()
         async with self._waits.timeout(name, timeout_s):
-            stored = await self._execution.receive(GOT + path, scope.place("received", name), scope)
-        return load_event(stored)
+            request = await self._execution.receive(GOT + path, scope.place("received", name), scope)
+        return load_event(request)

@@ -27,7 +27,7 @@ from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker
-from a2a_serverless.engine.store_guard import guarded
+from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -173,25 +173,25 @@ class AgentCalls:
             try:
                 with self._endings.at_work():
                     value = await self._retry(read)
-            except AgentCallFailed as failed:
-                value = str(failed)
+            except AgentCallFailed as failure:
+                value = str(failure)
             if name not in self._journal:
                 self._store_once(name, value, self._journal.next_number())
         await self._endings.end(self._journal[name].sequence, scope)
-        if isinstance(stored := self._journal[name].value, str):
-            raise AgentCallFailed(stored)
-        return stored
+        if isinstance(value := self._journal[name].value, str):
+            raise AgentCallFailed(value)
+        return value
 
     async def call(
         self, path: str, agent: str, parts: Sequence[Part], limit: CallLimit, ask: Ask, scope: Scope
     ) -> Task | Message:
         """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
         name, content = call_name(path), self._session.digest([agent, [*parts]])
-        stored = self._journal.get(name.opened)
-        if stored and OpenedCall.of(stored.value).content != content:
+        record = self._journal.get(name.opened)
+        if record and OpenedCall.of(record.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
         if (ending := self._ending(name)) is None:
-            if not stored:
+            if not record:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))
             ending = await self._finish_call(name, agent, parts, content, limit, ask, scope)
         await self._endings.end(ending.sequence, scope)
@@ -217,7 +217,7 @@ class AgentCalls:
         endings = (name.canceled, name.done, name.failed)
         return next((self._journal[ending] for ending in endings if ending in self._journal), None)
 
-    def canceled(self) -> list[CallName]:
+    def canceled_calls(self) -> list[CallName]:
         """The calls that earlier runs have canceled, whose tasks may still have to be canceled."""
         calls = ((call_of(name), name) for name in self._journal)
         return [call for call, name in calls if call and name == call.canceled and call.done not in self._journal]
@@ -234,11 +234,11 @@ class AgentCalls:
 
     async def cancel_child(self, name: CallName) -> None:
         """Cancels the task of a canceled call, if it is known. An agent that is unavailable is asked again later."""
-        stored = self._journal.get(name.sent) or self._journal.get(name.told)
+        record = self._journal.get(name.sent) or self._journal.get(name.told)
         opened = OpenedCall.of(self._journal[name.opened].value)
-        if stored is None or opened.agent in self._registry.worker_only:
+        if record is None or opened.agent in self._registry.worker_only:
             return
-        sent, remote_agents = SentCall.of(stored.value), self._agents_for(opened)
+        sent, remote_agents = SentCall.of(record.value), self._agents_for(opened)
         call = PendingCall(name, opened.agent, opened, self._until(CallLimit(), opened.at), _ask_nobody, Scope())
         with suppress(AgentCallFailed):
             await self._ask_agent(call, lambda: remote_agents.cancel(self._caller, sent.agent, sent.task))
@@ -255,7 +255,8 @@ class AgentCalls:
                 await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
             call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
-            answer = await self._make_call(call, parts)
+            sent = await self._send_once(call, parts)
+            answer = sent if isinstance(sent, Message) else await self._follow_task(call, sent)
         except AgentCallFailed as failure:
             self._store_once(name.failed, str(failure), self._journal.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
@@ -284,20 +285,10 @@ class AgentCalls:
         """The remote agents; the spans of their requests are children of the call's span, if it has one."""
         return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
 
-    async def _make_call(self, call: PendingCall, parts: Sequence[Part]) -> Task | Message:
-        sent = await self._send_once(call, parts)
-        if isinstance(sent, Message):
-            return sent
-        return await self._follow_task(call, sent)
-
     def _open_call(self, name: CallName, agent: str, content: str, limit: CallLimit) -> OpenedCall:
-        """The call's ids and addresses, the same in every run."""
-        if stored := self._journal.get(name.opened):
-            return OpenedCall.of(stored.value)
-        return OpenedCall.of(self._store_once(name.opened, self._new_call(agent, content, limit).value))
-
-    def _new_call(self, agent: str, content: str, limit: CallLimit) -> OpenedCall:
-        """New ids and addresses for a call. Raises AgentCallFailed if its time is over already."""
+        """The call's ids and addresses, the same in every run. Raises AgentCallFailed for a new call without time."""
+        if record := self._journal.get(name.opened):
+            return OpenedCall.of(record.value)
         ids, now = self._registry.ids, self._session.now()
         if now >= self._until(limit, now):
             raise AgentCallFailed(f"There was no time left to call the agent {agent!r}.")
@@ -305,7 +296,8 @@ class AgentCalls:
         trace, address = self._session.new_trace(), self._remote_agents.address(agent)
         parent = self._session.trace if trace else ""
         bounds = limit.budget.bounds if limit.budget else ""
-        return OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
+        opened = OpenedCall(agent, content, message, token, now, url, address, trace, parent, bounds or "")
+        return OpenedCall.of(self._store_once(name.opened, opened.value))
 
     async def _send_once(self, call: PendingCall, parts: Sequence[Part]) -> SentCall | Message:
         """Sends the call's message unless that is done; returns the record of the remote task, or the message."""
@@ -342,11 +334,11 @@ class AgentCalls:
         return self._agents_for(call.opened).send(self._caller, call.agent, message, callback_of(call.opened))
 
     def _store_sent(self, call: PendingCall, task_id: str) -> None:
-        remote_agents, agent, record = self._agents_for(call.opened), call.agent, call.name.sent
+        remote_agents, agent, name = self._agents_for(call.opened), call.agent, call.name.sent
         sent = SentCall(agent, task_id, remote_agents.has_push(agent))
-        stored, ended = self._session.store_sent_call(record, StepResult("", sent.value))
-        self._journal.note(record, stored)
-        if ended or call.name.canceled in self._journal:
+        record, is_over = self._session.store_sent_call(name, StepResult("", sent.value))
+        self._journal.note(name, record)
+        if is_over or call.name.canceled in self._journal:
             with suppress(AgentCallFailed):
                 remote_agents.cancel(self._caller, agent, task_id)
 
@@ -404,9 +396,9 @@ class AgentCalls:
         await self._send_answer(call, task.status, answer.model_copy(update=ids))
         self._store_once(record, {"answered": message_id})
 
-    async def _send_answer(self, call: PendingCall, asked: TaskStatus, answer: Message) -> None:
-        """Sends the answer to the question that the remote task has ``asked``."""
-        del asked
+    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> None:
+        """Sends the answer to the question in the status of the remote task."""
+        del question
         await self._ask_agent(call, lambda: self._post(call, answer))
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
@@ -425,11 +417,11 @@ class AgentCalls:
             try:
                 with self._endings.at_work():
                     return await self._retry(request)
-            except AgentUnavailable as failed:
+            except AgentUnavailable as failure:
                 if (now := self._session.now()) >= call.until:
                     raise
                 logger.warning("agent unavailable", extra={"task": self._session.key.task, "agent": call.agent})
-                pause_ms = retry_pause_ms(now - call.opened.at, failed.retry_after_s)
+                pause_ms = retry_pause_ms(now - call.opened.at, failure.retry_after_s)
             await self._pause(call, pause_ms, wake)
 
     async def _pause(self, call: PendingCall, ms: int, wake: int) -> None:
@@ -453,8 +445,8 @@ class AgentCalls:
             await asyncio.sleep(pause)
             try:
                 return await self._in_thread(call)
-            except AgentUnavailable as failed:
-                if failed.is_slow or failed.retry_after_s:
+            except AgentUnavailable as failure:
+                if failure.is_slow or failure.retry_after_s:
                     raise
         await asyncio.sleep(RETRIES_S[-1])
         return await self._in_thread(call)
@@ -464,7 +456,7 @@ class AgentCalls:
 
         async def work() -> T:
             with self._endings.at_work():
-                return await asyncio.to_thread(guarded, call)
+                return await asyncio.to_thread(run_guarded, call)
 
         return await asyncio.shield(asyncio.ensure_future(work()))
 
@@ -483,8 +475,8 @@ def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, no
     for agent, task_id in _children(log.read_steps(head.key)):
         try:
             remote_agents.cancel(head.caller, agent, task_id)
-        except AgentCallFailed as failed:
-            failure = failed
+        except AgentCallFailed as error:
+            failure = error
     if failure:
         raise failure
     log.update_head(head, clear_children(head, now=now))

@@ -32,7 +32,7 @@ class ChunkBuffer:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[ArtifactEvent]] = {}
+        self._chunks: dict[str, list[ArtifactEvent]] = {}
         self._size = 0
 
     @property
@@ -42,7 +42,7 @@ class ChunkBuffer:
 
     def add(self, chunk: ArtifactEvent) -> bool:
         """Adds a chunk. False, without a change, if a waiting chunk of the artifact cannot be joined with it."""
-        chunks = self._waiting.setdefault(chunk.artifact.artifact_id, [])
+        chunks = self._chunks.setdefault(chunk.artifact.artifact_id, [])
         if chunks and not _can_join(chunks[-1], chunk):
             return False
         chunks.append(chunk)
@@ -51,8 +51,8 @@ class ChunkBuffer:
 
     def take(self) -> list[ArtifactEvent]:
         """Removes all waiting chunks; returns one for each artifact."""
-        waiting, self._waiting, self._size = self._waiting, {}, 0
-        return [_joined(chunks) for chunks in waiting.values()]
+        by_artifact, self._chunks, self._size = self._chunks, {}, 0
+        return [_join(chunks) for chunks in by_artifact.values()]
 
 
 class ProgressBuffer:
@@ -60,19 +60,19 @@ class ProgressBuffer:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
-        self._waiting: list[Message] = []
+        self._messages: list[Message] = []
         self._size = 0
         self._free_at = 0
 
     def add(self, message: Message) -> bool:
         """Adds a message. True if the waiting messages should be written now."""
-        self._waiting.append(message)
+        self._messages.append(message)
         self._size += sum(map(part_bytes, message.parts))
         return self._size >= SIZE or self._now() >= self._free_at
 
     def take(self) -> list[Message]:
         """Removes and returns the waiting messages, for the caller to write them now."""
-        messages, self._waiting, self._size = self._waiting, [], 0
+        messages, self._messages, self._size = self._messages, [], 0
         if messages:
             self._free_at = self._now() + int(DELAY_S * 1000)
         return messages
@@ -88,7 +88,7 @@ def join_messages(messages: Sequence[Message]) -> Message:
     return last.model_copy(update=members | {"extensions": tuple(extensions), "reference_task_ids": tuple(references)})
 
 
-def _joined(chunks: list[ArtifactEvent]) -> ArtifactEvent:
+def _join(chunks: list[ArtifactEvent]) -> ArtifactEvent:
     first, last = chunks[0], chunks[-1]
     if first is last:
         return first

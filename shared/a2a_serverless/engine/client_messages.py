@@ -31,12 +31,12 @@ class ClientMessages:
         self, content: MessageContent, metadata: JsonObject | None, percent: float | None
     ) -> None:
         """See ``TaskContext.report_progress``."""
-        scope, sent = self._execution.open_scope(), self._execution.sent
+        scope, sent_ids = self._execution.open_scope(), self._execution.sent_ids
         message = self._session.make_message(content, with_percent(deepcopy(metadata), percent))
         message_id = self._message_id(scope, "progress", message)
-        if message_id in sent:
+        if message_id in sent_ids:
             return
-        sent.add(message_id)
+        sent_ids.add(message_id)
         self._session.report_progress(message.model_copy(update={"message_id": message_id}))
         await asyncio.sleep(0)
 

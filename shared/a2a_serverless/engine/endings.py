@@ -96,7 +96,7 @@ class Endings:
         self._loop, self._journal, self._now = loop, journal, now
         self._paths = {result.sequence: path_of(name) for name, result in journal.items() if result.sequence}
         self._to_come = sorted(self._paths)
-        self._ended: dict[int, asyncio.Future[None]] = {}
+        self._queue: dict[int, asyncio.Future[None]] = {}
         self._gates: dict[asyncio.Future[None], str] = {}
         self._waits: dict[Wait, None] = {}
         self._looks: dict[Wait, None] = {}
@@ -104,7 +104,7 @@ class Endings:
         self._reads_first = reads_first
         self._turn = asyncio.Lock()
         self._next_turns = 0
-        self.changed = asyncio.Event()
+        self.has_changed = asyncio.Event()
 
     @property
     def waits(self) -> list[Wait]:
@@ -147,7 +147,7 @@ class Endings:
         if not number:
             return
         try:
-            if self._is_next(number) and not (self._ended or self._turn.locked()):
+            if self._is_next(number) and not (self._queue or self._turn.locked()):
                 self._next_turns += 1
                 try:
                     async with self._turn:
@@ -155,23 +155,23 @@ class Endings:
                 finally:
                     self._next_turns -= 1
             else:
-                self._ended[number] = self._loop.create_future()
-                await self._await(self._ended[number], scope)
+                self._queue[number] = self._loop.create_future()
+                await self._await(self._queue[number], scope)
         finally:
-            self._ended.pop(number, None)
+            self._queue.pop(number, None)
             with suppress(ValueError):
                 self._to_come.remove(number)
             self._note_change()
 
     def pass_over(self, names: Iterable[str]) -> None:
         """The stored endings of these names do not happen in this run: the code reads them without executing them."""
-        passed = {self._journal[name].sequence for name in names}
-        self._to_come = [number for number in self._to_come if number not in passed]
+        numbers = {self._journal[name].sequence for name in names}
+        self._to_come = [number for number in self._to_come if number not in numbers]
 
     async def wait(self, wait: Wait, scope: Scope) -> None:
         """Returns when the wait has ended."""
-        if stored := self._journal.get(wait_name(wait.path)):
-            return await self.end(stored.sequence, scope)
+        if ending := self._journal.get(wait_name(wait.path)):
+            return await self.end(ending.sequence, scope)
         return await self._wait_in(self._waits, wait, scope)
 
     async def look(self, wait: Wait, scope: Scope) -> None:
@@ -184,17 +184,17 @@ class Endings:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._seconds_to_next()):
-                    await self.changed.wait()
+                    await self.has_changed.wait()
             async with self._turn:
-                self.changed.clear()
+                self.has_changed.clear()
                 await self._loop.rest()
                 if self._next_turns:
                     continue  # an ending that came meanwhile has the turn next
                 if self._end_next():
-                    self.changed.set()
+                    self.has_changed.set()
                 elif self.is_busy:
                     self.store_timers()
-                elif self.waits and not self.changed.is_set():
+                elif self.waits and not self.has_changed.is_set():
                     suspend()
 
     def store_timers(self, but: int = 0) -> list[Wait]:
@@ -215,7 +215,7 @@ class Endings:
 
     async def _await(self, future: asyncio.Future[None], scope: Scope) -> None:
         """Awaits the future. Meanwhile the steps around it do not count as working."""
-        self.changed.set()
+        self.has_changed.set()
         with self._not_at_work(scope):
             await future
 
@@ -233,13 +233,13 @@ class Endings:
                 self._busy += step.waits == 0
 
     def _note_change(self) -> None:
-        if self._waits or self._looks or self._gates or self._ended:
-            self.changed.set()
+        if self._waits or self._looks or self._gates or self._queue:
+            self.has_changed.set()
 
     def _end_next(self) -> bool:  # noqa: PLR0911 - one for each rule, in their order
         """Ends the next step or wait, or lets work begin; False if neither may happen."""
-        if (ended := min(self._ended, default=NEVER)) < NEVER and self._is_next(ended):
-            return _set(self._ended.pop(ended))
+        if (first := min(self._queue, default=NEVER)) < NEVER and self._is_next(first):
+            return _set(self._queue.pop(first))
         if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):
             return _set(gate)
         if self._to_come and not self.is_idle:
@@ -249,9 +249,9 @@ class Endings:
             return _set(look.future)
         if self._end_wait():
             return True
-        if ended < NEVER:
-            self._to_come = [number for number in self._to_come if number >= ended]
-            return _set(self._ended.pop(ended))
+        if first < NEVER:
+            self._to_come = [number for number in self._to_come if number >= first]
+            return _set(self._queue.pop(first))
         return self._open_gates()
 
     def _end_wait(self) -> bool:
@@ -260,7 +260,7 @@ class Endings:
             return False
         wait = min(ready, key=lambda pair: pair[0])[1]
         self._waits.pop(wait)
-        if self._waits or self._gates or self._ended or self._looks or not self.is_idle:
+        if self._waits or self._gates or self._queue or self._looks or not self.is_idle:
             self._journal.store(wait_name(wait.path), StepResult("", None, sequence=self._journal.next_number()))
         return _set(wait.future)
 

@@ -52,8 +52,8 @@ class Execution:
     ``whole_last_chunk`` is the agent's option. ``owner_usd`` is the most that the owner may spend on a day.
     ``find_pause`` returns the pause because of which nothing new may begin.
 
-    ``request`` is the client's last request, ``sent`` has the ids of the agent's messages in the log. ``unfinished``
-    are the steps that ran when the execution was closed.
+    ``request`` is the client's last request, ``sent_ids`` has the ids of the agent's messages in the log.
+    ``unfinished_steps`` are the steps that ran when the execution was closed.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Execution:
         self.session = session
         self.first_request = first_request(events)
         self.request = self.first_request
-        self.sent = {event.message.message_id for event in statuses if event.message and event.fence}
-        self.sent.update(message_id for event in statuses for message_id in event.joined)
+        self.sent_ids = {event.message.message_id for event in statuses if event.message and event.fence}
+        self.sent_ids.update(message_id for event in statuses for message_id in event.joined)
         self.journal = Journal(session)
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.loop.work = self
@@ -78,8 +78,8 @@ class Execution:
         self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
         self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
-        self.running: list[RunningStep] = []
-        self.unfinished: list[RunningStep] = []
+        self.running_steps: list[RunningStep] = []
+        self.unfinished_steps: list[RunningStep] = []
         self.busy_since = session.began_at
         self._owner_budget, self._find_pause = OwnerBudget(session, owner_usd), find_pause
         self.signal: BaseException | None = None
@@ -87,7 +87,7 @@ class Execution:
         self._end: BaseException | None = None
         self._answers = _Answers()
         self._answers.read(events)
-        self._seen = session.head.wake
+        self._wake = session.head.wake
 
     @property
     def task(self) -> str:
@@ -97,18 +97,18 @@ class Execution:
     @property
     def running_paths(self) -> list[str]:
         """The paths of the steps that run."""
-        return [step.path for step in self.running]
+        return [step.path for step in self.running_steps]
 
     @property
     def is_waiting(self) -> bool:
         """Whether the code waits for something from outside."""
         return bool(self.endings.waits)
 
-    def outcome(self, done: asyncio.Future[Answer]) -> Answer:
+    def outcome(self, work: asyncio.Future[Answer]) -> Answer:
         """The result of the agent's function. Raises the signal if there was one, else the function's exception."""
         if self.signal:
             raise self.signal
-        return done.result()
+        return work.result()
 
     def close(self, why: CancelReason | None = None, end: BaseException | None = None) -> None:
         """Ends all further acts of the agent's code, which raise ``end`` from now on.
@@ -117,7 +117,7 @@ class Execution:
         """
         self._end = self._end or end or (LeaseLost() if why else TaskEnded("The agent's function has ended."))
         self.cancellation = why
-        self.unfinished = [*self.running]
+        self.unfinished_steps = [*self.running_steps]
 
     @property
     def is_stopping(self) -> bool:
@@ -173,7 +173,7 @@ class Execution:
         while pause := self._find_pause():
             due_at = retry_at(pause, self.session.key.task, self.session.now())
             await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at, since=pause.since), scope)
-        self.session.budget.check(len(self.running) if is_step else 0)
+        self.session.budget.check(len(self.running_steps) if is_step else 0)
         self._owner_budget.check()
 
     def timer(self, kind: WaitKind, path: str, ends_at: int) -> Wait:
@@ -181,11 +181,11 @@ class Execution:
 
         Raises ValueError if that is after the end of the task's life.
         """
-        if stored := self.journal.get(TIMER + path):
-            ends_at = int(cast("int", stored.value))
+        if record := self.journal.get(TIMER + path):
+            ends_at = int(cast("int", record.value))
         elif ends_at > self.session.head.deadline:
             raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
-        return Wait(path, kind, lambda: ends_at, ends_at, timer="" if stored else TIMER + path)
+        return Wait(path, kind, lambda: ends_at, ends_at, timer="" if record else TIMER + path)
 
     async def ask(self, question: Question, scope: Scope, path: str = "") -> Message:
         """Returns the client's answer to the question, whose messages have the same ids in every run."""
@@ -196,7 +196,7 @@ class Execution:
             return None if at is None else min(at, self.session.now())
 
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
-        if question.message.message_id not in self.sent:
+        if question.message.message_id not in self.sent_ids:
             await self.admit(path, scope)
         await self.endings.wait(Wait(path, WaitKind.QUESTION, answered_at, question=question), scope)
         self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
@@ -207,8 +207,8 @@ class Execution:
         self.journal.read(name)
 
         def stored_at() -> int | None:
-            stored = self.journal.get(name)
-            return min(int(cast("Any", stored.value)["at"]), self.session.now()) if stored else None
+            record = self.journal.get(name)
+            return min(int(cast("Any", record.value)["at"]), self.session.now()) if record else None
 
         await self.endings.wait(Wait(path, WaitKind.EVENT, stored_at, result=name), scope)
         return self.journal[name].value
@@ -229,13 +229,13 @@ class Execution:
     def refresh(self) -> None:
         """Reads the answers that came since the run read the log, if the head says that something came."""
         head = self.session.head
-        if head.wake != self._seen:
+        if head.wake != self._wake:
             self._answers.read(self.session.read_new_events())
             for wait in self.endings.waits:
                 if wait.result:
                     self.journal.read(wait.result)
-            self._seen = head.wake if self.session.has_read_all else self._seen
-        self.endings.changed.set()
+            self._wake = head.wake if self.session.has_read_all else self._wake
+        self.endings.has_changed.set()
 
     def suspend(self, remaining_ms: int) -> None:
         """Suspends the task until one of its waits may end, unless it was woken or a timer of the agent is running.
@@ -255,14 +255,14 @@ class Execution:
             return
         waits = self.endings.waits
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
-        new = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
+        timers_to_store = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
         self.session.flush()  # its writes close an open question, which is then asked again
-        question, described = self._question_to_ask(waits), self._describe(waits)
+        question, waits_text = self._question_to_ask(waits), self._describe(waits)
         try:
             if question:
-                self.session.ask(question.state, question.message, self._seen, wake_at, described, *new)
+                self.session.ask(question.state, question.message, self._wake, wake_at, waits_text, *timers_to_store)
             else:
-                self.session.suspend(self._seen, wake_at, described, *new)
+                self.session.suspend(self._wake, wake_at, waits_text, *timers_to_store)
         except WakeCounterChanged:
             self.refresh()
             return
@@ -272,19 +272,19 @@ class Execution:
     def _describe(self, waits: Sequence[Wait]) -> str:
         """The waits as the head has them. One that was open at an earlier suspension has been open since then."""
         earlier = {(wait.kind, wait.name): wait.since for wait in load_waits(self.session.head.waits).waits}
-        named = [(wait, shown_name(wait.path)) for wait in waits]
-        opened = [
+        waits_and_names = [(wait, shown_name(wait.path)) for wait in waits]
+        open_waits = [
             OpenWait(wait.kind, name, earlier.get((wait.kind, name), wait.since), wait.until or wait.due_at)
-            for wait, name in named
+            for wait, name in waits_and_names
         ]
-        pauses = dict.fromkeys(wait._replace(until=None) for wait in opened if wait.kind == WaitKind.PAUSE)
-        return dump_waits([*(wait for wait in opened if wait.kind != WaitKind.PAUSE), *pauses])
+        pauses = dict.fromkeys(wait._replace(until=None) for wait in open_waits if wait.kind == WaitKind.PAUSE)
+        return dump_waits([*(wait for wait in open_waits if wait.kind != WaitKind.PAUSE), *pauses])
 
     def _question_to_ask(self, waits: Sequence[Wait]) -> Question | None:
         """The first question, unless one of the questions is open. An open one that is no longer asked is closed."""
         questions = [wait.question for wait in waits if wait.question]
         is_open = self.session.head.state in INTERRUPTED
-        if is_open and any(question.message.message_id == self._answers.asked for question in questions):
+        if is_open and any(question.message.message_id == self._answers.question for question in questions):
             return None
         if is_open and not questions:
             self.session.close_question()
@@ -294,13 +294,13 @@ class Execution:
 class _Answers:
     """The client's answers, by the question's message id: its request, and when it came (ms).
 
-    ``asked`` is the id of the last question, unless it was answered.
+    ``question`` is the id of the last question, unless it was answered.
     """
 
     def __init__(self) -> None:
         self.requests: dict[str, Incoming] = {}
         self.times: dict[str, int] = {}
-        self.asked: str | None = None
+        self.question: str | None = None
 
     def read(self, events: Sequence[Event]) -> None:
         """Takes the next events of the log."""
@@ -308,8 +308,8 @@ class _Answers:
             if not isinstance(event, StatusEvent):
                 continue
             if event.state in INTERRUPTED and event.message:
-                self.asked = event.message.message_id
-            self.asked = event.answers or self.asked
-            if event.incoming and self.asked:
-                self.requests[self.asked], self.times[self.asked] = event.incoming, event.at
-                self.asked = None
+                self.question = event.message.message_id
+            self.question = event.answers or self.question
+            if event.incoming and self.question:
+                self.requests[self.question], self.times[self.question] = event.incoming, event.at
+                self.question = None

@@ -43,7 +43,7 @@ class TasklessContext:
         self.message = request.message
         self.accepted_output_modes = request.accepted_output_modes
         self.cancellation = None
-        self.needed = False
+        self.was_used = False
 
     def text(self) -> str:
         """The text of the message."""
@@ -54,7 +54,7 @@ class TasklessContext:
         return self.message.data()
 
     def __getattr__(self, name: str) -> NoReturn:
-        self.needed = True
+        self.was_used = True
         raise NeedsTask(name)
 
 
@@ -88,13 +88,13 @@ class EngineInlineRunner:
     async def _try(self, agent_id: str, principal: Principal, request: Incoming) -> Message | None:
         context: Any = TasklessContext(principal, request)
         context_id = request.message.context_id
-        trying = asyncio.ensure_future(work_on(self.engine.agents[agent_id], context))
-        await asyncio.wait({trying}, timeout=TRY_S)
-        if not trying.done():  # ``play`` cancels it, and leaves it behind if it goes on
+        work = asyncio.ensure_future(work_on(self.engine.agents[agent_id], context))
+        await asyncio.wait({work}, timeout=TRY_S)
+        if not work.done():  # ``play`` cancels it, and leaves it behind if it goes on
             return None
         try:
-            answer = trying.result()
+            answer = work.result()
             message = None if answer is None else make_message(answer, self.engine.ids.new, context_id)
         except (NeedsTask, Exception):  # noqa: BLE001 - with a task, the error becomes its status
             return None
-        return None if context.needed else message
+        return None if context.was_used else message

@@ -43,9 +43,9 @@ class Journal(Mapping[str, StepResult]):
 
     def store(self, name: str, result: StepResult) -> StepResult:
         """Stores a result unless one is stored under this name; returns the stored one."""
-        stored = self._session.store_step(name, result)
-        self.note(name, stored)
-        return stored
+        entry = self._session.store_step(name, result)
+        self.note(name, entry)
+        return entry
 
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """As ``store`` with a value; without a write if the journal has the name."""
@@ -53,8 +53,8 @@ class Journal(Mapping[str, StepResult]):
 
     def read(self, name: str) -> None:
         """Reads a result that is stored from outside the run, unless the journal has it."""
-        if name not in self._results and (stored := self._session.read_step(name)):
-            self.note(name, stored)
+        if name not in self._results and (result := self._session.read_step(name)):
+            self.note(name, result)
 
     def note(self, name: str, result: StepResult) -> None:
         """Adds a result that is stored already, in another transaction."""

@@ -55,11 +55,11 @@ async def take_task(
     while True:
         try:
             return retry_on_conflict(lambda: take_task_once(engine, key, by))
-        except StoreFailed as failed:
-            if failed.is_permanent or remaining_ms() < MARGIN_MS:
-                raise cause_of(failed) from None
-        except ProcessInterrupted as interrupted:
-            raise cause_of(interrupted) from None
+        except StoreFailed as failure:
+            if failure.is_permanent or remaining_ms() < MARGIN_MS:
+                raise cause_of(failure) from None
+        except ProcessInterrupted as interruption:
+            raise cause_of(interruption) from None
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -73,34 +73,34 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     if snapshot is None:
         return None
     try:
-        resumed = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
-    if paused := engine.pauses.find(snapshot.head.agent, key):
-        _pause(engine, snapshot.head, paused)
+    if pause := engine.pauses.find(snapshot.head.agent, key):
+        _pause(engine, snapshot.head, pause)
         return None
-    loaded = engine.log.read_log(key)  # read only if the task can run, because it may be long
-    if loaded is None:
+    head_and_events = engine.log.read_log(key)  # read only if the task can run, because it may be long
+    if head_and_events is None:
         return None
-    events = loaded[1]
+    events = head_and_events[1]
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
         change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
         check_written(engine.log.append(change))
-        resumed, events = change.after, [*events, change.event]
+        after, events = change.after, [*events, change.event]
     else:
-        check_written(engine.log.update_head(snapshot.head, resumed))
-    _count_start(engine, snapshot.head, resumed)
-    return CurrentHead(resumed, events[-1].n), events
+        check_written(engine.log.update_head(snapshot.head, after))
+    _count_start(engine, snapshot.head, after)
+    return CurrentHead(after, events[-1].n), events
 
 
-def _pause(engine: Engine, head: Head, paused: OpenWait) -> None:
+def _pause(engine: Engine, head: Head, pause: OpenWait) -> None:
     """Suspends a task that could run, and enqueues the message that tries again. Its other waits stay listed."""
     now = engine.now()
     others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
-    wake_at = retry_at(paused, head.key.task, now)
-    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, paused]))
+    wake_at = retry_at(pause, head.key.task, now)
+    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, pause]))
     check_written(engine.log.update_head(head, after))
     enqueue_wake(engine, after)
 
@@ -133,8 +133,10 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
             try:
                 decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
             except decisions.TooManyLostRuns:
-                said, lost = "The task was given up: its workers died.", LOST_LIMIT
-                check_written(fail_task(engine.log, engine.ids, engine.metrics, snapshot, said, engine.now(), lost))
+                text, lost_runs = "The task was given up: its workers died.", LOST_LIMIT
+                check_written(
+                    fail_task(engine.log, engine.ids, engine.metrics, snapshot, text, engine.now(), lost_runs)
+                )
                 logger.error("task given up", extra={"task": key.task})
                 return True
         return False

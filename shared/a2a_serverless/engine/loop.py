@@ -45,15 +45,15 @@ class AgentThreads(ThreadPoolExecutor):
         super().__init__()
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
         self._free = Semaphore(0)
-        self._started = 0
+        self._thread_count = 0
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """See ``Executor.submit``."""
         future = Future[T]()
         self._calls.put((future, partial(fn, *args, **kwargs)))
-        if not self._free.acquire(blocking=False) and self._started < THREADS:
-            self._started += 1
-            Thread(target=self._work, name=f"agent_{self._started}", daemon=True).start()
+        if not self._free.acquire(blocking=False) and self._thread_count < THREADS:
+            self._thread_count += 1
+            Thread(target=self._work, name=f"agent_{self._thread_count}", daemon=True).start()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: FBT001, FBT002 - the base's
@@ -62,7 +62,7 @@ class AgentThreads(ThreadPoolExecutor):
         while not self._calls.empty():
             if call := self._calls.get():
                 call[0].cancel()
-        for _ in range(self._started):
+        for _ in range(self._thread_count):
             self._calls.put(None)
 
     def _work(self) -> None:
@@ -172,11 +172,11 @@ class RunLoop(asyncio.SelectorEventLoop):
         Connections that are open are closed, so that a client that keeps them makes new ones in the next loop.
         Processes that were started in the loop are killed: nothing could read their output any more.
         """
-        left = asyncio.all_tasks(self)
-        for task in left:
+        tasks = asyncio.all_tasks(self)
+        for task in tasks:
             task.cancel()
-        left.add(self.create_task(self.shutdown_asyncgens()))
-        self.run_until_complete(asyncio.wait(left, timeout=LEAVE_S))
+        tasks.add(self.create_task(self.shutdown_asyncgens()))
+        self.run_until_complete(asyncio.wait(tasks, timeout=LEAVE_S))
         for connection in self._connections:
             connection.abort()
         for process in self._processes:

@@ -51,10 +51,10 @@ def _parts_of(content: object) -> tuple[Part, ...]:
     raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
 
 
-def check_printable(what: str, said: ProtoModel) -> None:
+def check_printable(what: str, value: ProtoModel) -> None:
     """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
     try:
-        printed(said)
+        printed(value)
     except ValueError:
         why = "it has a lone surrogate, NaN, or a value that JSON does not have"
         raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None

@@ -19,7 +19,7 @@ from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
-from a2a_serverless.engine.store_guard import guarded
+from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
     Message,
     Role,
@@ -71,26 +71,26 @@ class MirrorCalls(AgentCalls):
         )
         if isinstance(answer, Message):
             return _from_agent(answer)
-        state, said = answer.status.state, _from_agent(answer.status.message)
+        state, final_message = answer.status.state, _from_agent(answer.status.message)
         if state is TaskState.COMPLETED:
-            return said
+            return final_message
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
-        raise ends.get(state, TaskFailed)(said or NO_REASON)
+        raise ends.get(state, TaskFailed)(final_message or NO_REASON)
 
     def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Opens the stream of the agent's answer, and returns its first item. The rest is read later."""
-        sent = self._execution.request
+        incoming = self._execution.request
         if message.task_id is None:
-            theirs = sent.message
-            metadata = {**(theirs.metadata or {}), **(message.metadata or {})} or None
-            message = message.model_copy(update={"metadata": metadata, "extensions": theirs.extensions})
+            original = incoming.message
+            metadata = {**(original.metadata or {}), **(message.metadata or {})} or None
+            message = message.model_copy(update={"metadata": metadata, "extensions": original.extensions})
         configuration = SendMessageConfiguration(
-            accepted_output_modes=sent.accepted_output_modes,
+            accepted_output_modes=incoming.accepted_output_modes,
             task_push_notification_config=callback_of(call.opened),
             return_immediately=True,
         )
-        request = SendMessageRequest(message=message, metadata=sent.metadata, configuration=configuration)
-        extensions = [uri for uri in sent.extensions if uri != BUDGET_EXTENSION.uri]
+        request = SendMessageRequest(message=message, metadata=incoming.metadata, configuration=configuration)
+        extensions = [uri for uri in incoming.extensions if uri != BUDGET_EXTENSION.uri]
         agents = cast("MirroredAgents", self._agents_for(call.opened))
         items = agents.stream(self._caller, call.agent, request, extensions)
         first = next(items, None)
@@ -131,12 +131,12 @@ class MirrorCalls(AgentCalls):
         answer = await self._execution.ask_for_call(question, name, call.scope, status.state)
         return answer.model_copy(update={"reference_task_ids": ()})
 
-    async def _send_answer(self, call: PendingCall, asked: TaskStatus, answer: Message) -> None:
+    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> None:
         """As a call does. A task that waits for a sign-in may go on by itself after it, and refuse the answer."""
         try:
-            await super()._send_answer(call, asked, answer)
+            await super()._send_answer(call, question, answer)
         except AgentCallFailed:
-            if asked.state is not TaskState.AUTH_REQUIRED:
+            if question.state is not TaskState.AUTH_REQUIRED:
                 raise
 
     def _streams_until(self) -> int:
@@ -150,7 +150,7 @@ class MirrorCalls(AgentCalls):
         until, is_first = self._streams_until(), True
         try:
             with self._endings.at_work():
-                while (item := await asyncio.to_thread(guarded, lambda: next(items, None))) is not None:
+                while (item := await asyncio.to_thread(run_guarded, lambda: next(items, None))) is not None:
                     self._heard_at = self._session.now()
                     if self._show(item, is_first=is_first) or self._heard_at >= until:
                         break
@@ -175,24 +175,24 @@ class MirrorCalls(AgentCalls):
                 self._end = status if status.state in TERMINAL else None
                 return status.state not in RUNNABLE
             case TaskArtifactUpdateEvent(artifact=artifact):
-                self._emit(artifact, self._stored(artifact.parts), append=item.append, last=item.last_chunk)
+                self._emit(artifact, self._store_parts(artifact.parts), append=item.append, last=item.last_chunk)
         return False
 
     def _show_task(self, task: Task) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""
         for artifact in task.artifacts:
-            parts = self._stored(artifact.parts)
-            shown = self._execution.artifact_writer.parts(artifact.artifact_id)
-            rest = rest_of(shown, parts)
+            parts = self._store_parts(artifact.parts)
+            log_parts = self._execution.artifact_writer.parts(artifact.artifact_id)
+            rest = rest_of(log_parts, parts)
             if rest is None or rest:
                 is_over = task.status.state in TERMINAL
-                self._emit(artifact, parts if rest is None else rest, append=bool(shown and rest), last=is_over)
+                self._emit(artifact, parts if rest is None else rest, append=bool(log_parts and rest), last=is_over)
         self._show_progress(task.status)
 
     def _show_progress(self, status: TaskStatus) -> None:
         message = _from_agent(status.message)
-        if status.state in RUNNABLE and message and message.message_id not in self._execution.sent:
-            self._execution.sent.add(message.message_id)
+        if status.state in RUNNABLE and message and message.message_id not in self._execution.sent_ids:
+            self._execution.sent_ids.add(message.message_id)
             self._session.report_progress(self._session.make_message(message))
             self._note_news()
 
@@ -206,13 +206,13 @@ class MirrorCalls(AgentCalls):
         """A stream that had news is worth another subscription when it breaks; any other one only a look."""
         self._heard_at, self._streams = self._session.now(), self._remote.subscribes
 
-    def _stored(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+    def _store_parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
         return tuple(self._files.store(self._session.key, part) for part in parts)
 
 
-def rest_of(shown: Sequence[Part], whole: Sequence[Part]) -> tuple[Part, ...] | None:
+def rest_of(beginning: Sequence[Part], whole: Sequence[Part]) -> tuple[Part, ...] | None:
     """The parts of ``whole`` after those that are shown; None if it does not begin with them."""
-    before, after = ([*join_chunks((part,) for part in parts)] for parts in (shown, whole))
+    before, after = ([*join_chunks((part,) for part in parts)] for parts in (beginning, whole))
     if not before:
         return tuple(after)
     *first, last = before

@@ -56,14 +56,14 @@ def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | None:
     inner: Any = work
     while inner:
         work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
-    kind = work if isinstance(work, type) else _returned(work)
+    kind = work if isinstance(work, type) else _return_type(work)
     try:
         return ResultCodec(kind) if _has_fields(kind) else None
     except PydanticUserError:  # a field of a type that pydantic does not know
         return None
 
 
-def _returned(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
+def _return_type(work: Any) -> Any:  # noqa: ANN401 - any callable, any type
     function = work if isroutine(work) else type(work).__call__
     if getattr(function, "__annotations__", {}).get("return") in PLAIN:
         return None

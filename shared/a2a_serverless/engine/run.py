@@ -77,17 +77,17 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     the lease only with the newest head. It also enqueues the messages that find out whether it has died.
     """
     try:
-        taken = await take_task(engine, key, remaining_ms)
+        snapshot_and_log = await take_task(engine, key, remaining_ms)
     except decisions.TooManyLostRuns:
         if give_up(engine, key):
             clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
     except decisions.AlreadyLeased:
         return RunOutcome.LEASED
-    if taken is None:
+    if snapshot_and_log is None:
         clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
-    return await Run(engine, *taken, remaining_ms).play()
+    return await Run(engine, *snapshot_and_log, remaining_ms).play()
 
 
 def clean_up(engine: Engine, key: TaskKey) -> None:
@@ -111,24 +111,24 @@ def clean_up(engine: Engine, key: TaskKey) -> None:
 class Run:
     """One run of a task, which has taken its lease.
 
-    ``taken`` is the head with that lease, ``events`` is the log until then. ``remaining_ms`` returns the time until the
-    platform ends the process.
+    ``snapshot`` is the head with that lease, ``events`` is the log until then. ``remaining_ms`` returns the time until
+    the platform ends the process.
     """
 
     def __init__(
-        self, engine: Engine, taken: CurrentHead, events: list[Event], remaining_ms: Callable[[], int]
+        self, engine: Engine, snapshot: CurrentHead, events: list[Event], remaining_ms: Callable[[], int]
     ) -> None:
-        self._engine, self._guarded, self._remaining_ms = engine, guard_stores(engine), remaining_ms
-        self._taken, self._events = taken, events
-        self._agent: Agent | None = engine.agents.get(taken.head.agent)
+        self._engine, self._guarded_engine, self._remaining_ms = engine, guard_stores(engine), remaining_ms
+        self._snapshot, self._events = snapshot, events
+        self._agent: Agent | None = engine.agents.get(snapshot.head.agent)
         self._session = RunSession(
             engine.log,
             engine.ids,
             engine.now,
-            taken,
+            snapshot,
             self._make_budget(),
             counts_spending=engine.owner_usd > 0,
-            bytes_since_snapshot=sum(event_size(event) for event in events[taken.head.snapshot_position :]),
+            bytes_since_snapshot=sum(event_size(event) for event in events[snapshot.head.snapshot_position :]),
             metrics=engine.metrics,
             tracer=engine.tracer,
         )
@@ -140,12 +140,12 @@ class Run:
             try:
                 with engine.tracer.enter(session.trace):
                     outcome = await self._run_agent()
-            except StoreFailed as failed:
-                outcome = await self._release_after(failed)
+            except StoreFailed as failure:
+                outcome = await self._release_after(failure)
         except decisions.LeaseLost:
             outcome = RunOutcome.LEASE_LOST
-        except ProcessInterrupted as interrupted:
-            raise cause_of(interrupted) from None
+        except ProcessInterrupted as interruption:
+            raise cause_of(interruption) from None
         if outcome is not RunOutcome.ENDED or session.head.children:
             clean_up(engine, session.key)
         if engine.tracer.is_on:
@@ -171,7 +171,7 @@ class Run:
         try:
             state, message = await self._play_to_end(agent, acts)
         except Suspended:
-            enqueue_wake(self._guarded, session.head)
+            enqueue_wake(self._guarded_engine, session.head)
             return RunOutcome.WAITING
         except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:
             try:
@@ -184,12 +184,12 @@ class Run:
 
     def _copy_task(self) -> list[Event] | None:
         """Copies what the task takes over of the task that it repeats; returns the log, or None as ``TaskCopy``."""
-        engine = self._guarded
+        engine = self._guarded_engine
         copy = TaskCopy(engine.log, engine.values, engine.files.contents, self._session)
         return copy.complete(self._events, lambda: self._remaining_ms() >= MARGIN_MS)
 
     def _make_acts(self, agent: Agent, events: list[Event]) -> Acts:
-        engine, session = self._guarded, self._session
+        engine, session = self._guarded_engine, self._session
         execution = Execution(
             session,
             events,
@@ -229,9 +229,9 @@ class Run:
     def _report_failure(self, agent: Agent, error: BaseException) -> tuple[TaskState, Message]:
         """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
         session = self._session
-        if stated := stated_end(error, session):
+        if end := stated_end(error, session):
             self._engine.on_error(session.key, error, "")
-            return stated
+            return end
         reference = digest([session.key.task, session.fence])[:8]
         self._engine.on_error(session.key, error, reference)
         about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
@@ -259,12 +259,12 @@ class Run:
         try:
             await asyncio.wait({work, *watchers}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                stopped = next(watcher for watcher in watchers if watcher.done())
-                execution.close(_cancel_reason(stopped.exception() or execution.signal))
+                watcher = next(one for one in watchers if one.done())
+                execution.close(_cancel_reason(watcher.exception() or execution.signal))
                 work.cancel()
                 await asyncio.wait({work}, timeout=CLEAN_UP_S)
                 with suppress(StepConflict, BudgetExceeded):  # it is the execution's signal, too
-                    stopped.result()
+                    watcher.result()
             return work
         finally:
             for task in (work, *watchers):
@@ -286,7 +286,7 @@ class Run:
         dropped. The receiver never sends it on: Lambda stops a message that goes between functions more than sixteen
         times.
         """
-        session, engine, is_covered = self._session, self._guarded, False
+        session, engine, is_covered = self._session, self._guarded_engine, False
         while True:
             await asyncio.sleep(WATCH_S)
             if execution.signal:
@@ -312,21 +312,21 @@ class Run:
 
     def _hand_over(self) -> RunOutcome:
         self._session.hand_over()
-        self._guarded.queues.enqueue(WorkMessage(self._session.key))
+        self._guarded_engine.queues.enqueue(WorkMessage(self._session.key))
         return RunOutcome.HANDED_OVER
 
-    async def _release_after(self, failed: StoreFailed) -> RunOutcome:
+    async def _release_after(self, failure: StoreFailed) -> RunOutcome:
         """Retries a failed store call until it succeeds, then releases the task: the run does not count as lost.
 
         Meanwhile it renews the lease if the store allows. When time is over it releases the task without the retry. If
         that fails too, or if the failure is permanent, it raises the failure, and the queue message comes again.
         """
-        if failed.is_permanent:
-            raise cause_of(failed) from None
+        if failure.is_permanent:
+            raise cause_of(failure) from None
         ids = {"task": self._session.key.task, "fence": self._session.fence}
-        logger.error("a store has failed", extra=safe_error_fields(cause_of(failed)) | ids)
+        logger.error("a store has failed", extra=safe_error_fields(cause_of(failure)) | ids)
         pause_s = FIRST_PAUSE_S
-        while not self._retry_and_release(failed, in_time=self._remaining_ms() >= MARGIN_MS):
+        while not self._retry_and_release(failure, in_time=self._remaining_ms() >= MARGIN_MS):
             with suppress(StoreFailed):
                 self._session.renew_when_due()
             left_s = max(0.0, (self._remaining_ms() - MARGIN_MS) / 1000)
@@ -334,16 +334,16 @@ class Run:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return RunOutcome.HANDED_OVER
 
-    def _retry_and_release(self, failed: StoreFailed, *, in_time: bool) -> bool:
+    def _retry_and_release(self, failure: StoreFailed, *, in_time: bool) -> bool:
         """Repeats the failed call and releases the task; False if that failed and there is time to try again."""
         try:
             if in_time:
-                failed.retry()
+                failure.retry()
             if self._session.release():
                 self._engine.queues.enqueue(WorkMessage(self._session.key))
-        except StoreFailed as still:
-            if still.is_permanent or not in_time:
-                raise cause_of(still) from None
+        except StoreFailed as error:
+            if error.is_permanent or not in_time:
+                raise cause_of(error) from None
             return False
         return True
 
@@ -351,12 +351,12 @@ class Run:
         """Records the run's span, and those of the waits before it."""
         from a2a_serverless.domain.spans import run_span, wait_spans
 
-        session, begun = self._session, self._taken.head
+        session, head_at_start = self._session, self._snapshot.head
         statuses = (event for event in self._events if isinstance(event, StatusEvent))
-        for span in wait_spans(begun, statuses, session.fence):
+        for span in wait_spans(head_at_start, statuses, session.fence):
             session.tracer.record(span)
         times = (session.began_at, self._engine.now())
-        head = session.head._replace(trace=begun.trace)
+        head = session.head._replace(trace=head_at_start.trace)
         session.tracer.record(run_span(head, session.trace, *times, self._agent, outcome.value))
 
 

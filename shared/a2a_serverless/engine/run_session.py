@@ -49,7 +49,7 @@ from a2a_serverless.protocol.v1 import Artifact, Message, TaskState
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
@@ -106,7 +106,7 @@ class RunSession:
         self.is_late = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.has_written = False
-        self._lost: BaseException | None = None
+        self._chunk_error: BaseException | None = None
         self._read_until = snapshot.last
         self._usage: Usage = {}
         self._moment = 0
@@ -169,7 +169,7 @@ class RunSession:
         self._append_status(state, message)
 
     def ask(
-        self, state: TaskState, question: Message, seen: int, wake_at: int, waits: str, *timers: NamedResult
+        self, state: TaskState, question: Message, wake: int, wake_at: int, waits: str, *timers: NamedResult
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
@@ -182,7 +182,7 @@ class RunSession:
         def decide(by: str, usage: JsonObject | None) -> Change:
             when = {"now": self.now(), "wake_at": wake_at}
             return self._with_budget(
-                ask(self._snapshot, self.fence, state, question, seen, by=by, usage=usage, waits=waits, **when)
+                ask(self._snapshot, self.fence, state, question, wake, by=by, usage=usage, waits=waits, **when)
             )
 
         self._append(decide, *timers)
@@ -274,23 +274,20 @@ class RunSession:
 
         Once it has raised, every call raises.
         """
-        if self._lost:
-            raise self._lost
+        if self._chunk_error:
+            raise self._chunk_error
         self.is_late.clear()
         try:
             for chunk in self.chunks.take():
                 self._append_chunk(chunk)
             if messages := self.progress.take():
-                self._append_progress(messages)
+                earlier = tuple(message.message_id for message in messages[:-1])
+                self._append_status(TaskState.WORKING, join_messages(messages), earlier)
             if self._bytes_since_snapshot >= SNAPSHOT_BYTES:
                 self._store_snapshot()
-        except BaseException as lost:
-            self._lost = lost
+        except BaseException as error:
+            self._chunk_error = error
             raise
-
-    def _append_progress(self, messages: Sequence[Message]) -> None:
-        earlier = tuple(message.message_id for message in messages[:-1])
-        self._append_status(TaskState.WORKING, join_messages(messages), earlier)
 
     def _append_chunk(self, chunk: ArtifactEvent) -> None:
         self.close_question()
@@ -313,10 +310,10 @@ class RunSession:
 
     def steps(self) -> dict[str, StepResult]:
         """The results of earlier runs' steps, and those that are copied. The first run of other tasks reads nothing."""
-        found = dict(self._log.read_steps(self.key)) if self.fence > 1 or self.head.origin else {}
-        self._moment = max((step.moment for step in found.values()), default=0)
-        self._usage = reduce(add_usage, (step.usage for step in found.values()), self._usage)
-        return found
+        results = dict(self._log.read_steps(self.key)) if self.fence > 1 or self.head.origin else {}
+        self._moment = max((step.moment for step in results.values()), default=0)
+        self._usage = reduce(add_usage, (step.usage for step in results.values()), self._usage)
+        return results
 
     def store_step(self, name: str, result: StepResult) -> StepResult:
         """Stores a step's result unless one is stored already; returns the stored one."""
@@ -326,15 +323,15 @@ class RunSession:
         spent = micro_usd(result.usage) if self._counts_spending else 0
 
         def attempt() -> StepResult:
-            stored = self._log.store_step(self.head, name, result, spent=spent)
-            self._check_written(stored is not None)
-            return cast("StepResult", stored)
+            entry = self._log.store_step(self.head, name, result, spent=spent)
+            self._check_written(entry is not None)
+            return cast("StepResult", entry)
 
-        kept = _retry(attempt)
+        entry = _retry(attempt)
         self.spent += spent
-        self._usage = add_usage(self._usage, kept.usage)
+        self._usage = add_usage(self._usage, entry.usage)
         self.has_written = True
-        return kept
+        return entry
 
     def read_spent(self) -> int:
         """What the owner has spent on this day (UTC), in micro-USD."""
@@ -347,9 +344,9 @@ class RunSession:
         """
 
         def attempt() -> str:
-            stored = write(self.head)
-            self._check_written(stored is not None)
-            return str(stored)
+            version = write(self.head)
+            self._check_written(version is not None)
+            return str(version)
 
         return _retry(attempt)
 
@@ -360,14 +357,14 @@ class RunSession:
         earlier cancellation of its calls has not seen this one.
         """
         result = replace(result, ended_at=self.now())
-        kept = self._log.store_step(self.head, name, result, of_run=False)
-        if kept is None:
+        entry = self._log.store_step(self.head, name, result, of_run=False)
+        if entry is None:
             return result, True  # the task was erased
 
         def decide(head: Head) -> Head | None:
             return mark_orphan(head, now=self.now()) if head.is_terminal else None
 
-        return kept, self._update_head(self.key, decide)
+        return entry, self._update_head(self.key, decide)
 
     def read_step(self, name: str) -> StepResult | None:
         """The result that is stored under this name, or None."""
@@ -411,12 +408,12 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, seen: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
+    def suspend(self, wake: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
         """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``timers`` are stored with it.
 
         ``waits`` says why it waits. Raises WakeCounterChanged as ``head.suspend``.
         """
-        self._touch(lambda head: suspend(head, self.fence, seen, now=self.now(), wake_at=wake_at, waits=waits), *timers)
+        self._touch(lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *timers)
 
     @property
     def has_read_all(self) -> bool:
@@ -458,8 +455,8 @@ class RunSession:
 
         _retry(attempt)
 
-    def _check_written(self, written: bool) -> None:  # noqa: FBT001 - the result of the log
+    def _check_written(self, is_written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""
-        if not written:
+        if not is_written:
             self.reload_head()
             raise Conflict

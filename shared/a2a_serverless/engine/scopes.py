@@ -39,14 +39,14 @@ class RunningStep:
     path: str
     name: str
     within: RunningStep | None
-    began: int
+    start_moment: int
     began_at: int
     attempt: int
     is_at_work: bool = True
     stored_before: int = 0
     waits: int = 0
-    ended: int | None = None
-    emitted: bool = False
+    end_moment: int | None = None
+    has_emitted: bool = False
     usage: Usage = field(default_factory=dict)
     trace: str = ""
     model_at: int = 0
@@ -61,8 +61,8 @@ class Scope:
     step: RunningStep | None = None
     is_over: bool = False
     _equals: defaultdict[str, int] = field(default_factory=partial(defaultdict, int))
-    _used: set[str] = field(default_factory=set)
-    _open: set[str] = field(default_factory=set)
+    _used_names: set[str] = field(default_factory=set)
+    _open_names: set[str] = field(default_factory=set)
 
     def running_steps(self) -> Iterator[RunningStep]:
         """The steps around this scope that count as work, the innermost first."""
@@ -109,19 +109,19 @@ class Scope:
         """
         self.check_open()
         _check_name(name)
-        if name in self._open:
+        if name in self._open_names:
             raise StepConflict(f"The step {name!r} runs twice at a time. Give parallel steps names of their own.")
         number = self._equals[f"use {name}"] + 1
         unique = f"{name}#{number}" if repeat and number > 1 else name
-        if unique in self._used:
+        if unique in self._used_names:
             raise StepConflict(f"The step {unique!r} was used twice. Give each step its own name.")
-        self._open.add(name)
+        self._open_names.add(name)
         try:
             yield join_path(self.path, unique)
             self._equals[f"use {name}"] = number
-            self._used.add(unique)
+            self._used_names.add(unique)
         finally:
-            self._open.discard(name)
+            self._open_names.discard(name)
 
     def inner(self, path: str, step: RunningStep | None, attempt: int = 1) -> Scope:
         """A scope inside this one, for one execution."""

@@ -1,24 +1,38 @@
 """The exceptions that steer a run: who raises each, who catches it, and what holds then.
 
-========================  =======================================  =====================  =============================
-exception                 raised by                                caught by              what holds then
-========================  =======================================  =====================  =============================
-``Suspended``             ``Execution.suspend``, after its write   ``Run._run_agent``     no lease; the head has a wait
-``StepAlreadyStored``     ``Steps``: the store has another result  ``Run._run_agent``     handed over: read it there
-``NeedsWorker``           ``Acts.check_reach``, in the api         ``Run._run_agent``     handed over to a worker
-``TimeLimitReached``      ``Run._supervise``                       ``Run._run_agent``     steps noted, handed over
-``CodeReplaced``          ``Run._supervise``                       ``Run._run_agent``     handed over to newer code
-``LeaseLost``             ``check_fence``, at each write and look  ``Run.play``           the run writes nothing more
-``StoreFailed``           ``store_guard``; refused too often       ``Run.play``           repeated, then released
-``ProcessInterrupted``    ``store_guard``                          ``Run.play``           its cause ends the process
-``StepConflict``          acts whose name or arguments differ      ``Run._play_to_end``   the task has failed
-``BudgetExceeded``        ``Execution.admit``                      ``Run._play_to_end``   the task has failed
-``IllegalTransition``     ``domain/states.py``, for our own error  nobody in the engine   the queue message comes again
-========================  =======================================  =====================  =============================
+========================  ========================================  =====================  =============================
+exception                 raised by                                 caught by              what holds then
+========================  ========================================  =====================  =============================
+``Suspended``             ``Execution.suspend``, after its write    ``Run._run_agent``     no lease; the head has a wait
+``StepAlreadyStored``     ``Steps`` and LangGraph's adapter: the    ``Run._run_agent``     handed over; the next run
+                          store has another result of the step                             reads the stored result
+``NeedsWorker``           ``AgentCalls.check_reachable``, in the    ``Run._run_agent``     handed over to a worker
+                          api
+``TimeLimitReached``      ``Run._supervise``                        ``Run._run_agent``     steps noted, handed over
+``CodeReplaced``          ``Run._supervise``                        ``Run._run_agent``     handed over to newer code
+``LeaseLost``             ``decisions.check_fence``, at each write  ``Run.play``           the run writes nothing more
+                          and look; ``RunSession.reload_head``, if
+                          the task was erased
+``StoreFailed``           ``store_guard``; ``RunSession``, if each  ``Run.play``           repeated, then handed over;
+                          attempt at a write was refused                                   a permanent failure is raised
+``ProcessInterrupted``    ``store_guard``                           ``Run.play``           its cause ends the process
+``StepConflict``          acts: a name, an artifact, a scope or a   ``Run._play_to_end``   the task has failed
+                          timer that is used wrongly
+``BudgetExceeded``        ``Execution.admit``,                      ``Run._play_to_end``   the task has failed
+                          ``TaskBudget.share``
+``IllegalTransition``     ``domain/states.py``, for our own error   nobody in the engine   the queue message comes again
+``WakeCounterChanged``    ``decisions.suspend``, ``decisions.ask``  ``Execution.suspend``  not suspended: the run reads
+                                                                                           what has come, and goes on
+========================  ========================================  =====================  =============================
+
+Before there is a ``Run``, ``lease.take_task`` repeats the calls that raise StoreFailed. ``Run._supervise`` passes over
+a StoreFailed of its own calls: it makes them again a second later.
 
 The task's methods raise ``SIGNALS``. The first one is stored (``Execution.remember_signal``) and wins over all that the
-agent and its libraries make of it. Our own signals are no ``Exception``, so that agents do not catch them.
-``LeaseLost`` stands in ``domain/decisions.py`` and ``StepConflict``, ``BudgetExceeded`` in ``domain/agent_errors.py``.
+agent and its libraries make of it. Those that are no ``Exception`` pass through an agent's ``except Exception``.
+An agent never gets TimeLimitReached or CodeReplaced: its code is cancelled. After that, its acts raise LeaseLost.
+``LeaseLost`` and ``WakeCounterChanged`` stand in ``domain/decisions.py``, ``StepConflict`` and ``BudgetExceeded`` in
+``domain/agent_errors.py``, ``IllegalTransition`` in ``domain/errors.py``.
 """
 
 from __future__ import annotations

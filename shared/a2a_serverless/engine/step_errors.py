@@ -35,17 +35,17 @@ def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None
     kind = type(error)
     try:
         text = json.dumps([kind.__module__, kind.__qualname__, list(error.args)], allow_nan=False)
-        dumped = StoredError(*json.loads(text))
-        again = load_error(dumped, packages) if len(text) <= SIZE_LIMIT else None
+        record = StoredError(*json.loads(text))
+        again = load_error(record, packages) if len(text) <= SIZE_LIMIT else None
         is_same = type(again) is kind and again.args == error.args and vars(again) == vars(error)
     except Exception:  # noqa: BLE001 - any exception of the error's own code
         return None
-    return dumped if is_same else None
+    return record if is_same else None
 
 
-def load_error(stored: StoredError, packages: frozenset[str]) -> Exception | None:
+def load_error(record: StoredError, packages: frozenset[str]) -> Exception | None:
     """An error that is equal to the stored one; None if it cannot be made, or its type does not exist any more."""
-    module, name, arguments, *_ = stored
+    module, name, arguments, *_ = record
     if arguments is None or module.partition(".")[0] not in {builtins.__name__, OWN_PACKAGE, *packages}:
         return None
     kind: Any = sys.modules.get(module)

@@ -87,7 +87,7 @@ class Steps:
         self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
         self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
-        self._stored = 0
+        self._stored_count = 0
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
         """See ``TaskContext.step``."""
@@ -130,8 +130,8 @@ class Steps:
             try:
                 return await self._try(scope, attempt, work)
             except Exception:
-                raised = self._journal.get(attempt.error_name)
-                if raised is None or not (error := _stored_error(raised)).retry_at:
+                record = self._journal.get(attempt.error_name)
+                if record is None or not (error := _stored_error(record)).retry_at:
                     raise
             began_at = error.began_at
             await self._pause(scope, path, number + 1, error.retry_at)
@@ -140,15 +140,15 @@ class Steps:
         """Adds usage to the running step, or stores usage outside of steps, unless it is stored."""
         check_usage({model: amounts})
         amounts = dict(with_cost(model, amounts, self._prices))
-        used = {model: amounts}
+        usage = {model: amounts}
         if scope.step:
-            scope.step.usage = add_usage(scope.step.usage, used)
+            scope.step.usage = add_usage(scope.step.usage, usage)
         else:
             act = f"{USAGE}{digest([scope.path, model, amounts])[:16]}"
             name = f"{act}/{scope.next(act)}"
             if name in self._journal:
                 return
-            self._journal.store(name, StepResult("", None, usage=used))
+            self._journal.store(name, StepResult("", None, usage=usage))
         if self._session.tracer.is_on:
             self._record_model_call(scope.step, model, amounts)
 
@@ -161,15 +161,22 @@ class Steps:
 
         Raises StepTimedOut if no step was running and several runs in a row reach the time limit.
         """
-        unfinished = self._execution.unfinished
-        for step in unfinished:
-            if step.stored_before == self._stored:
+        steps = self._execution.unfinished_steps
+        for step in steps:
+            if step.stored_before == self._stored_count:
                 times = sum(self._interrupted_step(step.path, number) is not None for number in UNFINISHED_TIMES)
                 ms = self._session.now() - step.began_at
                 result = StepResult("", ms, began_at=step.began_at)
                 self._journal.store(unfinished_name(step.path, times + 1), result)
-        if not (unfinished or self._session.has_written):
-            self._note_outside()
+        if steps or self._session.has_written:
+            return
+        fence = self._session.fence
+        if all(f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)):
+            raise StepTimedOut(
+                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
+                " outside of steps runs again in each run: put long work into steps."
+            )
+        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
     def note_failed(self, error: BaseException) -> None:
         """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task."""
@@ -183,21 +190,21 @@ class Steps:
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
-        if raised := self._journal.get(attempt.error_name):
-            self._artifact_writer.read_back(path, raised.attempt)
-            await self._endings.end(raised.sequence, scope)
-            error = self._load_error(path, raised)
-            self._failures.append((attempt, raised.began_at, error))
+        if record := self._journal.get(attempt.error_name):
+            self._artifact_writer.read_back(path, record.attempt)
+            await self._endings.end(record.sequence, scope)
+            error = self._load_error(path, record)
+            self._failures.append((attempt, record.began_at, error))
             raise error
-        stored = self._journal.get(path)
-        if stored is None:
-            stored = await self._run(scope, attempt, work)
+        result = self._journal.get(path)
+        if result is None:
+            result = await self._run(scope, attempt, work)
         else:
-            self._artifact_writer.read_back(path, stored.attempt)
-        await self._endings.end(stored.sequence, scope)
-        if stored.arguments != attempt.arguments:
+            self._artifact_writer.read_back(path, result.attempt)
+        await self._endings.end(result.sequence, scope)
+        if result.arguments != attempt.arguments:
             raise StepConflict(f"The step {path!r} was stored with other arguments.")
-        return _loaded(path, codec, stored.value)
+        return _load_value(path, codec, result.value)
 
     async def _pause(self, scope: Scope, path: str, number: int, until: int) -> None:
         """Returns at ``until`` (ms), when try ``number`` may begin. Raises BudgetExceeded before the pause.
@@ -230,18 +237,18 @@ class Steps:
             session.now(),
             writer.attempt(),
             is_at_work=not options.waits,
-            stored_before=self._stored,
+            stored_before=self._stored_count,
         )
         step.trace = session.new_trace()
         try:
-            with self._recorded(step, options.tool) if step.trace else nullcontext():
+            with self._record_span(step, options.tool) if step.trace else nullcontext():
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
         except Exception as error:
             self._failures.append((attempt, step.began_at, error))
-            if stored := self._store_error(step, attempt, error, turn):
-                await self._endings.end(stored.sequence, scope)
-                if type(again := self._load_error(path, stored)) is not type(error):
-                    raise again from error
+            if record := self._store_error(step, attempt, error, turn):
+                await self._endings.end(record.sequence, scope)
+                if type(later_error := self._load_error(path, record)) is not type(error):
+                    raise later_error from error
             else:
                 self._note_unstored(step, attempt)
             raise
@@ -257,7 +264,7 @@ class Steps:
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
-        execution.running.append(step)
+        execution.running_steps.append(step)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
                 value = await work()
@@ -270,22 +277,22 @@ class Steps:
             self._artifact_writer.settle(step.path, step.attempt)
             return value
         finally:
-            execution.running.remove(step)
-            step.ended, scope.is_over = self._artifact_writer.moment(), True
+            execution.running_steps.remove(step)
+            step.end_moment, scope.is_over = self._artifact_writer.moment(), True
 
     def _store_ending(
         self, name: str, arguments: str, value: Json, step: RunningStep, turn: int, error: str = ""
     ) -> StepResult:
         """Stores the ending of a step. The ending has no number if no other code ran since ``turn``."""
         sequence = self._journal.next_number() if self._execution.loop.ready_count != turn else 0
-        attempt = step.attempt if step.emitted else 0
+        attempt = step.attempt if step.has_emitted else 0
         result = StepResult(arguments, value, attempt, sequence, step.usage, step.began_at, error=error)
-        stored = self._journal.store(name, result)
-        self._stored += 1
-        if stored != result:
+        entry = self._journal.store(name, result)
+        self._stored_count += 1
+        if entry != result:
             self._execution.close(end=StepAlreadyStored())
             raise StepAlreadyStored
-        return stored
+        return entry
 
     def _store_error(self, step: RunningStep, attempt: _Try, error: Exception, turn: int) -> StepResult | None:
         """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it.
@@ -295,18 +302,18 @@ class Steps:
         if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
             return None
         retry, kind = attempt.options.retry, type(error)
-        dumped = self._dump(error)
-        if dumped is None and retry:
+        record = self._dump(error)
+        if record is None and retry:
             reason = TaskFailed if isinstance(error, TaskFailed) else TaskRejected
-            dumped = self._dump(reason(str(error))) if isinstance(error, reason) else None
-            dumped = dumped or StoredError(kind.__module__, kind.__qualname__, None)
-        if dumped is None:
+            record = self._dump(reason(str(error))) if isinstance(error, reason) else None
+            record = record or StoredError(kind.__module__, kind.__qualname__, None)
+        if record is None:
             return None
         if retry:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
-            dumped = dumped._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        value = cast("Json", [*dumped][: 5 if retry else 3])
+            record = record._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
+        value = cast("Json", [*record][: 5 if retry else 3])
         return self._store_ending(attempt.error_name, attempt.arguments, value, step, turn, error=kind.__name__)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
@@ -319,17 +326,17 @@ class Steps:
 
     def _dump(self, error: Exception) -> StoredError | None:
         """The error as it is stored; None if it cannot be stored, or contains a secret."""
-        dumped = dump_error(error, self._packages)
-        return None if dumped is None or self._has_secret([*dumped]) else dumped
+        record = dump_error(error, self._packages)
+        return None if record is None or self._has_secret([*record]) else record
 
-    def _load_error(self, path: str, stored: StepResult) -> Exception:
+    def _load_error(self, path: str, record: StepResult) -> Exception:
         """The stored error of a step; a StepFailed if no equal error can be made."""
-        error = _stored_error(stored)
+        error = _stored_error(record)
         instead = f"The step {path!r} raised {error.name}, which a later run cannot raise again."
         return load_error(error, self._packages) or StepFailed(instead)
 
     @contextmanager
-    def _recorded(self, step: RunningStep, tool: str) -> Iterator[None]:
+    def _record_span(self, step: RunningStep, tool: str) -> Iterator[None]:
         """Records the step's span when it ends."""
         session, error = self._session, ""
         try:
@@ -337,8 +344,8 @@ class Steps:
                 yield
         except (asyncio.CancelledError, Suspended, NeedsWorker, StepAlreadyStored):
             raise  # the run stops here and goes on later: no error
-        except BaseException as failed:
-            error = type(failed).__name__
+        except BaseException as exception:
+            error = type(exception).__name__
             raise
         finally:
             from a2a_serverless.domain.spans import step_span
@@ -364,8 +371,8 @@ class Steps:
         """Raises StepTimedOut for a step that time limits have interrupted ``UNFINISHED_LIMIT`` times."""
         if self._interrupted_step(path, UNFINISHED_LIMIT) is None:
             return
-        interrupted = filter(None, (self._interrupted_step(path, number) for number in UNFINISHED_TIMES))
-        minutes = max(cast("int", stored.value) for stored in interrupted) / 60_000
+        notes = filter(None, (self._interrupted_step(path, number) for number in UNFINISHED_TIMES))
+        minutes = max(cast("int", note.value) for note in notes) / 60_000
         raise StepTimedOut(
             f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
             f" {minutes:.1f} minutes. Split it into smaller steps, or submit the work to another system and wait for"
@@ -375,16 +382,6 @@ class Steps:
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:
         return self._journal.get(unfinished_name(path, times))
 
-    def _note_outside(self) -> None:
-        fence = self._session.fence
-        before = [f"{OUTSIDE}{fence - number}" in self._journal for number in range(1, UNFINISHED_LIMIT)]
-        if all(before):
-            raise StepTimedOut(
-                f"{UNFINISHED_LIMIT} runs in a row reached the platform's time limit without storing anything. Code"
-                " outside of steps runs again in each run: put long work into steps."
-            )
-        self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
-
     def _check_no_secret(self, path: str, value: Json) -> None:
         if self._has_secret(value):
             raise StepConflict(f"The result of the step {path!r} contains a secret. Results are stored.")
@@ -393,8 +390,8 @@ class Steps:
         return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
 
 
-def _stored_error(raised: StepResult) -> StoredError:
-    return StoredError(*cast("Any", raised.value))
+def _stored_error(record: StepResult) -> StoredError:
+    return StoredError(*cast("Any", record.value))
 
 
 def _retry_at(retry: Retry, error: Exception, tries: int, began_at: int, now: int) -> int:
@@ -458,8 +455,8 @@ def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
     ):
         return value  # the same after the round trip
     try:
-        dumped = codec.dump(value) if codec else value
-        return cast("Json", json.loads(_JSON.encode(dumped)))
+        plain = codec.dump(value) if codec else value
+        return cast("Json", json.loads(_JSON.encode(plain)))
     except (TypeError, ValueError):
         raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
 
@@ -475,7 +472,7 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
     return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
 
 
-def _loaded(name: str, codec: Codec[Any] | None, stored: Json) -> object:
+def _load_value(name: str, codec: Codec[Any] | None, stored: Json) -> object:
     """The result for the agent. Raises StepConflict if the codec cannot read the result of an earlier codec."""
     try:
         return codec.load(stored) if codec else deepcopy(stored)

@@ -23,8 +23,8 @@ class _GuardedStore:
         self._port = port
 
     def __getattr__(self, name: str) -> Callable[..., object]:
-        guarded = self.__dict__[name] = guard_call(getattr(self._port, name))
-        return guarded
+        call = self.__dict__[name] = guard_call(getattr(self._port, name))
+        return call
 
 
 def guard_store(port: P) -> P:
@@ -48,7 +48,7 @@ def guard_call(call: Callable[..., T]) -> Callable[..., T]:
     return guarded
 
 
-def guarded(call: Callable[[], T]) -> T:
+def run_guarded(call: Callable[[], T]) -> T:
     """Makes the call; the end of the process in it is not the agent's error."""
     try:
         return call()

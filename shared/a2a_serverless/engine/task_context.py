@@ -38,13 +38,13 @@ def _remember_signals(method: M) -> M:
     """Decorates a method of the task: its first signal is stored, and every later call raises it."""
 
     @wraps(method)
-    async def remembering(self: DurableTaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+    async def wrapper(self: DurableTaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
         execution = self._execution
         await execution.check_signal()
         with execution.remember_signal():
             return await method(self, *args, **kwargs)
 
-    return cast("M", remembering)
+    return cast("M", wrapper)
 
 
 class DurableTaskContext:
@@ -220,7 +220,7 @@ class DurableTaskContext:
         return StoredCallback(self, name, path, url)
 
     @_remember_signals
-    async def _received(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
+    async def _receive(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
         return await self._acts.callbacks.receive(name, path, timeout_s)
 
     @_remember_signals
@@ -260,9 +260,9 @@ class DurableTaskContext:
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         message = message or self.message
-        pointed_at = (reference.task_id for reference in references_in(message.parts))
+        linked_ids = (reference.task_id for reference in references_in(message.parts))
         return self._acts.task_reader.read_tasks(
-            self._execution.session.head.caller, [*message.reference_task_ids, *pointed_at]
+            self._execution.session.head.caller, [*message.reference_task_ids, *linked_ids]
         )
 
     @_remember_signals
@@ -287,7 +287,7 @@ class DurableFrameworkTask(DurableTaskContext):
 
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """See ``FrameworkTask.read_steps``."""
-        results = {name: stored.value for name, stored in self._execution.journal.items() if name.startswith(prefix)}
+        results = {name: result.value for name, result in self._execution.journal.items() if name.startswith(prefix)}
         self._execution.endings.pass_over(results)
         return results
 
@@ -326,4 +326,4 @@ class StoredCallback:
 
     async def received(self, timeout_s: float | None = None) -> CallbackRequest:
         """See ``Callback.received``."""
-        return await self.task._received(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task
+        return await self.task._receive(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task

@@ -39,25 +39,27 @@ class TaskCopy:
         self._log, self._values, self._contents, self._session = log, values, contents, session
         self._source = session.key._replace(task=session.head.repeats)
         self._address = re.compile(f"{SCHEME}{re.escape(self._source.task)}/([0-9a-f]{{64}})/(0|[1-9][0-9]{{0,11}})")
-        self._moved: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
 
     def complete(self, events: Sequence[Event], has_time: Callable[[], bool]) -> list[Event] | None:
         """Copies what is not among ``events``, the task's log, yet; returns the log.
 
         None if there was no time for all. None also if the task to copy does not exist any more: then this one fails.
         """
-        read, session = self._log.read_log(self._source), self._session
-        if read is None:
+        source, session = self._log.read_log(self._source), self._session
+        if source is None:
             session.report_status(TaskState.FAILED, session.make_message(GONE))
             return None
-        copied = sum(bool(one.message or one.incoming) for one in events if isinstance(one, StatusEvent) and one.fence)
+        status_count = sum(
+            bool(one.message or one.incoming) for one in events if isinstance(one, StatusEvent) and one.fence
+        )
         emits = {event.artifact.artifact_id: event.emits[1] for event in events if isinstance(event, ArtifactEvent)}
-        for act in select_acts(read[1], self._log.read_steps(self._source), session.head.repeats_from):
+        for act in select_acts(source[1], self._log.read_steps(self._source), session.head.repeats_from):
             if not has_time():
                 return None
             session.renew_when_due()
-            if isinstance(act, StatusEvent) and copied:
-                copied -= 1
+            if isinstance(act, StatusEvent) and status_count:
+                status_count -= 1
             elif not isinstance(act, ArtifactEvent) or act.emits[1] > emits.get(act.artifact.artifact_id, 0):
                 self._copy(act)
         self._copy_values()
@@ -77,8 +79,8 @@ class TaskCopy:
         """Copies the task's values as they are now: a value has no history."""
         after, scope = "", ValueScope(self._session.key)
         while page := self._values.list_values(ValueScope(self._source), "", after, LIST_LIMIT):
-            for stored in page:
-                write = partial(self._put, scope, StoredText(stored.key, self._own(stored.text), stored.version))
+            for value in page:
+                write = partial(self._put, scope, StoredText(value.key, self._own(value.text), value.version))
                 self._session.renew_when_due()
                 self._session.write_value(write)
             after = page[-1].key
@@ -89,14 +91,14 @@ class TaskCopy:
     def _own(self, text: str) -> str:
         """The text with this task's id and files in place of those of the other one."""
         text = text.replace(f'"taskId":"{self._source.task}"', f'"taskId":"{self._session.key.task}"')
-        return self._address.sub(lambda found: self._move(found[0], found[1], int(found[2])), text)
+        return self._address.sub(lambda match: self._move(match[0], match[1], int(match[2])), text)
 
     def _move(self, address: str, sha256: str, size: int) -> str:
-        if self._contents and address not in self._moved:
+        if self._contents and address not in self._addresses:
             owner = Principal(self._source.tenant, self._source.owner)
             try:
                 content = self._contents.read(owner, StoredFile(self._source.task, sha256, size))
-                self._moved[address] = self._contents.store(self._session.key, content).address
+                self._addresses[address] = self._contents.store(self._session.key, content).address
             except ContentNotFound:  # a text that looks like an address
-                self._moved[address] = address
-        return self._moved.get(address, address)
+                self._addresses[address] = address
+        return self._addresses.get(address, address)

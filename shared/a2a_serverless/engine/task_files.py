@@ -44,7 +44,7 @@ class TaskFiles:
             return base64.b64decode(str(part.value))
         content = file_of(part)
         if part.kind == "url" and content is None and self.fetch:
-            return _fetched(self.fetch(str(part.value)))
+            return _body_of(self.fetch(str(part.value)))
         if content is None or self.contents is None:
             raise TaskFailed("The part is not a file of a message.")
         try:
@@ -83,15 +83,15 @@ INLINE_FILES: Final = TaskFiles()
 def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task | Message:
     """The answer of an agent with each of its parts changed."""
     if isinstance(answer, Message):
-        return _changed(answer, change)
+        return _change_parts(answer, change)
     message = answer.status.message
-    status = answer.status.model_copy(update={"message": message and _changed(message, change)})
-    artifacts = tuple(_changed(artifact, change) for artifact in answer.artifacts)
-    history = tuple(_changed(entry, change) for entry in answer.history)
+    status = answer.status.model_copy(update={"message": message and _change_parts(message, change)})
+    artifacts = tuple(_change_parts(artifact, change) for artifact in answer.artifacts)
+    history = tuple(_change_parts(entry, change) for entry in answer.history)
     return answer.model_copy(update={"status": status, "artifacts": artifacts, "history": history})
 
 
-def _changed(holder: H, change: Callable[[Part], Part]) -> H:
+def _change_parts(holder: H, change: Callable[[Part], Part]) -> H:
     return holder.model_copy(update={"parts": tuple(map(change, holder.parts))})
 
 
@@ -102,7 +102,7 @@ def _may_come(outcome: Outcome) -> bool:
     return outcome.status is None or outcome.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _fetched(outcome: Outcome) -> bytes:
+def _body_of(outcome: Outcome) -> bytes:
     """The fetched bytes; raises TaskFailed with the reason, but without the URL, which may contain secrets."""
     if outcome.error is OutboundError.REFUSED:
         raise TaskFailed(f"The URL of the file is refused: {outcome.reason}.")

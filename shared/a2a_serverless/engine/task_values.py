@@ -44,7 +44,7 @@ class RunValues:
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
         value = await self._find(key, "read")
-        return _loaded(value) if value else None
+        return _load(value) if value else None
 
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
@@ -55,7 +55,7 @@ class RunValues:
             if len(page) < most:
                 break
             after = page[-1].key
-        return [_loaded(value) for value in values[:most]]
+        return [_load(value) for value in values[:most]]
 
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
@@ -99,5 +99,5 @@ class RunValues:
         return by
 
 
-def _loaded(value: StoredText) -> StoredValue:
+def _load(value: StoredText) -> StoredValue:
     return StoredValue(value.key, load_value(value.text), value.version)

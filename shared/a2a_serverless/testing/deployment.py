@@ -214,7 +214,7 @@ def format_traceback(error: BaseException, is_own: Callable[[str], bool]) -> str
     return "".join(traceback.format_exception(type(error), error, step))
 
 
-def format_failure(task: str, reference: str, shown: str) -> str:
-    """The traceback ``shown`` under a line with the task, and with the reference that its client has read, if any."""
+def format_failure(task: str, reference: str, text: str) -> str:
+    """The traceback ``text`` under a line with the task, and with the reference that its client has read, if any."""
     reference_text = f" (reference {reference})" if reference else ""
-    return f"The agent of the task {task} stopped with an error{reference_text}:\n{shown}"
+    return f"The agent of the task {task} stopped with an error{reference_text}:\n{text}"

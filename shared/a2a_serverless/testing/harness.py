@@ -250,9 +250,9 @@ class _SimulatedSelector(selectors.SelectSelector):
             if ready:
                 return ready
             passed_s, self._quiet_s = passed_s + elapsed_s, self._quiet_s + elapsed_s
-        if self._io_s and not is_paced and self._quiet_s >= self._io_s and (awaited := self._open_io()):
+        if self._io_s and not is_paced and self._quiet_s >= self._io_s and (sources := self._open_io()):
             self._raise_deadlock(
-                f"Nothing has come for {self._io_s:g} real seconds from {' and '.join(awaited)}. With"
+                f"Nothing has come for {self._io_s:g} real seconds from {' and '.join(sources)}. With"
                 " AgentTestHarness(..., io_s=300) the clock stands still for longer, with io_s=0 simulated time also"
                 " passes while a connection is open, so that a client's own time limit ends the wait."
             )
@@ -327,7 +327,7 @@ class SimulatedDeployment(InProcessDeployment):
 
     def __init__(self, agents: Sequence[Agent], adapters: Adapters, *, io_s: float = IO_S, **options: Any) -> None:  # noqa: ANN401
         self.io_s = io_s
-        self.planned: list[tuple[int, Callable[[], object]]] = []
+        self.plans: list[tuple[int, Callable[[], object]]] = []
         self._threads = frozenset(threading.enumerate())
         super().__init__(agents, adapters, **options)
 
@@ -344,7 +344,7 @@ class SimulatedDeployment(InProcessDeployment):
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in simulated time."""
         known = self._threads | {threading.current_thread()}
-        loop = self.loop(lambda: self.now, self._pass, known, io_s=self.io_s, has_plans=lambda: bool(self.planned))
+        loop = self.loop(lambda: self.now, self._pass, known, io_s=self.io_s, has_plans=lambda: bool(self.plans))
         busy, self.busy = self.busy, True
         try:
             return play(work, loop)
@@ -363,9 +363,9 @@ class SimulatedDeployment(InProcessDeployment):
         """Moves the time to the next due thing; False if nothing is due before ``until``."""
         soonest = min(self.due_times(), default=until + 1)
         soonest = min(soonest, self.next_sweep(min(soonest, until)))
-        moved = self.now < soonest <= until
-        self.now = soonest if moved else self.now
-        return moved
+        is_due = self.now < soonest <= until
+        self.now = soonest if is_due else self.now
+        return is_due
 
     def due_times(self) -> list[int]:
         """The times of due things, besides sweeps."""
@@ -390,20 +390,20 @@ class SimulatedDeployment(InProcessDeployment):
             self.queue.enqueue(message, VISIBILITY_S)
         return True
 
-    def _do_planned(self) -> bool:
+    def _do_plan(self) -> bool:
         """Does one planned action that is due; a second later again if its process dies."""
-        due = next((plan for plan in self.planned if plan[0] <= self.now), None)
+        due = next((plan for plan in self.plans if plan[0] <= self.now), None)
         if due is None:
             return False
-        self.planned.remove(due)
+        self.plans.remove(due)
         if not self.survives(due[1]):
-            self.planned.append((self.now + 1000, due[1]))
+            self.plans.append((self.now + 1000, due[1]))
         return True
 
     def _pass(self, ms: int) -> None:
         """Lets time pass for an agent that waits: only planned actions happen."""
         self.now += ms
-        while self._do_planned():
+        while self._do_plan():
             pass
 
 
@@ -604,8 +604,8 @@ class AgentTestHarness(SimulatedDeployment):
 
     def waits(self, task_id: str) -> tuple[OpenWait, ...]:
         """Why a task is suspended: its first twenty open waits, in the order in which its code came to them."""
-        read = self.table.read_head(CLIENT.key(task_id))
-        return read.head.open_waits.waits if read else ()
+        snapshot = self.table.read_head(CLIENT.key(task_id))
+        return snapshot.head.open_waits.waits if snapshot else ()
 
     def tasks(self, context_id: str | None = None) -> list[TaskEntry]:
         """The tasks of a conversation, or all tasks, of all agents, newest first."""
@@ -654,9 +654,9 @@ class AgentTestHarness(SimulatedDeployment):
         Returns None if no task was started, because that of an earlier tick has not ended.
         """
         agent = to or self._first
-        found = next(one for one in self.agents[agent].schedules if one.name == schedule)
+        due_schedule = next(one for one in self.agents[agent].schedules if one.name == schedule)
         self.now += MINUTE_MS - self.now % MINUTE_MS
-        tick = _of_client(TickMessage(found.key(agent), self.now))
+        tick = _of_client(TickMessage(due_schedule.key(agent), self.now))
         handle_tick(self.engine, LIFE, tick)
         record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
         self.settle()
@@ -680,15 +680,15 @@ class AgentTestHarness(SimulatedDeployment):
 
     def at(self, at: int, action: Callable[[], object]) -> None:
         """Calls ``action`` at the simulated time ``at`` (ms, as ``now``), while agents run and while they wait."""
-        self.planned.append((at, action))
+        self.plans.append((at, action))
 
     def step(self) -> bool:
         """As of a deployment, or does one planned action."""
-        return super().step() or self._do_planned()
+        return super().step() or self._do_plan()
 
     def due_times(self) -> list[int]:
         """As of a deployment, with the times of the planned actions."""
-        return [*super().due_times(), *(at for at, _ in self.planned)]
+        return [*super().due_times(), *(at for at, _ in self.plans)]
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does, and notes it in ``runs``."""
@@ -701,11 +701,11 @@ class AgentTestHarness(SimulatedDeployment):
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in simulated time, also inside a running event loop. Raises Deadlock."""
         self._threads |= {threading.current_thread()}  # it waits here, and does not work
-        played = Future[T]()
-        thread = threading.Thread(target=_resolve, args=(played, partial(super().play, work)), daemon=True)
+        result = Future[T]()
+        thread = threading.Thread(target=_resolve, args=(result, partial(super().play, work)), daemon=True)
         thread.start()
         line, at = None, time.monotonic()
-        while not wait([played], timeout=LOOK_S).done:
+        while not wait([result], timeout=LOOK_S).done:
             line, earlier = _blocked_line(thread, self._threads), line
             at = at if line and line == earlier else time.monotonic()
             if line and time.monotonic() - at > BLOCKED_S:
@@ -713,7 +713,7 @@ class AgentTestHarness(SimulatedDeployment):
                     "The agent blocks its event loop: it waits there for something that no other thread will do. Put a"
                     f" plain function into a step, which runs it in a thread, or await what it waits for.\n  {line}"
                 )
-        return played.result()
+        return result.result()
 
 
 def _resolve(future: Future[T], work: Callable[[], T]) -> None:
@@ -723,13 +723,13 @@ def _resolve(future: Future[T], work: Callable[[], T]) -> None:
         future.set_exception(error)
 
 
-def _blocked_line(thread: threading.Thread, known: Container[threading.Thread]) -> WaitingCode | None:
+def _blocked_line(thread: threading.Thread, known_threads: Container[threading.Thread]) -> WaitingCode | None:
     """The line at which a thread waits for a lock, in a callback of its event loop; None if any other thread runs."""
     frames = thread_frames(sys._current_frames().get(thread.ident or 0))  # noqa: SLF001 - documented
     codes = {frame.f_code for frame in frames}
     if not frames or codes & {_SimulatedSelector.select.__code__, _AtOnce.submit.__code__} or not waits(frames[-1]):
         return None
-    others = [other for other in threading.enumerate() if other not in known and other is not thread]
+    others = [other for other in threading.enumerate() if other not in known_threads and other is not thread]
     return None if running_threads(others) or open_io([], others) else own_line(frames)
 
 

@@ -56,7 +56,7 @@ class MemoryTable:
         self._lock = RLock()
         self.partitions: dict[str, dict[str, Item]] = {}
         self._sort_keys: dict[str, list[str]] = {}
-        self._indexed: dict[tuple[str, str], Item] = {}
+        self._index_items: dict[tuple[str, str], Item] = {}
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         del consistent
@@ -138,22 +138,22 @@ class MemoryTable:
         if self._find(pk, sk) is None:
             insort(self._sort_keys.setdefault(pk, []), sk)
         self.partitions.setdefault(pk, {})[sk] = item
-        self._indexed.pop(place, None)
+        self._index_items.pop(place, None)
         if "st" in item or "due_shard" in item:
-            self._indexed[place] = item
+            self._index_items[place] = item
         self._on_put(item)
 
     def _remove(self, pk: str, sk: str) -> int:
         """Removes an item, if it exists; returns the number of keys, 1, as the table's ``erase`` counts them."""
         if self.partitions.get(pk, {}).pop(sk, None):
             self._sort_keys[pk].remove(sk)
-        self._indexed.pop((pk, sk), None)
+        self._index_items.pop((pk, sk), None)
         return 1
 
     def _query_index(self, partition: tuple[str, str], by: str, first: str, last: str) -> list[Item]:
         name, value = partition
         with self._lock:
-            mine = [item for item in self._indexed.values() if item.get(name) == {"S": value} and by in item]
+            mine = [item for item in self._index_items.values() if item.get(name) == {"S": value} and by in item]
         return sorted((item for item in mine if first <= item[by]["S"] <= last), key=lambda item: item[by]["S"])
 
     def _live(self, rows: Iterable[Item]) -> Iterator[Item]:
@@ -223,13 +223,13 @@ class MemoryQueues:
         self._on_enqueue = on_enqueue
         self._lock = RLock()
         self._order = count()
-        self._waiting: list[tuple[int, int, QueueMessage]] = []
+        self._heap: list[tuple[int, int, QueueMessage]] = []
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
         with self._lock:
-            heapq.heappush(self._waiting, (self._now() + delay_s * 1000, next(self._order), message))
+            heapq.heappush(self._heap, (self._now() + delay_s * 1000, next(self._order), message))
         self._on_enqueue()
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
@@ -240,7 +240,7 @@ class MemoryQueues:
     def waiting(self) -> list[tuple[int, QueueMessage]]:
         """All enqueued messages that nobody took yet: (due in ms, message), soonest first."""
         with self._lock:
-            return [(due, message) for due, _, message in sorted(self._waiting, key=lambda row: row[:2])]
+            return [(due, message) for due, _, message in sorted(self._heap, key=lambda row: row[:2])]
 
     def ready(self, now: int | None = None) -> list[QueueMessage]:
         """The messages that are due at ``now`` (default: the clock's time, in ms); they stay in the queue."""
@@ -251,14 +251,14 @@ class MemoryQueues:
         """Takes the soonest due message, or returns None. ``enqueue`` it again to simulate a redelivery."""
         until = self._now() if now is None else now
         with self._lock:
-            if not self._waiting or self._waiting[0][0] > until:
+            if not self._heap or self._heap[0][0] > until:
                 return None
-            return heapq.heappop(self._waiting)[2]
+            return heapq.heappop(self._heap)[2]
 
     def clear(self) -> None:
         """Deletes every message; for tests with a queue that loses messages."""
         with self._lock:
-            self._waiting.clear()
+            self._heap.clear()
 
 
 class MemoryBlobStore:
@@ -319,8 +319,8 @@ class MemoryResolver:
         self.addresses: dict[str, tuple[str, ...]] = {}
 
     def check(self, target: WebhookTarget) -> None:
-        fitting = "127.0.0.1" if target.local else PUBLIC_ADDRESS
-        check_addresses(self.addresses.get(target.host, (fitting,)), target)
+        default = "127.0.0.1" if target.local else PUBLIC_ADDRESS
+        check_addresses(self.addresses.get(target.host, (default,)), target)
 
 
 class MemoryMetrics:

@@ -159,8 +159,8 @@ def tick_times(schedule: Schedule, after: int, until: int | None = None) -> Iter
     """
     cron, zone = parse_cron(schedule.cron), _zone(schedule.zone)
     last = date(max(cron.years), 12, 31) if until is None else datetime.fromtimestamp(until / 1000, zone).date()
-    found = _times(cron, zone, after, last)
-    return found if until is None else takewhile(lambda at: at <= until, found)
+    times = _times(cron, zone, after, last)
+    return times if until is None else takewhile(lambda at: at <= until, times)
 
 
 def _times(cron: Cron, zone: ZoneInfo, after: int, last: date) -> Iterator[int]:
@@ -190,8 +190,8 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        missing = "" if available_timezones() else ": this machine has no time zones; install the package tzdata"
-        raise ValueError(f"has the unknown time zone {name!r}{missing}") from None
+        hint = "" if available_timezones() else ": this machine has no time zones; install the package tzdata"
+        raise ValueError(f"has the unknown time zone {name!r}{hint}") from None
 
 
 def schedules_of(agents: Iterable[Agent]) -> dict[TaskKey, Schedule]:

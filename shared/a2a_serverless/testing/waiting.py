@@ -93,10 +93,10 @@ def is_agent_asleep() -> bool:
 def _frames(task: asyncio.Task[Any]) -> list[FrameType]:
     """The frames of a task that waits, from the outermost to the innermost one."""
     frames: list[FrameType] = []
-    awaited: object = task.get_coro()
-    while awaited is not None:
-        frames += [frame for name in _FRAMES if (frame := getattr(awaited, name, None))]
-        awaited = next((each for name in _NEXT if (each := getattr(awaited, name, None)) is not None), None)
+    waiter: object = task.get_coro()
+    while waiter is not None:
+        frames += [frame for name in _FRAMES if (frame := getattr(waiter, name, None))]
+        waiter = next((each for name in _NEXT if (each := getattr(waiter, name, None)) is not None), None)
     return frames
 
 
@@ -114,11 +114,11 @@ def _is_foreign(frame: FrameType) -> bool:
 def open_io(keys: Iterable[selectors.SelectorKey], threads: Iterable[threading.Thread]) -> list[str]:
     """What may bring input: what a loop has registered (``keys``), and what these threads wait for."""
     frames = sys._current_frames()  # noqa: SLF001 - documented; there is no other way
-    named = [name for key in keys if (name := _real_name(key))]
+    names = [name for key in keys if (name := _real_name(key))]
     for thread in threads:
         if frame := frames.get(thread.ident or 0):
-            named += _io_of_thread(frame)
-    return named
+            names += _io_of_thread(frame)
+    return names
 
 
 def _io_of_thread(frame: FrameType) -> list[str]:
@@ -144,11 +144,11 @@ def _real_name(key: selectors.SelectorKey) -> str:
         mode = os.fstat(key.fd).st_mode
         if not stat.S_ISSOCK(mode):
             return f"a pipe ({key.fd})" if stat.S_ISFIFO(mode) else f"a file or a process ({key.fd})"
-        with socket.fromfd(key.fd, _FAMILY, socket.SOCK_STREAM) as shared:
-            own = shared.getsockname()
-            if shared.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        with socket.fromfd(key.fd, _FAMILY, socket.SOCK_STREAM) as duplicate:
+            own = duplicate.getsockname()
+            if duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 return f"{SERVER} at {_address(own)}"
-            peer = shared.getpeername()
+            peer = duplicate.getpeername()
     except OSError:  # it is being connected, or was closed
         return f"a connection ({key.fd})"
     is_pair = not (own or peer) and not key.events & selectors.EVENT_WRITE

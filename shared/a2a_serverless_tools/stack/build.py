@@ -21,7 +21,6 @@ from typing import Any
 import yaml
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
-from a2a_serverless.http.api import API
 from a2a_serverless_tools.project import Project, own_packages, read_project
 from a2a_serverless_tools.project_check import Checked, check_project
 from a2a_serverless_tools.stack import bases, settings
@@ -32,7 +31,7 @@ from a2a_serverless_tools.stack.interpreters import interpreter
 from a2a_serverless_tools.stack.packaging import compile_sources, functions_of, keep_newest, write_zip
 from a2a_serverless_tools.stack.paths import Paths
 from a2a_serverless_tools.stack.targets import Build, Target
-from a2a_serverless_tools.stack.trimming import ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
+from a2a_serverless_tools.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
 KEY_RING = "Custom::KeyRing"  # CloudFormation calls the rotator when its properties change

@@ -24,9 +24,8 @@ from a2a_serverless_tools.stack.paths import Paths
 from a2a_serverless_tools.stack.ports import check_ports
 from a2a_serverless_tools.stack.processes import Process
 from a2a_serverless_tools.stack.progress import step
-from a2a_serverless_tools.stack.settings import local_place, local_secrets
+from a2a_serverless_tools.stack.settings import VARIABLE, local_place, local_secrets
 from a2a_serverless_tools.stack.targets import Build, this_machine
-from sample_agents.models import VARIABLE
 
 READY_S = 120
 API_APP = "a2a_serverless_tools.local.api:make_app"
