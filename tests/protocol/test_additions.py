@@ -20,7 +20,7 @@ from a2a_serverless.protocol.protojson import read_model
 CONFIG = PushConfig(
     config_id="p",
     url="https://example.com",
-    wire="1.0",
+    version="1.0",
     incarnation="i",
     created_at=0,
     token="a secret",

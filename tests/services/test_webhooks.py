@@ -80,7 +80,7 @@ def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> N
     assert config == PushConfig(
         config_id="hook",
         url=HOOK,
-        wire="1.0",
+        version="1.0",
         incarnation=config.incarnation,
         created_at=world.now,
         scheme="Basic",

@@ -24,8 +24,8 @@ DAY = 86_400_000
 WAITS = RotationTimes(publish_ms=360_000, retire_ms=420_000)
 
 
-def config(wire: ProtocolVersion) -> PushConfig:
-    return PushConfig("my phone 手机", AUDIENCE, wire, incarnation="i-1", created_at=NOW)
+def config(version: ProtocolVersion) -> PushConfig:
+    return PushConfig("my phone 手机", AUDIENCE, version, incarnation="i-1", created_at=NOW)
 
 
 def task() -> Task:
@@ -57,10 +57,10 @@ def accept(
 
 
 @pytest.mark.parametrize("own", [{}, {"Authorization": "Basic dXNlcjpzZWNyZXQ="}], ids=["ours", "the client's"])
-@pytest.mark.parametrize("wire", ["1.0", "0.3"])
-def test_a_notification_of_either_version_is_accepted(wire: ProtocolVersion, own: Mapping[str, str]) -> None:
-    keys, body = ring(), notification(wire, task())
-    said = notification_claims(KEY, config(wire), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_a_notification_of_either_version_is_accepted(version: ProtocolVersion, own: Mapping[str, str]) -> None:
+    keys, body = ring(), notification(version, task())
+    said = notification_claims(KEY, config(version), 3, body.content, issuer=ISSUER, now=NOW, jti="j-1")
     headers = {"Content-Type": body.content_type, "A2A-Version": body.version, **own}
     verified = accept(keys, keys, NOTIFICATION_TYP, said, headers, body.content)
     assert isinstance(verified, VerifiedNotification)

@@ -26,7 +26,7 @@ class PushConfig:
 
     config_id: str
     url: str
-    wire: ProtocolVersion
+    version: ProtocolVersion
     incarnation: str
     created_at: int
     scheme: str | None = None

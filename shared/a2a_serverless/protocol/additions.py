@@ -85,7 +85,7 @@ class Delivery(ProtoModel):
             task=task,
             id=config.config_id,
             url=config.url,
-            version=config.wire,
+            version=config.version,
             created_at=config.created_at,
             has_token=config.token is not None,
             has_credentials=config.credentials is not None,

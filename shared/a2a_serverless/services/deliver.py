@@ -296,7 +296,7 @@ class _Delivery:
             self._count_challenge()
         challenge = context.ids.new()
         content = json.dumps({"type": "a2a.webhook.challenge", "challenge": challenge}).encode()
-        result = self._send(CHALLENGE, NotificationBody("application/json", self._config.wire, content))
+        result = self._send(CHALLENGE, NotificationBody("application/json", self._config.version, content))
         if result.outcome.accepted and _is_echo(result.outcome.body, challenge):
             self._attempts.record(CHALLENGE, result, None)
             host, now = self._attempts.host, context.clock.now()

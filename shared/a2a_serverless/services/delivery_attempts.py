@@ -120,7 +120,7 @@ class Attempts:
         """The headers. ``Authorization`` has the client's credentials, if any; the JWT then has its own header."""
         config, sealer = self._config, self._context.sealer
         sealing = sealing_context(self._head.key, config.config_id)
-        headers = {"Content-Type": body.content_type, "A2A-Version": config.wire}
+        headers = {"Content-Type": body.content_type, "A2A-Version": config.version}
         if config.token is not None:
             headers[TOKEN_HEADER] = sealer.open(config.token, sealing)
         if config.credentials is None:

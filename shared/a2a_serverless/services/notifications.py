@@ -51,7 +51,7 @@ class Notifications:
     """
 
     def __init__(self, context: DeliveryContext, current: CurrentHead, config: PushConfig, memory: MemoryShare) -> None:
-        self._context, self._memory, self._version, self._wanted = context, memory, config.wire, config.events
+        self._context, self._memory, self._version, self._wanted = context, memory, config.version, config.events
         self._chunks: Chunks = "last" if tells_whole_task(self._version) else "all"
         if self._wanted != "all":
             self._chunks = "none"

@@ -155,7 +155,7 @@ def new_config(
     config = PushConfig(
         config_id=config_id,
         url=request.url,
-        wire=version,
+        version=version,
         incarnation=incarnation,
         created_at=webhooks.clock.now(),
         scheme=_scheme(request),
