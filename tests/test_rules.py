@@ -190,7 +190,11 @@ def test_rule_12_only_the_edge_and_a_list_with_reasons_know_a_version() -> None:
 def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() -> None:
     sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
     bare = re.compile(r"http\.app import [^\n]*\bmake_asgi_app\b|http import [^\n]*\bapp\b")
-    assert [name for name, source in sources.items() if bare.search(source)] == ["edge.py"]
+    # The function of the official kit is asked by the kit only, which holds the answers against the schemas itself.
+    assert {name for name, source in sources.items() if bare.search(source)} == {
+        "edge.py",
+        "conformance/kit/function.py",
+    }
 
 
 UNOBSERVED: Final = {
@@ -206,7 +210,6 @@ UNOBSERVED: Final = {
     "docs/pictures.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
     "journeys/test_by_hand.py": "the receiver's API",
-    "journeys/test_mirror.py": "the card of an official server",
     "observed.py": "the check",
     "stack/test_deployment.py": "the receiver's page",
 }

@@ -140,7 +140,7 @@ AREAS: Final = {
     "tasks": Area(
         (
             *("services/briefs.py", "services/callbacks.py", "services/content_links.py", "services/listing.py"),
-            *("services/requests.py", "services/timelines.py"),
+            "services/timelines.py",
             "services/open_questions.py",
             *("services/operation_runner.py", "services/rate_limiter.py", "services/streams.py", "services/sweep.py"),
             *("services/requests.py", "services/task_changes.py", "services/tasks.py"),
