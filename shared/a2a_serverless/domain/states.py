@@ -1,7 +1,7 @@
 """The states of a task, and the only table of transitions between them.
 
 Every change of a task's state goes through ``check``. Artifact chunks are allowed in ``CHUNKS`` only. A test compares
-the diagram in ARCHITECTURE.md with the table.
+the diagram in docs/internals.md with the table.
 """
 
 from __future__ import annotations
