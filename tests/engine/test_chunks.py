@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent
+from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent, StatusEvent
 from a2a_serverless.engine.chunks import DELAY_S, SIZE, ChunkBuffer
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState
 from tests.echo import agent_of
@@ -324,6 +324,16 @@ def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_do
     world, task = played(work, At(1, late=False, what=die, only="table.append_chunk"))
     assert world.kills == 1
     assert (task.status.state, said(task)) == (TaskState.COMPLETED, ["one"])
+
+
+def test_rule_02_no_end_is_written_behind_a_chunk_that_failed_at_the_moment_at_which_the_agent_ended() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit("a.txt", "one")
+        await asyncio.sleep(DELAY_S)
+
+    world, task = played(work, At(1, late=False, what=fail, only="table.append_chunk"))
+    assert (task.status.state, said(task)) == (TaskState.COMPLETED, ["one"])
+    assert [type(event) for event in world.events(task.id)[2:]] == [ArtifactEvent, StatusEvent]
 
 
 def whole(work: Callable[[TaskContext], Awaitable[None]]) -> Agent:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
+from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
+from tests.faults.plans import At, die
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -101,3 +106,39 @@ def test_a_step_that_works_on_after_the_steps_inside_it_is_not_suspended_for_a_s
 
     AgentTestHarness(agent_of(work)).send("go")
     assert began == ["outer"]
+
+
+@pytest.mark.parametrize("beside", ["a step", "a timer of the agent"])
+def test_a_sleep_beside_other_work_is_not_begun_anew_by_the_run_after_a_death(beside: str) -> None:
+    ends = list[int]()
+
+    async def work(task: TaskContext) -> None:
+        async def nap() -> None:
+            await task.sleep("nap", 60)
+            ends.append(world.now - began)
+
+        other = task.step("work", asyncio.sleep, 200) if beside == "a step" else asyncio.sleep(200)
+        await asyncio.gather(nap(), other)
+
+    world = World([agent_of(work)], faults=At(30, late=False, what=die, only="table.read_head"))
+    began = world.now
+    task = world.send("go", push=False)
+    world.settle()
+    assert (world.kills, world.get(task.id).status.state) == (1, TaskState.COMPLETED)
+    assert ends[0] < 75_000, "the next run begins when the lease of the dead one is over"
+
+
+def test_a_timer_of_the_agent_ends_in_time_beside_a_long_sleep() -> None:
+    async def work(task: TaskContext) -> None:
+        async def emit_soon() -> None:
+            await asyncio.sleep(5)
+            await task.emit("a", "soon")
+
+        await asyncio.gather(emit_soon(), task.sleep("an hour", 3600))
+
+    world = World([agent_of(work)])
+    began = world.now
+    task = world.send("go", push=False)
+    world.settle()
+    chunk = next(event for event in world.events(task.id) if isinstance(event, ArtifactEvent))
+    assert chunk.at - began < 7_000

@@ -151,6 +151,14 @@ def test_rule_06_a_run_that_is_not_told_that_it_has_taken_its_task_asks_until_it
     assert len(begun) == 1, "it says once that it works"
 
 
+def test_rule_06_a_run_whose_first_write_succeeded_without_an_answer_goes_on_with_its_task_at_once() -> None:
+    world = Workers(Writer(seconds=1).work, At(1, late=True, what=fail, only="table.append"))
+    task_id, began = world.send("hello", push=False).id, world.now
+    world.settle()
+    assert_whole(world, task_id)
+    assert (head_of(world, task_id).lost, world.events(task_id)[-1].at - began < RUN_LEASE_MS) == (0, True)
+
+
 def test_a_message_that_comes_before_a_run_knows_that_it_has_its_task_is_an_append_of_its_own() -> None:
     world = Workers(Writer(seconds=1).work, At(1, late=True, what=fail, only="table.append"))
     task_id = world.send("hello", push=False).id

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import Task, TaskState
@@ -274,3 +275,16 @@ def test_an_agent_learns_that_the_store_has_failed() -> None:
     world, key = world_with_task(agent.work, faults=At(1, late=False, what=fail, only="table.append_chunk"))
     world.survives(lambda: world.run(key))
     assert agent.why == [None, CancelReason.STORE]
+
+
+def test_no_question_is_asked_after_a_conflict_that_another_branch_of_the_agent_catches() -> None:
+    async def work(task: TaskContext) -> None:
+        question = asyncio.create_task(task.ask("Which?"))
+        await asyncio.sleep(0)
+        await dropping(task.step("", asyncio.sleep, 0))
+        await question
+
+    world, key = world_with_task(work)
+    world.run(key)
+    states = [event.state for event in world.events(key.task) if isinstance(event, StatusEvent)]
+    assert states == [TaskState.SUBMITTED, TaskState.WORKING, TaskState.FAILED]

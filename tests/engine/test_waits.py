@@ -13,6 +13,8 @@ from a2a_serverless import Task, TaskState
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
+from tests.faults.plans import At, die
+from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless import TaskContext
@@ -290,3 +292,18 @@ def test_an_inline_agent_that_waits_goes_on_in_the_worker() -> None:
 
 async def _nothing(task: TaskContext) -> None:
     del task
+
+
+def test_rule_06_a_run_that_dies_beside_an_open_question_leaves_it_open() -> None:
+    async def work(task: TaskContext) -> None:
+        question = asyncio.create_task(task.ask("Which?"))
+        await task.sleep("a minute", 60)
+        await task.step("work", asyncio.sleep, 20)
+        await question
+
+    world = World([agent_of(work)], faults=(death := At(late=False, what=die, only="table.read_head")))
+    task = world.send("go", push=False)
+    world.plan(70_000, lambda: death.after_now(1))
+    world.settle()
+    states = [event.state for event in world.events(task.id) if isinstance(event, StatusEvent)]
+    assert (world.kills, states) == (1, [TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED])

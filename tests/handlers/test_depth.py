@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OURS = "a2a_serverless."
-CLASSES, FUNCTIONS = 6, 30
+CLASSES, FUNCTIONS = 7, 26  # one class is ``Run``: in its place five functions handed on the same five arguments
 
 
 class Seen:
