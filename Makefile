@@ -86,6 +86,11 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients that the test
 	fi
 	@$(RUN)python -m tests.conformance.official
 
+# Not in `make setup`, because it takes minutes.
+.PHONY: dynoxide
+dynoxide: $(ENVIRONMENTS) ## compile the DynamoDB that tests and benchmarks use, once for all checkouts, or say what is missing
+	@$(RUN)python -m tests.contract.dynoxide
+
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 # Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and so on.
 SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py
@@ -259,7 +264,7 @@ invoke: $(ENVIRONMENTS) ## run one function in Docker, on the local stack: make 
 	@$(RUN)python -m a2a_serverless_tools.stack.invoke "$(FUNCTION)" "$(EVENT)" $(ARGS)
 
 .PHONY: bench
-bench: $(ENVIRONMENTS) $(PEERS) ## run every benchmark, beside other libraries: make bench ARGS="cold_start"
+bench: $(ENVIRONMENTS) $(PEERS) dynoxide ## run every benchmark, beside other libraries: make bench ARGS="cold_start"
 	@$(UV) pip install $(QUIET) --python .a2a/venvs/bench-langgraph --no-deps $(DISTRIBUTIONS:%=--editable ./%)
 	@$(RUN)python bench/run.py $(ARGS)
 

@@ -1,8 +1,7 @@
-"""DynamoDB cost of tasks: calls and capacity units on AWS's DynamoDB Local (N5, N6, N11).
+"""DynamoDB cost of tasks: calls and capacity units on dynoxide, a DynamoDB in Rust (N5, N6, N11).
 
 Beside it, without a database: the memory and CPU of a page of the largest tasks that the api accepts (N11).
-The real use cases and engine run over the real adapter. Only transactions are estimated, because DynamoDB Local does
-not count them as AWS does (see `tests/contract/meter.py`). Needs Java and Maven.
+The real use cases and engine run over the real adapter. Needs `make dynoxide`.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from a2a_serverless.store.stores import BreakerStore, TaskIndex
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer
 from tests.contract.backends import client_at
-from tests.contract.dynamodb_local import dynamodb_local
+from tests.contract.dynoxide import dynoxide
 from tests.contract.meter import Meter, metering
 from tests.contract.schema import table_schema
 
@@ -102,8 +101,8 @@ class Database:
 
 @contextmanager
 def database() -> Iterator[Database]:
-    """Runs DynamoDB Local with an empty table."""
-    with TemporaryDirectory() as folder, dynamodb_local(Path(folder)) as url, client_at(url) as client:
+    """Runs dynoxide with an empty table."""
+    with TemporaryDirectory() as folder, dynoxide(Path(folder)) as url, client_at(url) as client:
         client.create_table(TableName=NAME, **table_schema())
         with metering(client) as meter:
             yield Database(client, meter)

@@ -1,6 +1,6 @@
 """A stand-in for AWS on loopback: answers every call at once with an empty object, to measure only the caller.
 
-It stores nothing. `capacity.py` measures the calls' cost in DynamoDB, on AWS's DynamoDB Local.
+It stores nothing. `capacity.py` measures the calls' cost in DynamoDB, on dynoxide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Durable steps: tasks of a hundred steps, beside the local runner of AWS's SDK for Lambda durable functions (N14).
 
-Ours run in the engine of a deployment, over the in-memory store and over AWS's DynamoDB Local, where each step is one
-conditional write by boto3. Their local runner keeps its log in memory. Neither calls AWS. Needs Java and Maven.
+Ours run in the engine of a deployment, over the in-memory store and over dynoxide, where each step is one conditional
+write by boto3. Their local runner keeps its log in memory. Neither calls AWS. Needs `make dynoxide`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def measure(rounds: int) -> Report:
         candidates: dict[str, Callable[[], dict[str, float]]] = {
             "in memory": lambda: seconds(in_memory(plain), TASKS),
             "in memory, a chunk in each step": lambda: seconds(in_memory(streaming), TASKS),
-            "DynamoDB Local": lambda: seconds(of.deploy(plain), 1),
+            "dynoxide": lambda: seconds(of.deploy(plain), 1),
             THEIRS: theirs,
         }
         found: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
@@ -108,7 +108,7 @@ def measure(rounds: int) -> Report:
         [
             by_theirs("steps a CPU second in memory, by theirs", 10, "in memory", "cpu"),
             by_theirs("the same with a chunk in each step", 5, "in memory, a chunk in each step", "cpu"),
-            by_theirs("steps a second on DynamoDB Local, by theirs", 1, "DynamoDB Local", "clock"),
+            by_theirs("steps a second on dynoxide, by theirs", 1, "dynoxide", "clock"),
             goal("N14", "write calls a step", "<=", 1, [(used[STEPS][0] - used[0][0]) / STEPS]),
         ],
         ["The local runner of the SDK is made for tests. Its log is in memory, and AWS's service is not measured."],
@@ -116,7 +116,7 @@ def measure(rounds: int) -> Report:
 
 
 def written(of: Database, steps: int) -> tuple[float, float]:
-    """Returns write calls and write units of a task with so many steps on DynamoDB Local."""
+    """Returns write calls and write units of a task with so many steps on dynoxide."""
 
     async def work(task: TaskContext) -> None:
         for number in range(steps):

@@ -1,8 +1,8 @@
 """The sweeper: every due task in one run, its calls for each, and whether its time grows as the number of tasks (N20).
 
-The use case of the sweeper function enqueues tasks that nobody has taken: over the in-memory store, and over AWS's
-DynamoDB Local with as many calls at a time as the function makes. Messages go to a client of SQS that only counts its
-calls, of up to ten messages each. Needs Java and Maven.
+The use case of the sweeper function enqueues tasks that nobody has taken: over the in-memory store, and over
+dynoxide with as many calls at a time as the function makes. Messages go to a client of SQS that only counts its calls,
+of up to ten messages each. Needs `make dynoxide`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def in_memory(due: int) -> Swept:
 
 
 def on_dynamodb(of: Database) -> Swept:
-    """Sweeps tasks on DynamoDB Local; the time is the clock's."""
+    """Sweeps tasks on dynoxide; the time is the clock's."""
     fill(of.client, WHO, STORED)
     service = of.deploy(ordinary).service
     of.meter.reset()
@@ -103,7 +103,7 @@ def _swept(
 
 
 def measure(rounds: int) -> Report:
-    """Measures the in-memory store in each round, DynamoDB Local once: its calls do not vary."""
+    """Measures the in-memory store in each round, dynoxide once: its calls do not vary."""
     in_memory(FEW)
     few, many = zip(*((in_memory(FEW), in_memory(MANY)) for _ in range(rounds)), strict=True)
     with database() as of:
@@ -116,11 +116,11 @@ def measure(rounds: int) -> Report:
         [
             figure(f"a task, {FEW:,} in memory", "us of a core", [one.us for one in few], ours=True),
             figure(f"a task, {MANY:,} in memory", "us of a core", [one.us for one in many], ours=True),
-            figure(f"a task, {STORED:,} on DynamoDB Local", "us by the clock", [stored.us], ours=True),
+            figure(f"a task, {STORED:,} on dynoxide", "us by the clock", [stored.us], ours=True),
         ],
         [
             goal("N20", f"share of {MANY:,} in memory that one run does", ">=", 1, [one.done / MANY for one in many]),
-            goal("N20", f"share of {STORED:,} on DynamoDB Local that one run does", ">=", 1, [stored.done / STORED]),
+            goal("N20", f"share of {STORED:,} on dynoxide that one run does", ">=", 1, [stored.done / STORED]),
             goal("N20", "write calls a task", "<=", 1, [max(one.writes for one in runs)]),
             goal("N20", "queue calls a task", "<=", QUEUE_CALLS, [max(one.queue_calls for one in runs)]),
             goal("N20", f"time of a task at {MANY:,} by that at {FEW:,}", "<=", LINEAR, growth),

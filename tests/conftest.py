@@ -20,11 +20,11 @@ pytest_plugins = ["tests.stack.local"]
 
 TESTS: Final = Path(__file__).parent
 # Fixtures that start other programs or make builds.
-PROGRAMS: Final = {"stack", "dist", "local_client", "original"}
+PROGRAMS: Final = {"stack", "dist", "dynoxide_client", "original"}
 # The groups that take longest. They start first, in this order, so that no process ends long after the others.
 LONGEST: Final = (
     "stack",
-    "local_client",
+    "dynoxide_client",
     "emulator_client",
     "usual ports",
     "stack/test_build",

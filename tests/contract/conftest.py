@@ -14,7 +14,7 @@ from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import CHECKOUT, Paths
 from a2a_serverless_tools.stack.processes import stop
 from tests.contract.backends import EverythingTwice, OneAtATime, Store, client_at, dynamo, memory
-from tests.contract.dynamodb_local import dynamodb_local
+from tests.contract.dynoxide import NotInstalled, dynoxide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _tables = (f"table-{number}" for number in count())
-REAL = ("emulator_client", "local_client")  # each is a program, so its tests are one group, which starts it once
+REAL = ("emulator_client", "dynoxide_client")  # each is a program, so its tests are one group, which starts it once
 
 
 @pytest.fixture(scope="session")
-def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBClient]:
-    """A client of DynamoDB Local."""
-    with dynamodb_local(tmp_path_factory.mktemp("dynamodb-local")) as url, client_at(url) as client:
-        yield client
+def dynoxide_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDBClient]:
+    """A client of dynoxide."""
+    try:
+        with dynoxide(tmp_path_factory.mktemp("dynoxide")) as url, client_at(url) as client:
+            yield client
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

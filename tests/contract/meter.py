@@ -1,9 +1,4 @@
-"""Calls and capacity units of a DynamoDB client, as AWS counts them.
-
-DynamoDB Local reports single calls as AWS does, but not transactions: it adds the bytes of all items up before it
-rounds, and multiplies everything by four. So items in a transaction are counted by AWS's rule (two units for each
-kilobyte begun of each item), and index entries, which follow once it is done, by a quarter of what is reported.
-"""
+"""Calls and capacity units of a DynamoDB client, as the database reports them."""
 
 from __future__ import annotations
 
@@ -18,8 +13,6 @@ if TYPE_CHECKING:
 
 CALLS: Final = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "GetItem", "Query")
 READS: Final = frozenset({"GetItem", "Query"})
-QUADRUPLED: Final = 4
-HEAD_BYTES: Final = 1024
 
 
 @dataclass
@@ -32,17 +25,13 @@ class Meter:
 
     def ask(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
         self.calls.append(model.name)
-        self.units += sum(2 * _kilobytes(action) for action in params.get("TransactItems", []))
-        return {**params, "ReturnConsumedCapacity": "INDEXES"}
+        return {**params, "ReturnConsumedCapacity": "TOTAL"}
 
-    def count(self, parsed: dict[str, Any], **_: object) -> None:
-        used = parsed["ConsumedCapacity"]
-        if isinstance(used, dict):
-            self.units += used["CapacityUnits"]
-            self.read += used["CapacityUnits"] if self.calls[-1] in READS else 0
-            return
-        indexes = (index for table in used for index in table.get("GlobalSecondaryIndexes", {}).values())
-        self.units += sum(index["CapacityUnits"] for index in indexes) / QUADRUPLED
+    def count(self, parsed: dict[str, Any], model: Any, **_: object) -> None:
+        used = parsed["ConsumedCapacity"]  # of a transaction: for each table
+        units = sum(table["CapacityUnits"] for table in (used if isinstance(used, list) else [used]))
+        self.units += units
+        self.read += units if model.name in READS else 0
 
     @property
     def writes(self) -> int:
@@ -51,16 +40,6 @@ class Meter:
     def reset(self) -> None:
         self.calls.clear()
         self.units = self.read = 0.0
-
-
-def _kilobytes(action: dict[str, Any]) -> int:
-    """Of what is put, its size; of what is updated, the head's, which a test below keeps under one."""
-    return -(-size(action["Put"]["Item"]) // HEAD_BYTES) if "Put" in action else 1
-
-
-def size(item: dict[str, Any]) -> int:
-    values = (text for value in item.values() for text in value.values())
-    return sum(len(name) for name in item) + sum(1 if text is True else len(text.encode()) for text in values)
 
 
 @contextmanager

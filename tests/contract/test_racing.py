@@ -1,4 +1,8 @@
-"""Concurrent clients of a whole deployment see what one table promises (``tests/histories``)."""
+"""Concurrent clients of a whole deployment see what one table promises (``tests/histories``).
+
+Unlike DynamoDB, dynoxide has no index that lags, no query that sees a part of a transaction, and no
+TransactionConflict. `tests/simulation` has the first two, `tests/adapters/test_table.py` the third.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ if TYPE_CHECKING:
 
 @pytest.mark.enable_socket
 @pytest.mark.integration
-@pytest.mark.xdist_group("local_client")
-def test_a_history_of_racing_threads_keeps_every_promise(local_client: DynamoDBClient) -> None:
-    history, violations = play(1, clients=3, actions=6, table=partial(DynamoStores, local_client))
+@pytest.mark.xdist_group("dynoxide_client")
+def test_a_history_of_racing_threads_keeps_every_promise(dynoxide_client: DynamoDBClient) -> None:
+    history, violations = play(1, clients=3, actions=6, table=partial(DynamoStores, dynoxide_client))
     assert violations == [], "\n".join(texts_of(history))
     assert len(history.operations) > 15

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.contract.backends import Store
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("local_client")]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.integration, pytest.mark.xdist_group("dynoxide_client")]
 
 MANY: Final = int(os.environ.get("SWEEP_ITEMS", "300"))
 LIFE: Final = decisions.TaskLifetime(7 * 86_400_000, 30 * 86_400_000)
@@ -57,14 +57,14 @@ def _task(store: Store, number: int) -> None:
 
 
 def test_a_sweep_of_everything_due_is_a_read_and_a_write_for_each_item_and_a_page_for_a_thousand(
-    local_client: DynamoDBClient,
+    dynoxide_client: DynamoDBClient,
 ) -> None:
-    with dynamo(local_client, "sweeping", time.sleep) as store, ThreadPoolExecutor(8) as pool:
+    with dynamo(dynoxide_client, "sweeping", time.sleep) as store, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _task(store, number), range(MANY)))
         store.now.ms = NOW + 100_000
         queues = MemoryQueues(store.now)
         sweeper = Sweeper(store.log, store.push, queues, Clock(store), Names(), each=pool.map)
-        with metering(local_client) as meter:
+        with metering(dynoxide_client) as meter:
             assert sweep(sweeper) == MANY
             calls = Counter(meter.calls)
             pages = calls["Query"] - MANY
@@ -76,9 +76,9 @@ def test_a_sweep_of_everything_due_is_a_read_and_a_write_for_each_item_and_a_pag
             assert meter.calls == ["Query"] * SHARDS
 
 
-def test_two_sweepers_at_once_move_each_task_once(local_client: DynamoDBClient) -> None:
+def test_two_sweepers_at_once_move_each_task_once(dynoxide_client: DynamoDBClient) -> None:
     count = 50
-    with dynamo(local_client, "sweepers", time.sleep) as store, ThreadPoolExecutor(4) as pool:
+    with dynamo(dynoxide_client, "sweepers", time.sleep) as store, ThreadPoolExecutor(4) as pool:
         for number in range(count):
             _task(store, number)
         store.now.ms = NOW + 100_000

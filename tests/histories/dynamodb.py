@@ -1,4 +1,4 @@
-"""The deployment of a history over a table of DynamoDB Local, where threads race for real."""
+"""The deployment of a history over a table of dynoxide, where threads race for real."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.contract.backends import client_at
-from tests.contract.dynamodb_local import dynamodb_local
+from tests.contract.dynoxide import dynoxide
 from tests.contract.schema import table_schema
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class DynamoStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Paus
 
 
 @contextmanager
-def local_client() -> Iterator[DynamoDBClient]:
-    """A client of a DynamoDB Local of its own."""
-    with TemporaryDirectory() as folder, dynamodb_local(Path(folder)) as url, client_at(url) as client:
+def dynoxide_client() -> Iterator[DynamoDBClient]:
+    """A client of a dynoxide of its own. Raises `NotInstalled`."""
+    with TemporaryDirectory() as folder, dynoxide(Path(folder)) as url, client_at(url) as client:
         yield client

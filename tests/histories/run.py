@@ -1,7 +1,7 @@
 """Records histories of a deployment under faults and checks them: ``make histories SEEDS=n TARGET=dynamodb BUGS=1``.
 
-Each seed is a history of its own. In the simulation a seed gives the same history again; over DynamoDB Local threads
-race. With ``--bugs`` every injected bug has to be found; shown is by how many seeds.
+Each seed is a history of its own. In the simulation a seed gives the same history again; over dynoxide, which
+needs ``make dynoxide``, threads race. With ``--bugs`` every injected bug has to be found; shown is by how many seeds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tests.histories.bugs import BUGS, inject
 from tests.histories.check import check
 from tests.histories.deployment import RacingDeployment, record_history
-from tests.histories.dynamodb import DynamoStores, local_client
+from tests.histories.dynamodb import DynamoStores, dynoxide_client
 from tests.histories.history import texts_of
 from tests.histories.simulated import SimulatedHistory
 
@@ -92,8 +92,8 @@ def main() -> None:
     parser.add_argument("--torn", action="store_true", help="queries of the simulation see halves of transactions")
     wanted = parser.parse_args()
     with ExitStack() as stack:
-        is_local = wanted.target == "dynamodb"
-        table = partial(DynamoStores, stack.enter_context(local_client())) if is_local else None
+        is_table = wanted.target == "dynamodb"
+        table = partial(DynamoStores, stack.enter_context(dynoxide_client())) if is_table else None
         look: Callable[..., int] = check_bugs if wanted.bugs else check_seeds
         asked = wanted.first if wanted.bugs else range(wanted.first, wanted.first + wanted.seeds)
         wrong = look(asked, table=table, is_torn=wanted.torn)
