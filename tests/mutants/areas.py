@@ -59,7 +59,7 @@ AREAS: Final = {
     "scopes": Area(
         (
             *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/endings.py"),
-            *("engine/framework_task.py", "engine/journal.py", "engine/loop.py", "engine/scopes.py"),
+            *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py"),
             *("engine/signals.py", "domain/record_names.py", "domain/call_records.py", "domain/new_task.py"),
             "domain/step_results.py",
             "domain/progress.py",
@@ -81,7 +81,7 @@ AREAS: Final = {
     "runs": Area(
         (
             *("engine/acts.py", "engine/callbacks.py", "engine/client_messages.py", "engine/engine.py"),
-            *("engine/execution.py", "engine/inline.py", "engine/lease.py", "engine/messages.py"),
+            *("engine/execution.py", "engine/inline.py", "engine/journal.py", "engine/lease.py", "engine/messages.py"),
             *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
             *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
             *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),

@@ -69,5 +69,5 @@ class Journal(Mapping[str, StepResult]):
         """
         call = call_of(name)
         first = self._results.get(call.opened, result) if call else result
-        if not 0 < first.moment <= self._session.head.copied:
+        if first.moment > self._session.head.copied:
             self._session.budget.count(name, result, self._results)
