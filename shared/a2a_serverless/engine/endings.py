@@ -133,6 +133,9 @@ class Endings:
 
     async def start(self, path: str, scope: Scope) -> None:
         """Returns when work that is not stored may begin: when no stored ending is to come before it."""
+        # While stored endings are to come, new work waits: the code may still come to the ending that cancels this work,
+        # and would pay for the loser of a race once more.
+        # tests/engine/test_calls.py: test_what_lost_a_race_is_not_begun_in_a_later_run
         if not (self._to_come or self._reads_first):
             return
         gate = self._loop.create_future()
@@ -150,6 +153,10 @@ class Endings:
             if self._is_next(number) and not (self._queue or self._turn.locked()):
                 self._next_turns += 1
                 try:
+                    # The code that the ending before this one has woken goes on first: else two endings reach it at once,
+                    # in an order that another run need not have.
+                    # tests/engine/test_combined.py:
+                    # test_a_call_waits_for_another_one_that_a_later_run_has_not_gone_on_with_yet
                     async with self._turn:
                         await self._loop.rest()
                 finally:
@@ -189,7 +196,9 @@ class Endings:
                 self.has_changed.clear()
                 await self._loop.rest()
                 if self._next_turns:
-                    continue  # an ending that came meanwhile has the turn next
+                    # An ending that came meanwhile has the turn next. Work that began here would begin before it.
+                    # tests/engine/test_retries.py: test_a_step_that_no_longer_fits_says_so_before_anything_runs
+                    continue
                 if self._end_next():
                     self.has_changed.set()
                 elif self.is_busy:
@@ -221,6 +230,10 @@ class Endings:
 
     @contextmanager
     def _not_at_work(self, scope: Scope) -> Iterator[None]:
+        # A step that waits inside does not count as working: it would keep the task from being suspended, and the run from
+        # its order. Its waits are counted, because asyncio tasks in a step may wait at the same time.
+        # tests/replay/test_replay.py:
+        # test_rule_07_an_interruption_anywhere_changes_nothing_of_what_a_random_agent_comes_to
         steps = [*scope.running_steps()]
         for step in steps:
             step.waits += 1
@@ -243,7 +256,10 @@ class Endings:
         if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):
             return _set(gate)
         if self._to_come and not self.is_idle:
-            return False  # the code may still come to the first ending
+            # What works may still bring the code to the first ending: an ending after it has to wait.
+            # tests/engine/test_step_options.py:
+            # test_steps_end_in_the_same_order_beside_one_whose_result_is_read_instead
+            return False
         if look := next((one for one in self._looks if self._ready_at(one) is not None), None):
             self._looks.pop(look)
             return _set(look.future)
@@ -260,6 +276,9 @@ class Endings:
             return False
         wait = min(ready, key=lambda pair: pair[0])[1]
         self._waits.pop(wait)
+        # Beside other work the end of a wait competes with another ending, so its place in the order is stored. A wait
+        # that is alone needs no place and costs no write.
+        # tests/engine/test_waits.py: test_a_question_and_a_call_and_a_sleep_in_a_group_end_in_their_own_time
         if self._waits or self._gates or self._queue or self._looks or not self.is_idle:
             self._journal.store(wait_name(wait.path), StepResult("", None, sequence=self._journal.next_number()))
         return _set(wait.future)
