@@ -72,6 +72,8 @@ class ArtifactWriter:
 
     def attempt(self) -> int:
         """The id of a new attempt at a step, greater than those of earlier runs."""
+        # The fence makes it greater than each attempt of the runs before, also of those that died: the newest counts.
+        # tests/engine/test_emits_in_steps.py: test_an_artifact_that_is_written_anew_keeps_the_fields_of_its_first_chunk
         return self._session.fence * ATTEMPTS + self.moment()
 
     def emit(self, scope: Scope, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool) -> bool:
@@ -111,6 +113,10 @@ class ArtifactWriter:
         self._valid[path] = attempt
         for artifact_id, attempts in self._attempts[path].items():
             log = self._log[artifact_id]
+            # Only an artifact that shows chunks of another attempt is written anew: a client that has seen the right
+            # content gets no second event with it.
+            # tests/engine/test_emits_in_steps.py:
+            # test_rule_07_what_a_step_says_again_replaces_what_it_said_in_one_event
             if attempts - {attempt} and not all(map(self._counts, _visible_chunks(log))):
                 chunks = self._valid_chunks(artifact_id)
                 last = chunks[-1].last_chunk if chunks else False
@@ -122,6 +128,9 @@ class ArtifactWriter:
 
         It counts until code tries the step again, which an earlier run may have done: then a later attempt counts.
         """
+        # The ending of the first try is read back in each run, but what the second try has emitted stays.
+        # tests/engine/test_same_in_each_run.py:
+        # test_rule_07_what_the_second_try_of_a_step_has_emitted_stays_in_later_runs
         if attempt and attempt == max(
             (number for numbers in self._attempts[path].values() for number in numbers), default=0
         ):
@@ -135,11 +144,17 @@ class ArtifactWriter:
     def _emit_in(self, step: RunningStep, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id
         step.has_emitted = True
+        # With its first chunk this attempt takes the place of the one that a death has interrupted.
+        # tests/engine/test_chunks.py:
+        # test_rule_07_an_agent_with_the_option_whose_step_is_interrupted_tells_one_whole_story
         self._valid[step.path] = step.attempt
         attempts = self._attempts[step.path].get(artifact_id, set())
         if not attempts or step.attempt in attempts:
             self._write(step.path, step.attempt, artifact, append=append, last=last)
             return
+        # In the log, chunks of other scopes stand behind those of the interrupted attempt. The code has not reached them
+        # yet, so they leave the artifact here, and are emitted once more when the code reaches them (``_come_to``).
+        # tests/engine/test_emits_in_steps.py: test_a_step_that_failed_in_an_earlier_run_and_now_says
         chunks, chunk = self._valid_chunks(artifact_id), ArtifactEvent(*UNWRITTEN, artifact)
         before = [event for event in chunks if event.n not in self._ahead]
         self._removed_chunks += [event for event in chunks if event.n in self._ahead]
@@ -162,6 +177,8 @@ class ArtifactWriter:
 
     def _write(self, path: str, attempt: int, artifact: Artifact, *, append: bool, last: bool) -> None:
         artifact_id = artifact.artifact_id
+        # A first chunk begins the artifact, whatever the author says: there is nothing to append it to.
+        # tests/engine/test_chunks.py: test_a_text_continues_the_one_before_it_in_one_event_and_over_events
         number, append = self._numbers[artifact_id] + 1, append and bool(self._log[artifact_id])
         if append and last and self._whole_last_chunk:
             artifact, append = self._whole(artifact), False

@@ -133,8 +133,8 @@ class Endings:
 
     async def start(self, path: str, scope: Scope) -> None:
         """Returns when work that is not stored may begin: when no stored ending is to come before it."""
-        # While stored endings are to come, new work waits: the code may still come to the ending that cancels this work,
-        # and would pay for the loser of a race once more.
+        # While stored endings are to come, new work waits: the code may still come to the ending that cancels it. Else
+        # the loser of a race is paid for once more.
         # tests/engine/test_calls.py: test_what_lost_a_race_is_not_begun_in_a_later_run
         if not (self._to_come or self._reads_first):
             return
@@ -153,8 +153,8 @@ class Endings:
             if self._is_next(number) and not (self._queue or self._turn.locked()):
                 self._next_turns += 1
                 try:
-                    # The code that the ending before this one has woken goes on first: else two endings reach it at once,
-                    # in an order that another run need not have.
+                    # The code that the ending before this one has woken goes on first. Else two endings reach it at
+                    # once, in an order that another run need not have.
                     # tests/engine/test_combined.py:
                     # test_a_call_waits_for_another_one_that_a_later_run_has_not_gone_on_with_yet
                     async with self._turn:
@@ -230,8 +230,8 @@ class Endings:
 
     @contextmanager
     def _not_at_work(self, scope: Scope) -> Iterator[None]:
-        # A step that waits inside does not count as working: it would keep the task from being suspended, and the run from
-        # its order. Its waits are counted, because asyncio tasks in a step may wait at the same time.
+        # A step that waits inside does not count as working: it would keep the task from being suspended. Its waits are
+        # counted, because asyncio tasks in a step may wait at the same time.
         # tests/replay/test_replay.py:
         # test_rule_07_an_interruption_anywhere_changes_nothing_of_what_a_random_agent_comes_to
         steps = [*scope.running_steps()]
@@ -274,6 +274,9 @@ class Endings:
         ready = [(at, one) for one in self._waits if (at := self._ready_at(one)) is not None]
         if not ready:
             return False
+        # Several waits may have been over before the run began: they end as they were due, not as the code came to them.
+        # tests/engine/test_endings.py:
+        # test_rule_07_sleeps_that_were_over_before_the_run_began_end_in_the_order_in_which_they_were_due
         wait = min(ready, key=lambda pair: pair[0])[1]
         self._waits.pop(wait)
         # Beside other work the end of a wait competes with another ending, so its place in the order is stored. A wait
