@@ -152,8 +152,8 @@ class ArtifactWriter:
         if not attempts or step.attempt in attempts:
             self._write(step.path, step.attempt, artifact, append=append, last=last)
             return
-        # In the log, chunks of other scopes stand behind those of the interrupted attempt. The code has not reached them
-        # yet, so they leave the artifact here, and are emitted once more when the code reaches them (``_come_to``).
+        # In the log, chunks of other scopes stand behind those of the interrupted attempt. The code has not reached
+        # them yet, so they leave the artifact here, and are emitted again when the code reaches them (``_come_to``).
         # tests/engine/test_emits_in_steps.py: test_a_step_that_failed_in_an_earlier_run_and_now_says
         chunks, chunk = self._valid_chunks(artifact_id), ArtifactEvent(*UNWRITTEN, artifact)
         before = [event for event in chunks if event.n not in self._ahead]

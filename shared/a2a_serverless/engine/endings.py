@@ -274,7 +274,8 @@ class Endings:
         ready = [(at, one) for one in self._waits if (at := self._ready_at(one)) is not None]
         if not ready:
             return False
-        # Several waits may have been over before the run began: they end as they were due, not as the code came to them.
+        # Several waits may have been over before the run began. They end as they were due, not as the code reached
+        # them.
         # tests/engine/test_endings.py:
         # test_rule_07_sleeps_that_were_over_before_the_run_began_end_in_the_order_in_which_they_were_due
         wait = min(ready, key=lambda pair: pair[0])[1]

@@ -264,6 +264,8 @@ class Execution:
             else:
                 self.session.suspend(self._wake, wake_at, waits_text, *timers_to_store)
         except WakeCounterChanged:
+            # Something came after the last look: it is read here, and not a second later.
+            # tests/engine/test_calls.py: test_a_wake_that_refuses_the_suspension_is_heard_at_once
             self.refresh()
             return
         self.signal = self.signal or Suspended()

@@ -84,6 +84,8 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     if head_and_events is None:
         return None
     events = head_and_events[1]
+    # The head and the log are two reads: a log that is older or newer than the head is read again with it.
+    # tests/model/test_model.py: test_without_a_guard_a_model_has_a_counterexample
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
         change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)

@@ -219,6 +219,8 @@ class Run:
             return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, self._session)
         except (StepConflict, BudgetExceeded) as error:
             failure: BaseException = error
+        # Behind StepConflict and BudgetExceeded, which end the task: each other signal ends this run only.
+        # tests/engine/test_outages.py: test_rule_06_a_task_outlives_an_outage
         except SIGNALS:
             raise
         except BaseException as error:  # noqa: BLE001 - any error of the agent
@@ -292,13 +294,18 @@ class Run:
             if execution.signal:
                 await asyncio.sleep(CLEAN_UP_S)
                 return
-            with suppress(StoreFailed):  # repeated a second later; the agent works on until it has to write
+            # A look that fails is made again a second later: an agent at work need not stop before it has to write.
+            # tests/engine/test_outages.py: test_rule_06_work_goes_on_while_the_task_cannot_be_looked_at
+            with suppress(StoreFailed):
                 session.reload_head()
                 execution.refresh()
             if self._remaining_ms() < MARGIN_MS:
                 raise TimeLimitReached
             if engine.is_replaced():
                 raise CodeReplaced
+            # The message goes out before the renewal that it covers: a run that dies between the two is found, too.
+            # tests/engine/test_run.py:
+            # test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease
             if session.is_renewal_due or not is_covered:
                 with suppress(StoreFailed):
                     engine.queues.enqueue(WorkMessage(session.key), LOOK_DELAY_S)
@@ -327,6 +334,8 @@ class Run:
         logger.error("a store has failed", extra=safe_error_fields(cause_of(failure)) | ids)
         pause_s = FIRST_PAUSE_S
         while not self._retry_and_release(failure, in_time=self._remaining_ms() >= MARGIN_MS):
+            # An outage may last longer than a lease. Without a renewal the run would count as lost.
+            # tests/engine/test_outages.py: test_rule_06_a_task_outlives_an_outage
             with suppress(StoreFailed):
                 self._session.renew_when_due()
             left_s = max(0.0, (self._remaining_ms() - MARGIN_MS) / 1000)
@@ -337,6 +346,8 @@ class Run:
     def _retry_and_release(self, failure: StoreFailed, *, in_time: bool) -> bool:
         """Repeats the failed call and releases the task; False if that failed and there is time to try again."""
         try:
+            # The failed write comes first: released without it, the task would go on as if it had not been tried.
+            # tests/engine/test_outages.py: test_rule_06_a_task_outlives_an_outage
             if in_time:
                 failure.retry()
             if self._session.release():
