@@ -33,6 +33,7 @@ from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.engine.copied_context import await_in_copy
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
@@ -240,18 +241,17 @@ class Steps:
             stored_before=self._stored_count,
         )
         step.trace = session.new_trace()
+        failure = None
         try:
             with self._record_span(step, options.tool) if step.trace else nullcontext():
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
-        except Exception as error:
-            self._failures.append((attempt, step.began_at, error))
-            if record := self._store_error(step, attempt, error, turn):
-                await self._endings.end(record.sequence, scope)
-                if type(later_error := self._load_error(path, record)) is not type(error):
-                    raise later_error from error
-            else:
-                self._note_unstored(step, attempt)
-            raise
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = error
+        if failure:
+            # Outside of the ``except``: inside, the raised copy would have a context that no later run can give it.
+            # tests/engine/test_first_run.py:
+            # test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
+            raise await self._store_failure(scope, step, attempt, failure, turn)
         try:
             json_value = _json_value(path, options.codec, value)
             self._check_no_secret(path, json_value)
@@ -261,13 +261,28 @@ class Steps:
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
         return self._store_ending(path, attempt.arguments, json_value, step, turn)
 
+    async def _store_failure(
+        self, scope: Scope, step: RunningStep, attempt: _Try, error: Exception, turn: int
+    ) -> Exception:
+        """Stores the error of a step; returns the one that the agent gets: from the store, as in each later run."""
+        inner = next((one for one in self._failures if one[2] is error), (attempt, step.began_at, error))
+        self._failures.append(inner)
+        record = self._store_error(step, attempt, error, turn)
+        if record is None:
+            self._note_unstored(step, attempt)
+            return error
+        await self._endings.end(record.sequence, scope)
+        copy = self._load_error(attempt.path, record).with_traceback(error.__traceback__)
+        self._failures.append((*inner[:2], copy))
+        return copy
+
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
         execution.running_steps.append(step)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
-                value = await work()
+                value = await await_in_copy(work())
                 execution.check_open()
         except Exception:
             if not execution.is_stopping:
@@ -313,7 +328,7 @@ class Steps:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             record = record._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        value = cast("Json", [*record][: 5 if retry else 3])
+        value = cast("Json", [*record][: 6 if retry else 4])
         return self._store_ending(attempt.error_name, attempt.arguments, value, step, turn, error=kind.__name__)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
