@@ -11,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed
-from a2a_serverless.engine.step_errors import SIZE_LIMIT, StoredError, dump_error, load_error
+from a2a_serverless.domain.step_results import StoredError
+from a2a_serverless.engine.step_errors import SIZE_LIMIT, dump_error, load_error
 
 
 class Declined(Exception):
@@ -104,11 +105,12 @@ def test_an_error_that_would_come_back_as_another_one_is_not_stored(error: Excep
 
 def test_an_error_of_the_standard_library_is_read_where_its_module_is_not_imported() -> None:
     read = (
-        "from a2a_serverless.engine.step_errors import StoredError, load_error; import sys;"
+        "from a2a_serverless.domain.step_results import StoredError; import sys;"
+        "from a2a_serverless.engine.step_errors import load_error;"
         "assert 'poplib' not in sys.modules;"
         "print(repr(load_error(StoredError('poplib', 'error_proto', ['no']), frozenset())))"
     )
-    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout == "error_proto('no')\n"
 
 

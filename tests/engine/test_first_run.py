@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import TaskContext, TaskState
-from a2a_serverless.engine.loop import OUTSIDE_STEPS, RunLoop, play
+from a2a_serverless.engine.loop import OUTSIDE_STEPS, RunLoop, create_engine_task, play
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 
@@ -168,3 +168,54 @@ def test_an_error_of_a_step_in_a_step_has_the_traceback_of_its_work(capsys: pyte
 
     assert AgentTestHarness(agent_of(work)).send("go").state == TaskState.FAILED
     assert "in no_file" in capsys.readouterr().err
+
+
+# ---- Orders
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 6, 40, 100])
+def test_a_set_of_tasks_has_the_same_order_in_each_run(before: int) -> None:
+    """The code goes through the set that ``asyncio.wait`` returns, and acts in that order."""
+
+    async def add_up(task: TaskContext, number: int) -> int:
+        return await task.step(f"add {number}", lambda: number)
+
+    async def work(task: TaskContext) -> list[int]:
+        if before:
+            await asyncio.gather(*(asyncio.sleep(0) for _ in range(before)))
+        async with task.timeout("soon", 60):
+            sums = [asyncio.ensure_future(add_up(task, number)) for number in range(12)]
+            done, _ = await asyncio.wait(sums)
+        return [await task.step(f"double {one.result()}", int, one.result()) for one in done]
+
+    first, second = texts_of_two_runs(work)
+    assert first == second
+
+
+async def wait_for_all(count: int) -> list[int]:
+    """The order in which a set has ``count`` tasks that return their numbers."""
+    OUTSIDE_STEPS.set(True)
+    done, _ = await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0, number)) for number in range(count)])
+    return [task.result() for task in done]
+
+
+def play_with_garbage(work: Coroutine[Any, Any, list[int]], kept: list[object]) -> list[int]:
+    """Plays the work where other objects have the places that an earlier play had in memory."""
+    kept.append([object() for _ in range(997)])
+    return play(work, RunLoop())
+
+
+def test_the_order_of_a_set_of_tasks_does_not_depend_on_their_places_in_memory() -> None:
+    kept = list[object]()
+    assert {tuple(play_with_garbage(wait_for_all(12), kept)) for _ in range(20)} == {tuple(range(12))}
+
+
+@pytest.mark.parametrize("is_outside", [True, False])
+def test_tasks_that_the_engine_or_a_step_starts_are_not_counted(*, is_outside: bool) -> None:
+    async def work() -> int:
+        OUTSIDE_STEPS.set(is_outside)
+        await (create_engine_task if is_outside else asyncio.create_task)(asyncio.sleep(0))
+        OUTSIDE_STEPS.set(True)
+        return hash(asyncio.ensure_future(asyncio.sleep(0)))
+
+    assert play(work(), RunLoop()) == 1

@@ -6,35 +6,19 @@ import json
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
-if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json, JsonObject
+from a2a_serverless.domain.step_results import StoredError
 
 SIZE_LIMIT: Final = 16 * 1024
 OWN_PACKAGE: Final = "a2a_serverless"
 
 
-class StoredError(NamedTuple):
-    """The error of a step's try. ``arguments`` is None if no equal error can be made.
-
-    ``attributes`` are those that its arguments do not make, its notes included. The next try begins at
-    ``retry_at`` (ms), 0 for no other try. The first one began at ``began_at`` (ms).
-    """
-
-    module: str
-    name: str
-    arguments: list[Json] | None
-    attributes: JsonObject | None = None
-    retry_at: int = 0
-    began_at: int = 0
-
-
 def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None:
     """The error's type, arguments and attributes; None if an equal error cannot be made from these.
 
-    Types are the standard library's, this library's, and those of ``packages`` (the top-level packages of the project's agents). Its
-    cause is not stored: the agent gets the error without it, in the first run, too.
+    Types are the standard library's, this library's, and those of ``packages`` (the top-level packages of the project's
+    agents). Its cause is not stored: the agent gets the error without it, in the first run, too.
     """
     kind = type(error)
     try:
@@ -63,7 +47,7 @@ def load_error(record: StoredError, packages: frozenset[str]) -> Exception | Non
     is_standard = package in sys.stdlib_module_names
     if arguments is None or not (is_standard or package in {OWN_PACKAGE, *packages}):
         return None
-    # A later run may be another process, whose code has not imported the module yet: the agent gets the same type there.
+    # A later run may be another process, whose code has not imported the module yet: the agent gets the same type.
     # tests/engine/test_errors.py: test_an_error_of_the_standard_library_is_read_where_its_module_is_not_imported
     if is_standard:
         with suppress(ImportError):
