@@ -96,7 +96,7 @@ class Steps:
         self._session, self._journal = execution.session, execution.journal
         self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
-        self._failures = deque[_Failure](maxlen=FAILURES_LIMIT)
+        self._failures: deque[_Failure] = deque(maxlen=FAILURES_LIMIT)
         self._stored_count = 0
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
