@@ -39,6 +39,7 @@ from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import dump_error, load_error
+from a2a_serverless.protocol.strict_json import BadJson, dump_storable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -57,7 +58,6 @@ FAILURES_LIMIT: Final = 16
 LONGEST_AWAKE_S: Final = 10
 """A longer pause between two tries of a step suspends the task."""
 
-_JSON: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,7 +482,9 @@ def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
         return value  # the same after the round trip
     try:
         plain = codec.dump(value) if codec else value
-        return cast("Json", json.loads(_JSON.encode(plain)))
+        return cast("Json", json.loads(dump_storable(plain)))
+    except BadJson as error:
+        raise TaskFailed(f"The step {name!r} gave a result that cannot be stored: {error}.") from None
     except (TypeError, ValueError):
         raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
 
