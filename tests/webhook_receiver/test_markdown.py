@@ -10,7 +10,6 @@ import pytest
 
 from tests.browser import NODE
 
-
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "webhook_receiver/a2a_webhook_receiver"
 SCRIPT = ROOT / "tests/webhook_receiver/node/markdown.mjs"

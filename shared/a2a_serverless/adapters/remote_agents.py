@@ -117,7 +117,7 @@ class A2ARemoteAgents:
             discovery = discover(url, self._transport if agent in self._siblings else self._outward)
         origin = origin_of(discovery.client.url)
         if origin != origin_of(url):
-            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin[1]}.")
+            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin}.")
         self._clients.setdefault(agent, discovery.client)
         if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)
