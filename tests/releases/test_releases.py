@@ -137,7 +137,7 @@ class TestALaterRelease:
             read(later[0])
 
     def test_a_message_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
-        handler = make_queue_handler(WorkMessage, lambda message, _: later[0].log.read_log(message.key))  # type: ignore[arg-type, return-value]
+        handler = make_queue_handler(WorkMessage, lambda message, *_: later[0].log.read_log(message.key))  # type: ignore[arg-type]
         body = json.dumps({"v": 1, "kind": "work", "tenant": KEY.tenant, "owner": KEY.owner, "task": KEY.task})
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}

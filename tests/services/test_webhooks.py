@@ -12,6 +12,7 @@ import pytest
 
 from a2a_serverless.domain import cursors
 from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
+from a2a_serverless.domain.decisions import GRACE_MS
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy
@@ -93,7 +94,7 @@ def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> N
         id="hook", task_id=task_id, url=HOOK, authentication=AuthenticationInfo(scheme="Basic")
     ), "a client sees no secret"
     assert world.table.list_cursors(key) == [
-        Cursor("hook", config.incarnation, start=1, position=0, due_at=world.now + 30_000)
+        Cursor("hook", config.incarnation, start=1, position=0, due_at=world.now + GRACE_MS)
     ]
     assert [message for _, message in world.queue.waiting] == [DeliveryMessage(key, "hook")]
     assert world.table.read_head(key).head.push
