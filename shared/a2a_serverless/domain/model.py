@@ -14,13 +14,15 @@ changes no digest.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
+
+from a2a_serverless.domain.json_forms import SEQUENCES, SETS, json_leaf, members_of
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
@@ -90,27 +92,53 @@ def check_readable(*names: str) -> None:
 
 
 def digest(value: object, own_id: str = "", origin: str = "") -> str:
-    """SHA-256 (hex) of JSON values, models, dataclasses, dates and times.
+    """SHA-256 (hex) of a value (``json_forms``): the same in each process.
 
-    The order of object members does not matter. Raises TypeError for anything else, because its digest could differ
-    between two runs. With ``origin`` the task's ``own_id`` counts as that id: a retried task has the digests of the
-    task that it repeats.
+    The order of object members and of sets does not matter, nor do the contents of secrets. Raises TypeError for what is
+    no value, because its digest could differ between two runs. With ``origin`` the task's ``own_id`` counts as that id:
+    a retried task has the digests of the task that it repeats.
     """
-    text = _ENCODER.encode(value)
+    text = _encode(value)
     text = text.replace(own_id, origin) if origin else text
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _members(value: object) -> dict[str, Any]:
-    if isinstance(value, BaseModel):
-        fields_of = type(value).model_fields
-        members = {name: inner for name, inner in value.__dict__.items() if inner != fields_of[name].default}
-        return {"@": type(value).__name__, **members}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
+def _encode(value: object) -> str:
+    try:
+        try:
+            return _ENCODER.encode(value)
+        except TypeError:  # a key that is no text, or no value
+            return _ENCODER.encode(_with_text_keys(value))
+    except RecursionError:
+        raise TypeError("it has too many levels, or contains itself") from None
+    except ValueError:
+        raise TypeError("it contains itself, or a number that is too long") from None
+
+
+def _with_text_keys(value: object) -> object:
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else _encode(key): _with_text_keys(value[key]) for key in value}
+    if isinstance(value, list | tuple):
+        return [_with_text_keys(inner) for inner in value]
+    return value if value is None or isinstance(value, str | int | float) else _with_text_keys(_typed_form(value))
+
+
+def _typed_form(value: object) -> dict[str, Any]:
+    kind, members = {"@": type(value).__name__}, members_of(value)
+    if isinstance(value, BaseModel) and members:
+        defaults = {name: field.default for name, field in type(value).model_fields.items() if not field.is_required()}
+        return kind | {
+            name: inner for name, inner in members.items() if name not in defaults or inner != defaults[name]
+        }
+    if members is not None:
+        return kind | members
+    if isinstance(value, SETS):
+        return kind | {"items": sorted(map(_encode, value))}
+    if isinstance(value, SEQUENCES):
+        return kind | {"items": [*value]}
     if hasattr(value, "isoformat") and not isinstance(value, type):
-        return {"@": type(value).__name__, "text": value.isoformat()}
-    raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")
+        return kind | {"text": value.isoformat()}
+    return kind | {"text": json_leaf(value)}
 
 
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_members)
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_typed_form)

@@ -10,13 +10,13 @@ import inspect
 import json
 import math
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
-from pydantic import BaseModel
+from pydantic import ValidationError
 
 from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
@@ -27,17 +27,19 @@ from a2a_serverless.domain.agent_errors import (
     TaskRejected,
 )
 from a2a_serverless.domain.errors import causes_of
+from a2a_serverless.domain.json_forms import raw_form
 from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
+from a2a_serverless.domain.record_names import FAILED, OUTSIDE, RAW, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import Wait
-from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
+from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
+from a2a_serverless.engine.value_comparison import find_change
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -93,11 +95,14 @@ class Steps:
         """See ``TaskContext.step``."""
         scope = self._execution.open_scope()
         options = name if isinstance(name, Step) else Step(name)
-        if options.codec is None and (codec := codec_for(work)):
+        codec = options.codec or codec_for(work)
+        if isinstance(codec, str):
+            raise TaskFailed(f"The step {options.name!r} cannot store what its function's annotation says: {codec}.")
+        if codec is not options.codec:
             options = replace(options, codec=codec)
         with scope.use(options.name, repeat=options.repeat) as path:
             call = partial(result_of, work, *args, **kwargs)
-            arguments = self._session.digest([list(args), kwargs])
+            arguments = self._digest_arguments(path, args, kwargs)
             return await self.execute(scope, path, options, arguments, call)
 
     async def map(
@@ -187,6 +192,21 @@ class Steps:
             result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
             self._journal.store(f"{FAILED}{attempt.path}", result)
 
+    def _digest_arguments(self, path: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
+        """The digest of a step's arguments. Raises TypeError for an argument that is no value."""
+        try:
+            return self._session.digest([list(args), kwargs])
+        except TypeError:
+            for name, value in [*((str(at), one) for at, one in enumerate(args, 1)), *kwargs.items()]:
+                try:
+                    digest(value)
+                except TypeError as error:
+                    helps = "Pass what it is made of, or bind it to the function (functools.partial)"
+                    raise TypeError(
+                        f"The step {path!r} cannot compare its argument {name} with that of a later run: {error}. {helps}."
+                    ) from None
+            raise
+
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
@@ -198,12 +218,12 @@ class Steps:
             raise error
         result = self._journal.get(path)
         if result is None:
-            result = await self._run(scope, attempt, work)
-        else:
-            self._artifact_writer.read_back(path, result.attempt)
+            result, value = await self._run(scope, attempt, work)
+            await self._endings.end(result.sequence, scope)
+            return value
+        self._artifact_writer.read_back(path, result.attempt)
         await self._endings.end(result.sequence, scope)
-        if result.arguments != attempt.arguments:
-            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        _check_arguments(path, result, attempt.arguments)
         return _load_value(path, codec, result.value)
 
     async def _pause(self, scope: Scope, path: str, number: int, until: int) -> None:
@@ -221,12 +241,22 @@ class Steps:
             with self._execution.at_work():
                 await asyncio.sleep(left_s)
 
-    async def _run(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> StepResult:
-        """Runs a step and stores its result, or the error that it raises."""
+    async def _run(
+        self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]
+    ) -> tuple[StepResult, object]:
+        """Runs a step and stores its result, or the error that it raises. Returns also the value that it read back.
+
+        Work that an earlier run has paid for is not done again: its result is stored raw.
+        """
         path, options = attempt.path, attempt.options
         session, turn = self._session, self._execution.loop.ready_count
-        await self._execution.admit(path, scope, is_step=True)
-        self._check_fits(path)
+        raw = self._journal.get(f"{RAW}{path}")
+        if raw:
+            _check_arguments(path, raw, attempt.arguments)
+        else:
+            await self._execution.admit(path, scope, is_step=True)
+            self._check_fits(path)
+            _check_type(path, options.codec)
         session.flush()
         writer = self._artifact_writer
         step = RunningStep(
@@ -235,31 +265,74 @@ class Steps:
             scope.step,
             writer.moment(),
             session.now(),
-            writer.attempt(),
+            raw.attempt if raw else writer.attempt(),
             is_at_work=not options.waits,
             stored_before=self._stored_count,
+            has_emitted=bool(raw and raw.attempt),
         )
-        step.trace = session.new_trace()
+        if raw:
+            writer.read_back(path, raw.attempt)
+        else:
+            value = await self._work(scope, step, attempt, work, turn)
         try:
-            with self._record_span(step, options.tool) if step.trace else nullcontext():
-                value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
+            json_value, again = self._read_raw(path, options.codec, raw) if raw else stored_form(path, options.codec, value)
+            self._check_no_secret(path, json_value)
+        except TaskFailed as unfit:
+            self._failures.append((attempt, step.began_at, unfit))
+            if not raw:
+                self._store_raw(step, attempt, value)
+            if stored := self._store_error(step, attempt, unfit, turn):
+                await self._endings.end(stored.sequence, scope)
+            raise
+        session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
+        return self._store_ending(path, attempt.arguments, json_value, step, turn), again
+
+    async def _work(
+        self, scope: Scope, step: RunningStep, attempt: _Try, work: Callable[[], Awaitable[object]], turn: int
+    ) -> object:
+        """What the work of a step gives. Stores the error that it raises."""
+        step.trace = self._session.new_trace()
+        try:
+            with self._record_span(step, attempt.options.tool) if step.trace else nullcontext():
+                return await self._work_in(step, scope.inner(step.path, step, attempt.number), work)
         except Exception as error:
             self._failures.append((attempt, step.began_at, error))
             if record := self._store_error(step, attempt, error, turn):
                 await self._endings.end(record.sequence, scope)
-                if type(later_error := self._load_error(path, record)) is not type(error):
+                if type(later_error := self._load_error(step.path, record)) is not type(error):
                     raise later_error from error
             else:
                 self._note_unstored(step, attempt)
             raise
+
+    def _store_raw(self, step: RunningStep, attempt: _Try, value: object) -> None:
+        """Stores a result that cannot be read back as it was given, with its digest: its work is paid for."""
         try:
-            json_value = _json_value(path, options.codec, value)
-            self._check_no_secret(path, json_value)
-        except TaskFailed as unfit:
-            self._failures.append((attempt, step.began_at, unfit))
-            raise
-        session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, attempt.arguments, json_value, step, turn)
+            raw = [raw_form(value), self._session.digest(value)]
+        except (TypeError, RecursionError):  # no value: it cannot be stored
+            return
+        self._check_no_secret(step.path, raw)
+        result = StepResult(
+            attempt.arguments, raw, step.attempt if step.has_emitted else 0, usage=step.usage, began_at=step.began_at
+        )
+        self._journal.store(f"{RAW}{step.path}", result)
+        step.usage = {}
+
+    def _read_raw(self, path: str, codec: Codec[Any] | None, record: StepResult) -> tuple[Json, object]:
+        """As ``stored_form``, of a result that was stored raw. Raises TaskFailed unless the codec reads it whole."""
+        raw, wanted = cast("tuple[Json, str]", record.value)
+        try:
+            value = codec.load(raw) if codec else None
+            is_whole = codec is not None and self._session.digest(value) == wanted
+        except Exception:  # noqa: BLE001 - any exception of a codec
+            is_whole = False
+        if not is_whole:
+            raise TaskFailed(
+                f"The step {path!r} has a result of an earlier run that its {'codec' if codec else 'code'} cannot read"
+                f" whole{'' if codec else ': annotate what its function returns, or give the step a codec'}. To do its"
+                " work again, retry the task from this step."
+            )
+        return stored_form(path, codec, value)
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
@@ -448,17 +521,54 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
     return results
 
 
-def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
-    """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
+def _check_arguments(path: str, result: StepResult, arguments: str) -> None:
+    if result.arguments != arguments:
+        raise StepConflict(f"The step {path!r} was stored with other arguments.")
+
+
+def _check_type(path: str, codec: Codec[Any] | None) -> None:
+    """Raises TaskFailed, before the work, if the codec's type alone shows that no result can be stored whole."""
+    if isinstance(codec, TypeCodec) and codec.refusal:
+        raise TaskFailed(
+            f"The step {path!r} cannot store its results: {codec.refusal}. Give the field another type, or the step a"
+            " codec of your own."
+        )
+
+
+def stored_form(path: str, codec: Codec[Any] | None, value: object) -> tuple[Json, object]:
+    """A result as it is stored, and as it is read back. Raises TaskFailed if that is another value.
+
+    The agent gets the value that was read back: its first run is like each later run.
+    """
     if codec is None and (
         value is None or type(value) is str or (type(value) is int and value.bit_length() <= INTEGER_BITS)
     ):
-        return value  # the same after the round trip
+        return value, value  # the same after the round trip
     try:
-        plain = codec.dump(value) if codec else value
-        return cast("Json", json.loads(_JSON.encode(plain)))
-    except (TypeError, ValueError):
-        raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
+        stored: Json = json.loads(_JSON.encode(codec.dump(value) if codec else value))
+    except Exception:  # noqa: BLE001 - any exception of a codec
+        raise TaskFailed(f"The step {path!r} gave {_unfit(codec, value)}.") from None
+    if codec is None:
+        return stored, deepcopy(stored)
+    kind, change = type(value).__name__, ""
+    try:
+        again = codec.load(stored)
+        with suppress(RecursionError):  # it contains itself, and a codec of the author stores that
+            change = find_change(value, again)
+    except Exception as error:  # noqa: BLE001 - any exception of a codec
+        raise TaskFailed(f"The step {path!r} gave a {kind} that cannot be read back{_reason(error)}.") from None
+    if change:
+        raise TaskFailed(f"The step {path!r} gave a {kind} that does not come back whole when it is read: {change}.")
+    return stored, again
+
+
+def _reason(error: Exception) -> str:
+    """The first field that cannot be read, and why, without its content."""
+    if not isinstance(error, ValidationError):
+        return ""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f": {error.title}{'.' if place else ''}{place} ({first['type']})"
 
 
 def _unfit(codec: Codec[Any] | None, value: object) -> str:
@@ -468,13 +578,17 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
         return f"a {kind}, which is not what its function's annotation says"
     if codec:
         return f"a {kind}, which its codec cannot store"
-    helps = f": annotate what its function returns (-> {kind}), or give codec=TypeCodec({kind})"
-    return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
+    try:
+        raw_form(value)
+    except (TypeError, RecursionError):  # no value
+        return f"a {kind}, which is not a JSON value"
+    annotation = "" if isinstance(value, JSON_TYPES) else f"annotate what its function returns (-> {kind}), or "
+    return f"a {kind}, which is not a JSON value: {annotation}give codec=TypeCodec({kind})"
 
 
 def _load_value(name: str, codec: Codec[Any] | None, stored: Json) -> object:
     """The result for the agent. Raises StepConflict if the codec cannot read the result of an earlier codec."""
     try:
         return codec.load(stored) if codec else deepcopy(stored)
-    except (TypeError, ValueError):
-        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None
+    except Exception as error:  # noqa: BLE001 - any exception of a codec
+        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result{_reason(error)}.") from None
