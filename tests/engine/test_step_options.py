@@ -134,9 +134,7 @@ def test_a_first_run_and_a_later_run_get_the_value_of_a_codec(case: str, runs: i
     assert (task.status.state, got) == ("completed", [value] * runs)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [(int, "text"), (bytes, 1), (Invoice, {"amount": 1}), (float, "1.5")]
-)
+@pytest.mark.parametrize(("kind", "value"), [(int, "text"), (bytes, 1), (Invoice, {"amount": 1}), (float, "1.5")])
 def test_a_value_that_the_codec_cannot_store_fails_the_task_and_says_so(kind: Any, value: object) -> None:
     async def make() -> object:
         return value

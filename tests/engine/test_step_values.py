@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 import pytest
@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, SecretStr, computed_field, create_model
 from typing_extensions import TypedDict
 
-from a2a_serverless import Retry, Step, TypeCodec
+from a2a_serverless import Retry, Step, Task, TypeCodec
 from a2a_serverless.domain.agent_errors import TaskFailed
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.json_forms import raw_form
-from a2a_serverless.domain.model import digest
 from a2a_serverless.engine.steps import stored_form
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
@@ -325,9 +325,19 @@ class Either:
 AS_GIVEN = "'make' gave a "
 LOST: list[tuple[Any, Any, Any, str]] = [
     (plain_refund, None, TypeCodec(Refund), f"{AS_GIVEN}Refund that does not come back whole when it is read: it is a"),
-    (plain_refund, Forgetful(), Either(), f"{AS_GIVEN}Refund that does not come back whole when it is read: Refund.rea"),
+    (
+        plain_refund,
+        Forgetful(),
+        Either(),
+        f"{AS_GIVEN}Refund that does not come back whole when it is read: Refund.rea",
+    ),
     (plain_refund, Unreadable(), TypeCodec(Refund), f"{AS_GIVEN}Refund that cannot be read back"),
-    (missing_height, None, TypeCodec(Exact), f"{AS_GIVEN}Measured that does not come back whole when it is read: Measu"),
+    (
+        missing_height,
+        None,
+        TypeCodec(Exact),
+        f"{AS_GIVEN}Measured that does not come back whole when it is read: Measu",
+    ),
     (unannotated, None, TypeCodec(Measured), f"{AS_GIVEN}Measured, which is not a JSON value: annotate"),
     (no_number, None, TypeCodec(float), f"{AS_GIVEN}float, which is not a JSON value: give codec=TypeCodec(float)"),
 ]
@@ -483,6 +493,97 @@ def test_an_argument_that_is_no_value_is_named_with_what_helps(
     assert "functools.partial" in str(error)
 
 
+# ---- What clients and stores get
+
+
+@dataclass
+class Ticket:
+    on: date
+    seats: set[int]
+    price: Decimal
+
+
+class Trip(BaseModel):
+    ticket: Ticket = Field(alias="theTicket")
+    pin: str = Field("1234", exclude=True)
+
+
+TICKET = Ticket(date(2030, 1, 2), {7}, Decimal("1.10"))
+AS_JSON = {"ticket": {"on": "2030-01-02", "seats": [7], "price": "1.10"}}
+
+
+def test_whatever_a_result_may_be_is_also_data_for_clients_agents_and_stores() -> None:
+    trip: Any = Trip(theTicket=TICKET)
+    day: Any = {"on": date(2030, 1, 2)}
+    seats: Any = {"seats": {7}}
+    raw_bytes: Any = raw()
+
+    async def work(task: TaskContext) -> Any:
+        await task.emit("trip", trip, metadata=day)
+        await task.report_progress(trip, metadata=seats)
+        await task.store.put("trip", trip)
+        await task.store.put("list", [trip, raw_bytes])
+        answer = await task.ask(trip)
+        found = [await task.store.get(key) for key in ("trip", "list")]
+        return {"answer": answer.text(), "found": [one and one.value for one in found]}
+
+    harness = AgentTestHarness(agent_of(work))
+    asked = harness.send("go").task
+    assert asked.status.message
+    assert asked.status.message.data() == AS_JSON
+    reply = harness.send("yes", task_id=asked.id)
+    assert reply.error is None
+    (artifact,) = reply.task.artifacts
+    assert (artifact.parts[0].data, artifact.metadata) == (AS_JSON, {"on": "2030-01-02"})
+    progress = next(message for message in reply.task.history if message.metadata)
+    assert (progress.data(), progress.metadata) == (AS_JSON, {"seats": [7]})
+    assert reply.task.status.message
+    assert reply.task.status.message.data() == {"answer": "yes", "found": [AS_JSON, [AS_JSON, "AP8="]]}
+
+
+def test_a_call_carries_whatever_a_result_may_be() -> None:
+    async def called(task: TaskContext) -> Any:
+        return {"got": task.data()}
+
+    async def calling(task: TaskContext) -> Any:
+        trips: Any = [Trip(theTicket=TICKET), None]
+        answer = await task.call("it", "called", trips)
+        assert isinstance(answer, Task)
+        assert answer.status.message
+        return answer.status.message.data()
+
+    harness = AgentTestHarness(replace(agent_of(calling), id="calling"), replace(agent_of(called), id="called"))
+    message = harness.send("go", to="calling").task.status.message
+    assert message
+    assert message.data() == {"got": [AS_JSON, None]}
+
+
+UNKNOWN: Any = Unknown()
+LAZY: Any = iter([1])
+ACTS: dict[str, tuple[Callable[[TaskContext], Awaitable[Any]], str]] = {
+    "emit": (lambda task: task.emit("a.json", [UNKNOWN]), "The artifact 'a.json' is no JSON value"),
+    "metadata": (lambda task: task.emit("a", "x", metadata={"a": UNKNOWN}), "The metadata of the artifact 'a' is no"),
+    "ask": (lambda task: task.ask({"a": UNKNOWN}), "The message is no JSON value"),
+    "progress": (lambda task: task.report_progress({"a": UNKNOWN}), "The message is no JSON value"),
+    "call": (lambda task: task.call("it", "me", [UNKNOWN]), "The message of the call 'it' is no JSON value"),
+    "put": (lambda task: task.store.put("k", [UNKNOWN]), "The value is no JSON value"),
+    "iterator": (lambda task: task.emit("a.json", LAZY), "is a list_iterator, which can be read only once"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_is_no_value_is_refused_with_the_name_of_the_act_and_of_the_type(act: str) -> None:
+    do, why = ACTS[act]
+
+    async def work(task: TaskContext) -> None:
+        await do(task)
+
+    error = play(work).error
+    assert isinstance(error, TypeError)
+    assert why in str(error)
+    assert act == "iterator" or "Unknown" in str(error)
+
+
 # ---- Whatever the type: back whole, or refused
 
 
@@ -496,7 +597,10 @@ FIELDS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (date, st.dates()),
     (timedelta, st.timedeltas()),
     (Color, st.just(Color.RED)),
-    (list[Order], st.lists(st.builds(Order, amountDue=st.floats(0, 9)) | st.builds(Refund, reason=st.text()), max_size=2)),
+    (
+        list[Order],
+        st.lists(st.builds(Order, amountDue=st.floats(0, 9)) | st.builds(Refund, reason=st.text()), max_size=2),
+    ),
     (Order | Refund, st.builds(Refund, reason=st.text()) | st.builds(Order)),
     (Route, st.builds(Route, st.lists(st.integers(), max_size=2).map(tuple), st.builds(Order))),
     (set[str], st.sets(st.text(max_size=2), max_size=2)),
@@ -510,9 +614,9 @@ OPTIONS: list[dict[str, Any]] = [{}, {"alias": "other"}, {"validation_alias": "x
 @st.composite
 def models(draw: st.DrawFn) -> tuple[Any, BaseModel]:
     """A type with generated fields, and a value of it, or of a subclass of it."""
-    config = draw(
+    config: Any = draw(
         st.sampled_from(["ignore", "forbid", "allow"]).map(
-            lambda extra: ConfigDict(extra=extra, validate_by_name=True, validate_by_alias=False)
+            lambda extra: ConfigDict(extra=cast("Any", extra), validate_by_name=True, validate_by_alias=False)
         )
     )
     chosen = draw(st.lists(st.tuples(st.sampled_from(FIELDS), st.sampled_from(OPTIONS)), min_size=1, max_size=4))

@@ -1,7 +1,7 @@
 """The JSON forms of values: the one rule for arguments and results of steps, contents of messages, and stored values.
 
-A value is what pydantic can write as JSON: JSON values, models, dataclasses, dates, UUIDs, decimals, enums, paths, sets,
-bytes and collections of them. Iterators are no values: reading them would use them up.
+A value is what pydantic can write as JSON: JSON values, models, dataclasses, dates, UUIDs, decimals, enums, paths,
+sets, bytes and collections of them. Iterators are no values: reading them would use them up.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isfinite
@@ -25,12 +26,19 @@ SETS = (set, frozenset)
 NO_VALUE = "is neither a JSON value nor a model, a dataclass or another value that pydantic can write as JSON"
 
 
-def json_form(value: object) -> Json:
-    """The value as a client reads it: as pydantic writes it, by the names of fields. Raises TypeError."""
+def json_form(what: str, value: object) -> Json:
+    """A copy of a value as its readers get it: as pydantic writes it, by the names of fields.
+
+    Raises TypeError for what is no value. What JSON in UTF-8 cannot hold stays: it is refused where it is printed.
+    """
     try:
+        if isinstance(value, Iterator):
+            raise TypeError(f"{what} is a {type(value).__name__}, which can be read only once: make it a list.")
         return cast("Json", to_jsonable_python(value, by_alias=False, bytes_mode="base64"))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise TypeError(str(error).partition("\n")[0]) from None
+    except PydanticSerializationError as error:
+        raise TypeError(f"{what} is no JSON value. {str(error).partition(chr(10))[0]}.") from None
+    except ValueError:  # a lone surrogate, too many digits or levels
+        return cast("Json", deepcopy(value))
 
 
 def raw_form(value: object) -> Json:
@@ -38,27 +46,22 @@ def raw_form(value: object) -> Json:
 
     It has all fields by their names, also those that their type leaves out. NaN and infinities are texts.
     """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Enum):
-        return raw_form(value.value)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if isfinite(value) else {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
-    if isinstance(value, RootModel):
-        return raw_form(value.root)
+    if isinstance(value, SecretStr | SecretBytes):
+        raise TypeError("a secret is not stored")
+    if isinstance(value, RootModel | Enum):
+        return raw_form(value.root if isinstance(value, RootModel) else value.value)
     if (members := members_of(value)) is not None:
         return {name: raw_form(inner) for name, inner in members.items()}
     if isinstance(value, dict):
-        return {text_key(raw_form(key)): raw_form(inner) for key, inner in value.items()}
-    if isinstance(value, (*SEQUENCES, *SETS)):
-        return [raw_form(inner) for inner in value]
-    if isinstance(value, SecretStr | SecretBytes):
-        raise TypeError("a secret is not stored")
-    return json_leaf(value)
+        return {_text_key(raw_form(key)): raw_form(inner) for key, inner in value.items()}
+    if isinstance(value, float) and not isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
+    return [raw_form(inner) for inner in value] if isinstance(value, (*SEQUENCES, *SETS)) else json_leaf(value)
+
+
+def is_of_fields(value: object) -> bool:
+    """Whether this is a model or a dataclass."""
+    return isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type))
 
 
 def members_of(value: object) -> dict[str, Any] | None:
@@ -66,8 +69,10 @@ def members_of(value: object) -> dict[str, Any] | None:
     if isinstance(value, BaseModel):
         own = value.__dict__
         return {name: own[name] for name in type(value).model_fields if name in own} | (value.model_extra or {})
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value) if hasattr(value, field.name)}
+    if is_of_fields(value):
+        return {
+            field.name: getattr(value, field.name) for field in fields(cast("Any", value)) if hasattr(value, field.name)
+        }
     return None
 
 
@@ -83,11 +88,11 @@ def json_leaf(value: object) -> Json:
 
 def _jsonable(value: object) -> Json:
     try:
-        return cast("Json", to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings"))
+        return cast("Json", to_jsonable_python(value, bytes_mode="base64"))
     except PydanticSerializationError:  # it is written only by its type: a pure path, a pattern
         return cast("Json", TypeAdapter[Any](type(value)).dump_python(value, mode="json"))
 
 
-def text_key(key: Json) -> str:
+def _text_key(key: Json) -> str:
     """The name of a member, from the JSON form of a key."""
     return key if isinstance(key, str) else json.dumps(key)

@@ -1,28 +1,19 @@
-"""JSON values and their digests, lengths of time, and the keys of tasks: tenant, owner and id.
+"""JSON values, lengths of time, and the keys of tasks: tenant, owner and id.
 
 The objects of A2A are in ``protocol/v1.py``. All times in the library whose names do not tell another unit are in ms.
 
 A path joins names to one text, for keys of the table, of the bucket and of queues, and for operators. Every name is
 percent-encoded, so no tenant, owner or id can reach a path of another. A path contains the SHA-256 of a name that is
 too long, so that the name cannot be read back.
-
-Digests compare messages and the arguments of steps. They are stored (idempotency records, steps) and compared after a
-deployment. A member of a model does not count while it has its default, so that a member which a later release adds
-changes no digest.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
-
-from pydantic import BaseModel
-
-from a2a_serverless.domain.json_forms import SEQUENCES, SETS, json_leaf, members_of
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
@@ -48,7 +39,7 @@ class TaskKey(NamedTuple):
 class Principal:
     """The tenant and owner of a caller; every key that the caller can reach starts with them.
 
-    A dataclass, because agents get it (``TaskContext.caller``) and may pass it to a step: see ``domain/model.py``.
+    A dataclass, because agents get it (``TaskContext.caller``) and may pass it to a step: see ``domain/digests.py``.
     """
 
     tenant: str
@@ -89,56 +80,3 @@ def check_readable(*names: str) -> None:
     for name in names:
         if encode_name(name).startswith(_HASHED):
             raise ValueError(f"an id of {len(name)} characters is too long to be stored: {name[:40]!r}...")
-
-
-def digest(value: object, own_id: str = "", origin: str = "") -> str:
-    """SHA-256 (hex) of a value (``json_forms``): the same in each process.
-
-    The order of object members and of sets does not matter, nor do the contents of secrets. Raises TypeError for what is
-    no value, because its digest could differ between two runs. With ``origin`` the task's ``own_id`` counts as that id:
-    a retried task has the digests of the task that it repeats.
-    """
-    text = _encode(value)
-    text = text.replace(own_id, origin) if origin else text
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _encode(value: object) -> str:
-    try:
-        try:
-            return _ENCODER.encode(value)
-        except TypeError:  # a key that is no text, or no value
-            return _ENCODER.encode(_with_text_keys(value))
-    except RecursionError:
-        raise TypeError("it has too many levels, or contains itself") from None
-    except ValueError:
-        raise TypeError("it contains itself, or a number that is too long") from None
-
-
-def _with_text_keys(value: object) -> object:
-    if isinstance(value, dict):
-        return {key if isinstance(key, str) else _encode(key): _with_text_keys(value[key]) for key in value}
-    if isinstance(value, list | tuple):
-        return [_with_text_keys(inner) for inner in value]
-    return value if value is None or isinstance(value, str | int | float) else _with_text_keys(_typed_form(value))
-
-
-def _typed_form(value: object) -> dict[str, Any]:
-    kind, members = {"@": type(value).__name__}, members_of(value)
-    if isinstance(value, BaseModel) and members:
-        defaults = {name: field.default for name, field in type(value).model_fields.items() if not field.is_required()}
-        return kind | {
-            name: inner for name, inner in members.items() if name not in defaults or inner != defaults[name]
-        }
-    if members is not None:
-        return kind | members
-    if isinstance(value, SETS):
-        return kind | {"items": sorted(map(_encode, value))}
-    if isinstance(value, SEQUENCES):
-        return kind | {"items": [*value]}
-    if hasattr(value, "isoformat") and not isinstance(value, type):
-        return kind | {"text": value.isoformat()}
-    return kind | {"text": json_leaf(value)}
-
-
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_typed_form)

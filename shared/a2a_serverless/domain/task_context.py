@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime
 
+    from pydantic import BaseModel
+
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.key_value_store import KeyValueStore
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 P = ParamSpec("P")
 T = TypeVar("T")
-Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
-MessageContent: TypeAlias = "str | dict[str, Json] | Sequence[Part] | Message"
+Content: TypeAlias = "str | bytes | Part | BaseModel | dict[str, Json] | list[Json]"
+MessageContent: TypeAlias = "str | dict[str, Json] | BaseModel | Sequence[Part] | Message"
 """The content of an agent's message: a text, a dict (a data part), parts, or the message, which gets the task's ids."""
 
 

@@ -98,9 +98,9 @@ def _cached_adapter(kind: Any, text: str) -> tuple[TypeAdapter[Any], str]:  # no
 
 
 def _refusal(schema: Any, path: str) -> str:  # noqa: ANN401 - a part of a core schema
-    """The first part of a schema whose values are not stored whole, or cannot be read back; "" if there is no such part.
+    """The first part of a schema whose values are not stored whole or cannot be read back; "" if there is none.
 
-    Types with a function of their author that writes them are not looked into.
+    Types with a function of their author that writes them count as readable.
     """
     if isinstance(schema, list):
         return next(filter(None, (_refusal(one, path) for one in schema)), "")

@@ -26,9 +26,9 @@ from a2a_serverless.domain.agent_errors import (
     TaskFailed,
     TaskRejected,
 )
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.json_forms import raw_form
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, RAW, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.steps import Retry, Step
@@ -201,9 +201,9 @@ class Steps:
                 try:
                     digest(value)
                 except TypeError as error:
-                    helps = "Pass what it is made of, or bind it to the function (functools.partial)"
                     raise TypeError(
-                        f"The step {path!r} cannot compare its argument {name} with that of a later run: {error}. {helps}."
+                        f"The step {path!r} cannot compare its argument {name} with that of a later run: {error}. Pass"
+                        " what it is made of, or bind it to the function (functools.partial)."
                     ) from None
             raise
 
@@ -270,12 +270,15 @@ class Steps:
             stored_before=self._stored_count,
             has_emitted=bool(raw and raw.attempt),
         )
+        value: object = None
         if raw:
             writer.read_back(path, raw.attempt)
         else:
             value = await self._work(scope, step, attempt, work, turn)
         try:
-            json_value, again = self._read_raw(path, options.codec, raw) if raw else stored_form(path, options.codec, value)
+            json_value, again = (
+                self._read_raw(path, options.codec, raw) if raw else stored_form(path, options.codec, value)
+            )
             self._check_no_secret(path, json_value)
         except TaskFailed as unfit:
             self._failures.append((attempt, step.began_at, unfit))
@@ -322,10 +325,10 @@ class Steps:
         """As ``stored_form``, of a result that was stored raw. Raises TaskFailed unless the codec reads it whole."""
         raw, wanted = cast("tuple[Json, str]", record.value)
         try:
-            value = codec.load(raw) if codec else None
+            value: object = codec.load(raw) if codec else None
             is_whole = codec is not None and self._session.digest(value) == wanted
         except Exception:  # noqa: BLE001 - any exception of a codec
-            is_whole = False
+            value, is_whole = None, False
         if not is_whole:
             raise TaskFailed(
                 f"The step {path!r} has a result of an earlier run that its {'codec' if codec else 'code'} cannot read"
