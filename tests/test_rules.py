@@ -112,6 +112,7 @@ NEEDED: Final = {
     ("domain/json_forms.py", "pydantic_core"),
     ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
+    ("domain/task_context.py", "pydantic"),  # the type of models
     ("domain/task_context.py", "datetime"),  # the type of moments
     ("domain/task_context.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/push_configs.py", "a2a_serverless.protocol.versions"),  # the version of a registration is stored with it

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, cast
 
 from pydantic import ValidationError
 
@@ -30,15 +30,16 @@ from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.json_forms import raw_form
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, RAW, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
-from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
-from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
+from a2a_serverless.engine.step_errors import dump_error, load_error
 from a2a_serverless.engine.value_comparison import find_change
 
 if TYPE_CHECKING:
@@ -77,6 +78,15 @@ class _Try:
     began_at: int
 
 
+class _Failure(NamedTuple):
+    """The ``error`` of a try, as the agent gets it, and the ``original`` that its work raised in this run."""
+
+    attempt: _Try
+    began_at: int
+    error: Exception
+    original: Exception
+
+
 class Steps:
     """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins' and the library's own.
 
@@ -88,7 +98,7 @@ class Steps:
         self._session, self._journal = execution.session, execution.journal
         self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
-        self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
+        self._failures: deque[_Failure] = deque(maxlen=FAILURES_LIMIT)
         self._stored_count = 0
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
@@ -136,7 +146,7 @@ class Steps:
                 return await self._try(scope, attempt, work)
             except Exception:
                 record = self._journal.get(attempt.error_name)
-                if record is None or not (error := _stored_error(record)).retry_at:
+                if record is None or not (error := StoredError.of(record)).retry_at:
                     raise
             began_at = error.began_at
             await self._pause(scope, path, number + 1, error.retry_at)
@@ -183,14 +193,19 @@ class Steps:
             )
         self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
-    def note_failed(self, error: BaseException) -> None:
-        """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task."""
+    def note_failed(self, error: BaseException) -> BaseException:
+        """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task.
+
+        Returns the error that tells its author the most: the one that the step's work raised, with its causes.
+        """
         causes = set(map(id, causes_of(error)))
-        failure = next((one for one in self._failures if id(one[2]) in causes), None)
-        if failure:
-            attempt, began_at, cause = failure
-            result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
-            self._journal.store(f"{FAILED}{attempt.path}", result)
+        failure = next((one for one in self._failures if id(one.error) in causes), None)
+        if failure is None:
+            return error
+        attempt, kind = failure.attempt, type(failure.original).__name__
+        result = StepResult("", attempt.error_name, began_at=failure.began_at, error=kind)
+        self._journal.store(f"{FAILED}{attempt.path}", result)
+        return failure.original if failure.error is error else error
 
     def _digest_arguments(self, path: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         """The digest of a step's arguments. Raises TypeError for an argument that is no value."""
@@ -214,7 +229,7 @@ class Steps:
             self._artifact_writer.read_back(path, record.attempt)
             await self._endings.end(record.sequence, scope)
             error = self._load_error(path, record)
-            self._failures.append((attempt, record.began_at, error))
+            self._failures.append(_Failure(attempt, record.began_at, error, error))
             raise error
         result = self._journal.get(path)
         if result is None:
@@ -270,43 +285,43 @@ class Steps:
             stored_before=self._stored_count,
             has_emitted=bool(raw and raw.attempt),
         )
-        value: object = None
-        if raw:
-            writer.read_back(path, raw.attempt)
-        else:
-            value = await self._work(scope, step, attempt, work, turn)
+        failure, json_value, later = None, None, None
         try:
-            json_value, again = (
-                self._read_raw(path, options.codec, raw) if raw else stored_form(path, options.codec, value)
-            )
-            self._check_no_secret(path, json_value)
-        except TaskFailed as unfit:
-            self._failures.append((attempt, step.began_at, unfit))
-            if not raw:
-                self._store_raw(step, attempt, value)
-            if stored := self._store_error(step, attempt, unfit, turn):
-                await self._endings.end(stored.sequence, scope)
-            raise
+            json_value, later = await self._obtain(scope, step, attempt, raw, work)
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = error
+        if failure:
+            # Outside of the ``except``: inside, the raised copy would have a context that no later run can give it.
+            # tests/engine/test_first_run.py:
+            # test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
+            raise await self._store_failure(scope, step, attempt, failure, turn)
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, attempt.arguments, json_value, step, turn), again
+        return self._store_ending(path, attempt.arguments, json_value, step, turn), later
 
-    async def _work(
-        self, scope: Scope, step: RunningStep, attempt: _Try, work: Callable[[], Awaitable[object]], turn: int
-    ) -> object:
-        """What the work of a step gives. Stores the error that it raises."""
-        step.trace = self._session.new_trace()
-        try:
-            with self._record_span(step, attempt.options.tool) if step.trace else nullcontext():
-                return await self._work_in(step, scope.inner(step.path, step, attempt.number), work)
-        except Exception as error:
-            self._failures.append((attempt, step.began_at, error))
-            if record := self._store_error(step, attempt, error, turn):
-                await self._endings.end(record.sequence, scope)
-                if type(later_error := self._load_error(step.path, record)) is not type(error):
-                    raise later_error from error
-            else:
-                self._note_unstored(step, attempt)
-            raise
+    async def _obtain(
+        self,
+        scope: Scope,
+        step: RunningStep,
+        attempt: _Try,
+        raw: StepResult | None,
+        work: Callable[[], Awaitable[object]],
+    ) -> tuple[Json, object]:
+        """The result of a step, as it is stored and as it is read back: of ``raw`` or, if there is none, of its work."""
+        path, options = attempt.path, attempt.options
+        if raw:
+            self._artifact_writer.read_back(path, raw.attempt)
+            json_value, later = self._read_raw(path, options.codec, raw)
+        else:
+            step.trace = self._session.new_trace()
+            with self._record_span(step, options.tool) if step.trace else nullcontext():
+                value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
+            try:
+                json_value, later = stored_form(path, options.codec, value)
+            except TaskFailed:
+                self._store_raw(step, attempt, value)
+                raise
+        self._check_no_secret(path, json_value)
+        return json_value, later
 
     def _store_raw(self, step: RunningStep, attempt: _Try, value: object) -> None:
         """Stores a result that cannot be read back as it was given, with its digest: its work is paid for."""
@@ -337,13 +352,30 @@ class Steps:
             )
         return stored_form(path, codec, value)
 
+    async def _store_failure(
+        self, scope: Scope, step: RunningStep, attempt: _Try, error: Exception, turn: int
+    ) -> Exception:
+        """Stores the error of a step; returns the one that the agent gets: from the store, as in each later run."""
+        failure = next(
+            (one for one in self._failures if one.error is error), _Failure(attempt, step.began_at, error, error)
+        )
+        self._failures.append(failure)
+        record = self._store_error(step, attempt, error, turn)
+        if record is None:
+            self._note_unstored(step, attempt)
+            return error
+        await self._endings.end(record.sequence, scope)
+        copy = self._load_error(attempt.path, record).with_traceback(error.__traceback__)
+        self._failures.append(failure._replace(error=copy))
+        return copy
+
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
         execution.running_steps.append(step)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
-                value = await work()
+                value = await InCopiedContext(work())
                 execution.check_open()
         except Exception:
             if not execution.is_stopping:
@@ -389,8 +421,7 @@ class Steps:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             record = record._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        value = cast("Json", [*record][: 5 if retry else 3])
-        return self._store_ending(attempt.error_name, attempt.arguments, value, step, turn, error=kind.__name__)
+        return self._store_ending(attempt.error_name, attempt.arguments, [*record], step, turn, error=kind.__name__)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
@@ -407,7 +438,7 @@ class Steps:
 
     def _load_error(self, path: str, record: StepResult) -> Exception:
         """The stored error of a step; a StepFailed if no equal error can be made."""
-        error = _stored_error(record)
+        error = StoredError.of(record)
         instead = f"The step {path!r} raised {error.name}, which a later run cannot raise again."
         return load_error(error, self._packages) or StepFailed(instead)
 
@@ -464,10 +495,6 @@ class Steps:
 
     def _has_secret(self, value: Json) -> bool:
         return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
-
-
-def _stored_error(record: StepResult) -> StoredError:
-    return StoredError(*cast("Any", record.value))
 
 
 def _retry_at(retry: Retry, error: Exception, tries: int, began_at: int, now: int) -> int:
