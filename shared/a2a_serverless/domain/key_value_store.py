@@ -25,7 +25,7 @@ class StoredValue:
 
 
 class KeyValueStore(Protocol):
-    """Values by key: JSON values or bytes of at most 10 MiB, under keys of 1 to 512 characters (percent-encoded).
+    """Values by key, of at most 10 MiB: bytes or what has a JSON form, under keys of 1 to 512 characters (encoded).
 
     Reads return the present values, in every run. Each write costs one transaction, and needs the task's lease. Other
     keys and values raise ValueError or TypeError.

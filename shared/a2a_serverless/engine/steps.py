@@ -306,7 +306,7 @@ class Steps:
         raw: StepResult | None,
         work: Callable[[], Awaitable[object]],
     ) -> tuple[Json, object]:
-        """The result of a step, as it is stored and as it is read back: of ``raw`` or, if there is none, of its work."""
+        """The result of a step, as it is stored and as it is read back: ``raw`` or, if there is none, its work's."""
         path, options = attempt.path, attempt.options
         if raw:
             self._artifact_writer.read_back(path, raw.attempt)
@@ -317,16 +317,16 @@ class Steps:
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
             try:
                 json_value, later = stored_form(path, options.codec, value)
-            except TaskFailed:
-                self._store_raw(step, attempt, value)
+            except TaskFailed as unfit:
+                self._store_raw(step, attempt, value, str(unfit))
                 raise
         self._check_no_secret(path, json_value)
         return json_value, later
 
-    def _store_raw(self, step: RunningStep, attempt: _Try, value: object) -> None:
-        """Stores a result that cannot be read back as it was given, with its digest: its work is paid for."""
+    def _store_raw(self, step: RunningStep, attempt: _Try, value: object, reason: str) -> None:
+        """Stores a result that cannot be read back as it was given, with its digest and why: its work is paid for."""
         try:
-            raw = [raw_form(value), self._session.digest(value)]
+            raw = [raw_form(value), self._session.digest(value), reason]
         except (TypeError, RecursionError):  # no value: it cannot be stored
             return
         self._check_no_secret(step.path, raw)
@@ -338,18 +338,14 @@ class Steps:
 
     def _read_raw(self, path: str, codec: Codec[Any] | None, record: StepResult) -> tuple[Json, object]:
         """As ``stored_form``, of a result that was stored raw. Raises TaskFailed unless the codec reads it whole."""
-        raw, wanted = cast("tuple[Json, str]", record.value)
+        raw, wanted, reason = cast("tuple[Json, str, str]", record.value)
         try:
             value: object = codec.load(raw) if codec else None
             is_whole = codec is not None and self._session.digest(value) == wanted
         except Exception:  # noqa: BLE001 - any exception of a codec
             value, is_whole = None, False
         if not is_whole:
-            raise TaskFailed(
-                f"The step {path!r} has a result of an earlier run that its {'codec' if codec else 'code'} cannot read"
-                f" whole{'' if codec else ': annotate what its function returns, or give the step a codec'}. To do its"
-                " work again, retry the task from this step."
-            )
+            raise TaskFailed(reason)
         return stored_form(path, codec, value)
 
     async def _store_failure(
