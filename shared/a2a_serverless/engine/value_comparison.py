@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_LEAVES: Final = frozenset({str, int, bool, bytes, type(None)})
+
+
 def find_change(value: object, again: object, path: str = "") -> str:
     """How the first part of ``value`` that is another one in ``again`` changes, by the names of types and fields.
 
@@ -19,6 +22,8 @@ def find_change(value: object, again: object, path: str = "") -> str:
     equal itself, a class may have no equality, and a tuple may become a list. Fields that their dataclass does not
     compare, and private attributes, do not count.
     """
+    if type(value) in _LEAVES and type(value) is type(again):
+        return "" if value == again else f"{path or 'it'} changes"
     here = path or "it"
     if (members := members_of(value)) is not None:
         return _change_of_fields(value, members, again, here)
