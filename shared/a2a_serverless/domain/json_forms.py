@@ -68,7 +68,7 @@ def members_of(value: object) -> dict[str, Any] | None:
     """The fields of a model, its extra members included, or of a dataclass; None for any other value."""
     if isinstance(value, BaseModel):
         own = value.__dict__
-        return {name: own[name] for name in type(value).model_fields if name in own} | (value.model_extra or {})
+        return {**(value.model_extra or {}), **{name: own[name] for name in type(value).model_fields if name in own}}
     if is_of_fields(value):
         return {
             field.name: getattr(value, field.name) for field in fields(cast("Any", value)) if hasattr(value, field.name)
