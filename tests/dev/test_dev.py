@@ -106,7 +106,9 @@ def test_an_answer_that_is_no_message_is_shown_with_agent_file_line_and_what_hel
     place = str(Path("workshop") / "counter.py")
     assert "InvalidAnswer: The agent 'counter' (" in shown
     assert f"{place}:7) returned no message: " in shown
-    assert shown.endswith("not int. Return a text, a dict (data), a list of parts, a Message or None.")
+    assert shown.endswith(
+        "not int. Return a text, a dict, model or dataclass (data), a list of parts, a Message or None."
+    )
 
 
 def test_a_function_that_is_not_async_is_shown_with_agent_file_and_line_when_it_is_saved(

@@ -314,7 +314,7 @@ def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts() 
 
 def test_a_step_without_a_result_that_json_has_says_what_helps() -> None:
     async def work(task: TaskContext) -> None:
-        await task.step(Step("think"), complex, 1)
+        await task.step(Step("think"), lambda: complex(1))
 
     world, key, _ = told_of(work)
     assert last_word(world.get(key.task)).startswith("The step 'think' gave a complex, which is not a JSON value")

@@ -18,7 +18,7 @@ from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict, Ta
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult

@@ -22,10 +22,10 @@ from a2a_serverless.domain.agent_errors import (
 from a2a_serverless.domain.budgets import read_budget
 from a2a_serverless.domain.current_task import work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import CurrentHead
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.acts import Acts

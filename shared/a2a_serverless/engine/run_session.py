@@ -30,11 +30,11 @@ from a2a_serverless.domain.decisions import (
     set_snapshot,
     suspend,
 )
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of

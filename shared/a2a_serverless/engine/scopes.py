@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent_errors import StepConflict
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, raised_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 

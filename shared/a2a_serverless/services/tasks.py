@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.replay import TaskReplay
