@@ -271,11 +271,6 @@ class TaskLog:
         place = items.make_place(keys.callback(callback), keys.minute(minute))
         return self._table.write(Count(place, "used", limit, (minute + 2) * 60)) is None
 
-    def read_request_count(self, callback: str, minute: int) -> int:
-        """How many requests to a callback address were counted in a minute since the epoch."""
-        item = self._table.get(keys.callback(callback), keys.minute(minute))
-        return int(item["used"]["N"]) if item else 0
-
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and its record that a callback address belongs to, or None."""
         item = self._table.get(keys.callback(callback), keys.CALL)
