@@ -451,7 +451,7 @@ BUDGETS: Final = (
         "event",
         8,
         child_events,
-        _lines(queries=(122, 7.3), writes=(32, 4), messages=(13, 1), POSTs=(3, 0), invocations=(21, 2)),
+        _lines(queries=(130, 7.3), writes=(31, 4), messages=(13, 1), POSTs=(3, 0), invocations=(21, 2)),
     ),
     Budget(
         "a call of a silent agent elsewhere",

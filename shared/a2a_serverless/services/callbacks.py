@@ -140,7 +140,7 @@ def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskSer
 
     A canceled call is over when its agent does not go on.
     """
-    if call.done or call.failed or incoming.state in (TERMINAL if call.canceled else RUNNABLE):
+    if incoming.state in (TERMINAL if call.canceled else RUNNABLE) or call.done or call.failed:
         return None
     return wake(head, now=service.clock.now())
 

@@ -109,7 +109,11 @@ class InProcessDeployment:
         self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
         log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
         policy = policy or EgressPolicy()
-        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver.check, ownership=ownership)
+        webhooks = Webhooks(
+            *(log, log, queues, sealer, clock, ids, policy, self.resolver.check),
+            ownership=ownership,
+            own_urls=lambda: (base_url,),
+        )
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
