@@ -669,7 +669,7 @@ class AgentTestHarness(SimulatedDeployment):
         self.now += MINUTE_MS - self.now % MINUTE_MS
         tick = _of_client(TickMessage(due_schedule.key(agent), self.now))
         handle_tick(self.engine, LIFE, tick)
-        record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
+        record = self.table.find_idempotency(tick.key, agent, message_id_of(tick), "tick")
         self.settle()
         return self.reply(record.task, to=agent) if record else None
 
