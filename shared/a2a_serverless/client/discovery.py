@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 CARD_PATH: Final = "/.well-known/agent-card.json"
+PORTS: Final = {"https": 443, "http": 80}
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "x-api-key"})
 
 
@@ -55,8 +56,10 @@ def discover(
     card = read_card(document)
     interface = interface_of(card, binding)
     if _has_credentials(headers) and origin_of(url) != origin_of(interface.url):
-        where = origin_of(interface.url)[1]
-        raise CredentialsKept(f"The card points to {where}: name that address if credentials may go there.")
+        raise CredentialsKept(
+            f"The card at {origin_of(url)} names {origin_of(interface.url)} for requests, which is another origin:"
+            " credentials do not go there. Name that address if they may."
+        )
     return DiscoveredAgent(client_of(interface, transport, headers), card, document)
 
 
@@ -98,10 +101,19 @@ def address_of(url: str, path: str, headers: Mapping[str, str]) -> str:
     return url if urlsplit(url).path.endswith(".json") else url.rstrip("/") + path
 
 
-def origin_of(url: str) -> tuple[str, str]:
-    """Returns scheme and host of a URL."""
+def origin_of(url: str) -> str:
+    """The origin of a URL (RFC 6454, 4): scheme, host and port, as ``https://agents.example.com``.
+
+    Without the scheme's own port, and without user and password. The URL itself if it has no host or a wrong port.
+    """
     parts = urlsplit(url)
-    return parts.scheme, parts.netloc
+    try:
+        port = parts.port
+    except ValueError:
+        return url
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
+    shown = f":{port}" if port and port != PORTS.get(parts.scheme) else ""
+    return f"{parts.scheme}://{host}{shown}" if host else url
 
 
 def _has_credentials(headers: Mapping[str, str]) -> bool:

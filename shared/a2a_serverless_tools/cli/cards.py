@@ -35,7 +35,10 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
     named and skipped. Signatures are not verified.
     """
     skipped: list[str] = []
-    reader = CatalogReader(cli.url(url), cli.request, cli.headers, lambda *parts: skipped.append(": ".join(parts)))
+    address = cli.url(url)
+    reader = CatalogReader(
+        address, cli.request, cli.credentials(address, address), lambda *parts: skipped.append(": ".join(parts))
+    )
     entries = reader.read()
     results = reader.search(entries, words or (), tag or ())
     rows = [

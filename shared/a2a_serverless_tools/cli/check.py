@@ -188,7 +188,7 @@ Check = Callable[[CheckRun], str]
 def card(run: CheckRun) -> str:
     """The card is served, and names the URL that was asked."""
     cli = run.cli
-    ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.headers)]
+    ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.credentials(run.url, run.url))]
     if not ids:
         raise CheckFailed("the deployment lists no agents", "[tool.a2a-serverless] agents in pyproject.toml lists them")
     agent = run.agent_id or (PREFERRED if PREFERRED in ids else ids[0])
@@ -342,11 +342,11 @@ def private_webhook(run: CheckRun) -> str:
 
 def isolation(run: CheckRun) -> str:
     """A second caller cannot get, follow, list or cancel the task of the first."""
-    task, authorization = run.sent(), run.cli.environment.get("A2A_OTHER_AUTHORIZATION")
-    if not authorization:
+    task, headers = run.sent(), run.cli.credentials(run.client.url, run.url, "A2A_OTHER_AUTHORIZATION")
+    if not headers:
         remedy = '`callers add somebody-else`, and its key in A2A_OTHER_AUTHORIZATION as "Bearer a2a_..."'
         raise CheckSkipped("there is no second caller", remedy)
-    other = replace(run.client, headers={"Authorization": authorization})
+    other = replace(run.client, headers=headers)
     if other.headers == dict(run.client.headers):
         remedy = "A2A_OTHER_AUTHORIZATION needs those of another owner"
         raise CheckSkipped("both callers have the same credentials", remedy)

@@ -43,9 +43,7 @@ def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[Mirr
     """Reads the card of each remote agent, with its mirror's credentials. Raises what ``discover`` raises."""
     for agent, remote in mirrors:
         auth = RemoteAuth(remote.auth, secrets_in_environment(cli.environment))
-        document = discover(
-            remote.card_url, auth.wrap(cli.request), cli.headers if remote.auth is None else {}
-        ).document
+        document = discover(remote.card_url, auth.wrap(cli.request)).document
         copy = json.loads(Path(remote.card_file).read_text("utf-8"))
         names = sorted({*document, *copy} - {SIGNATURES})
         differences = [name for name in names if document.get(name) != copy.get(name)]

@@ -26,7 +26,7 @@ from a2a_serverless.client import (
     discover,
     over_urllib,
 )
-from a2a_serverless.client.discovery import fetch
+from a2a_serverless.client.discovery import fetch, origin_of
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.domain.remotes import Binding
@@ -154,11 +154,15 @@ class CliContext:
     binding: Binding | None = None
     mirrors: "Callable[[], list[tuple[str, Remote]]]" = _find_mirrors
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The caller's credentials, from the environment: other users of the machine can read arguments."""
-        authorization = self.environment.get("A2A_AUTHORIZATION")
-        return {"Authorization": authorization} if authorization else {}
+    def credentials(self, url: str, deployment: str, variable: str = "A2A_AUTHORIZATION") -> dict[str, str]:
+        """The headers with the caller's credentials for ``url``: empty if it has another origin than the deployment.
+
+        The deployment is that of A2A_URL; if that is not set, ``deployment``, which the command names. Credentials come
+        from the environment only: other users of the machine can read arguments.
+        """
+        authorization = self.environment.get(variable)
+        home = self.environment.get("A2A_URL") or deployment
+        return {"Authorization": authorization} if authorization and origin_of(url) == origin_of(home) else {}
 
     def url(self, address: str) -> str:
         """The URL of a deployment: ``address``, or that of this machine. Raises WrongUsage."""
@@ -276,7 +280,8 @@ class NoSuchAgent(Exception):
 
 def agents_at(cli: CliContext, url: str) -> list[JsonObject]:
     """Lists the agents of a deployment; of this machine if ``url`` is empty."""
-    return agents_of(cli.url(url), cli.request, cli.headers)
+    base_url = cli.url(url)
+    return agents_of(base_url, cli.request, cli.credentials(base_url, base_url))
 
 
 def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
@@ -284,7 +289,7 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
     base_url = cli.url(url)
     where = agent if "://" in agent else f"{base_url}/{agent}"
     try:
-        return discover(where, cli.request, cli.headers, cli.binding)
+        return discover(where, cli.request, cli.credentials(where, base_url), cli.binding)
     except HttpError as refused:
         if refused.status == NOT_FOUND:
             raise NoSuchAgent(agent, base_url if "://" not in agent else where) from refused
