@@ -20,10 +20,10 @@ from a2a_serverless.domain.model import DAY_MS, Principal, TaskKey, path
 from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import call_name
+from a2a_serverless.domain.schedules import SCHEDULE
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
-from a2a_serverless.domain.schedules import SCHEDULE
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.store.keys import UPLOADED
 from a2a_serverless.testing.harness import Counter

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from dataclasses import replace
 
 import pytest
 from hypothesis import given

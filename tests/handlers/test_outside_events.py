@@ -127,6 +127,8 @@ def test_requests_without_the_right_signature_are_counted_and_keep_no_genuine_re
     genuine = {"x-hub-signature-256": right}
     assert waiting.ask(waiting.path, body, **genuine) == 200
     assert [waiting.ask(waiting.path, body, **forged) for _ in range(2)] == [429, 429]
-    assert [waiting.ask(waiting.path, body, **genuine) for _ in range(12)] == [200] * 12, "a repeated event is no failure"
+    assert [waiting.ask(waiting.path, body, **genuine) for _ in range(12)] == [200] * 12, (
+        "a repeated event is no failure"
+    )
     waiting.world.settle()
     assert [waiting.ask(waiting.path, body, **headers) for headers in (forged, genuine)] == [404, 404]

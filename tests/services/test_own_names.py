@@ -12,7 +12,7 @@ import pytest
 import a2a_serverless
 from a2a_serverless.domain import budgets
 from a2a_serverless.domain.errors import InvalidParams
-from a2a_serverless.domain.model import OWN_NAMES, Principal
+from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.new_task import IdempotencyRecord, RequestKind
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.domain.schedules import Schedule
@@ -51,7 +51,9 @@ def own_names() -> list[str]:
 def request(where: str, name: str) -> SendMessageRequest:
     metadata: Any = {name: {"requestId": "m"}, "theirs": 1}
     part = Part(text="hello", metadata=metadata if where == "message.parts[0].metadata" else None)
-    message = Message(message_id="m", role=Role.USER, parts=(part,), metadata=metadata if where == "message.metadata" else None)
+    message = Message(
+        message_id="m", role=Role.USER, parts=(part,), metadata=metadata if where == "message.metadata" else None
+    )
     return SendMessageRequest(message=message, metadata=metadata if where == "metadata" else None)
 
 
@@ -117,7 +119,10 @@ def test_the_id_of_a_retry_and_the_id_of_a_message_are_different_ids() -> None:
     assert repeated.id == retried.id
     retry_task(world.service, context, agent, task.id, RetryRequest(request_id="r"))
     message = sent.model_copy(update={"message_id": "r", "task_id": None, "context_id": None})
-    assert isinstance(tasks.send(world.service, context, configured(SendMessageRequest(message=message), return_immediately=True)), Task)
+    assert isinstance(
+        tasks.send(world.service, context, configured(SendMessageRequest(message=message), return_immediately=True)),
+        Task,
+    )
 
 
 @pytest.mark.parametrize("kind", get_args(RequestKind))

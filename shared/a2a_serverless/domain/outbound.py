@@ -94,7 +94,8 @@ class EgressPolicy:
     ``allowed_domains`` limits hosts to these names and their subdomains (empty: any). ``trusted_domains`` need no
     ownership challenge, but every other rule applies. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
     entries, also IP addresses, that may use http, any port and loopback. ``own`` are base URLs of this deployment: on
-    their hosts only callback addresses (``CALLBACKS``) are allowed, whatever the allowed domains. Local hosts are compared with their port.
+    their hosts callback addresses (``CALLBACKS``) are allowed, whatever the allowed domains, and nothing else. Local
+    hosts are compared with their port.
     """
 
     allowed_domains: tuple[str, ...] = ()

@@ -87,7 +87,9 @@ def handle_callback(
 def _count_refusal(service: TaskService, callback: str) -> None:
     """Counts a refused request to an address. Raises TooManyRequests if there were too many in this minute."""
     if not service.log.count_request(callback, _minute(service), REQUESTS_A_MINUTE):
-        text = f"This address has refused {REQUESTS_A_MINUTE} requests in this minute. Check the token or the signature."
+        text = (
+            f"This address has refused {REQUESTS_A_MINUTE} requests in this minute. Check the token or the signature."
+        )
         raise TooManyRequests(text, MINUTE_MS // 1000)
 
 

@@ -1,9 +1,8 @@
 """Starts the tasks of schedules: one task for a tick, however often it is delivered.
 
-A tick's id is made of agent, schedule and time, so a repeated tick meets the idempotency record of the first. No message
-of a client meets it: those have records of their own. The
-transaction that makes the task of a schedule without overlap also replaces the schedule's last tick. So of two ticks at
-once only one starts a task.
+A tick's id is made of agent, schedule and time, so a repeated tick meets the idempotency record of the first. Messages
+have other records, so no message of a client takes a tick's place. The transaction that makes the task of a schedule
+without overlap also replaces the schedule's last tick. So of two ticks at once only one starts a task.
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ class TaskLog:
         if refusal is None or self._is_own(head.key, opening.event, refusal):
             return None
         standing = record and (
-            _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, record.agent, record.message_id, record.kind)
+            _existing_idempotency(refusal, 2)
+            or self.find_idempotency(head.key, record.agent, record.message_id, record.kind)
         )
         if standing is None and opening.tick:
             raise TickConflict
