@@ -21,7 +21,7 @@ from tests.engine.test_calls import Endless
 from tests.world import ME, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.task_context import TaskContext
@@ -127,8 +127,8 @@ def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.Log
 class Reads(MemoryTable):
     """Notes the sort keys of the items that are read."""
 
-    def __init__(self, *options: Any) -> None:
-        super().__init__(*options)
+    def __init__(self, now: Callable[[], int], on_put: Callable[[Item], None] = lambda _: None) -> None:
+        super().__init__(now, on_put)
         self.read = list[str]()
 
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
@@ -167,9 +167,10 @@ def test_requests_that_are_refused_are_counted_at_their_address_and_keep_no_genu
     for _ in range(10):
         with pytest.raises(TaskNotFound):
             waiting.tell("wrong")
+    wrong: dict[str, Any]
     for wrong in ({"token": "wrong"}, {"verifier": Nothing()}):
         with pytest.raises(TooManyRequests) as refused:
-            waiting.tell(**wrong)  # type: ignore[arg-type]
+            waiting.tell(**wrong)
         assert refused.value.retry_after_s == 60
     assert waiting.tell() is None
     assert waiting.woken == before + 1
