@@ -310,6 +310,12 @@ def test_a_trusted_host_needs_no_challenge() -> None:
     assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.TRUSTED]
 
 
+def test_a_host_on_this_machine_is_challenged_as_any_other() -> None:
+    world, task_id = world_with_task(policy=EgressPolicy(local_allow=("127.0.0.1:*",)))
+    add(world, task_id, TaskPushNotificationConfig(url="http://127.0.0.1:9000/hook"))
+    assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.UNVERIFIED]
+
+
 def test_without_ownership_checks_every_host_is_trusted() -> None:
     world, task_id = world_with_task()
     hooks = replace(world.service.webhooks(), ownership=False)

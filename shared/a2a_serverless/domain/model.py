@@ -22,6 +22,8 @@ DAY_MS: Final = 86_400_000
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 
+OWN_NAMES: Final = "a2a-serverless/"
+"""The beginning of the library's names in metadata. Of a client they are refused, but for the budget of a message."""
 NAME_LIMIT: Final = 300
 """Characters of a percent-encoded name in a path."""
 _HASHED: Final = "sha256="

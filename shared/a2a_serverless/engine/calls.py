@@ -495,8 +495,11 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
 
 
 def callback_of(opened: OpenedCall) -> TaskPushNotificationConfig:
-    """The webhook for a call. Its URL identifies task and call but reveals neither."""
-    return TaskPushNotificationConfig(url=opened.url, id="parent", token=opened.token)
+    """The webhook for a call. Its URL identifies task and call but reveals neither.
+
+    Its id is the same in all messages of the call, and no client can guess it and replace the webhook.
+    """
+    return TaskPushNotificationConfig(url=opened.url, id=opened.callback, token=opened.token)
 
 
 def _question(status: TaskStatus) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.domain.decisions import TaskLifetime
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
@@ -109,7 +109,11 @@ class InProcessDeployment:
         self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
         log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
         policy = policy or EgressPolicy()
-        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver.check, ownership=ownership)
+        webhooks = Webhooks(
+            *(log, log, queues, sealer, clock, ids, policy, self.resolver.check),
+            ownership=ownership,
+            own_urls=lambda: (base_url,),
+        )
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
@@ -188,8 +192,9 @@ class InProcessDeployment:
         incoming = IncomingNotification({name.lower(): value for name, value in headers.items()}, body)
         try:
             challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
-        except TaskNotFound:
-            return Outcome(status=404, connected=True, request_sent=True)
+        except (TaskNotFound, TooManyRequests) as refusal:
+            status = 404 if isinstance(refusal, TaskNotFound) else 429
+            return Outcome(status=status, connected=True, request_sent=True)
         answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
         return Outcome(status=200, connected=True, request_sent=True, body=answer)
 

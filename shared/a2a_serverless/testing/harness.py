@@ -28,7 +28,14 @@ from weakref import WeakSet
 
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS, Agent
 from a2a_serverless.domain.agent_errors import AgentCallFailed
-from a2a_serverless.domain.errors import A2AError, InvalidSignature, TaskNotCancelable, TaskNotFound, TooManyRequests
+from a2a_serverless.domain.errors import (
+    A2AError,
+    InvalidSignature,
+    Overloaded,
+    TaskNotCancelable,
+    TaskNotFound,
+    TooManyRequests,
+)
 from a2a_serverless.domain.model import MINUTE_MS, Json, Principal, TaskKey
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
@@ -38,6 +45,7 @@ from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.loop import ENGINE_TASK, AgentThreads, RunLoop, play
 from a2a_serverless.engine.task_files import TaskFiles
+from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.ai_catalog import tags_of
 from a2a_serverless.protocol.v1 import (
@@ -436,6 +444,9 @@ class OwnAgents:
         context = RequestContext(caller.principal, agent, "1.0", extensions=(states,), webhook_events="states")
         try:
             return tasks.send(self.deployment.service, context, request)
+        except (Overloaded, TooManyRequests) as error:
+            text = f"The agent {agent!r} cannot answer now: {error}"
+            raise AgentUnavailable(text, error.retry_after_s) from error
         except A2AError as error:
             raise AgentCallFailed(f"The agent {agent!r} refused: {error}") from error
 
@@ -658,7 +669,7 @@ class AgentTestHarness(SimulatedDeployment):
         self.now += MINUTE_MS - self.now % MINUTE_MS
         tick = _of_client(TickMessage(due_schedule.key(agent), self.now))
         handle_tick(self.engine, LIFE, tick)
-        record = self.table.find_idempotency(tick.key, agent, message_id_of(tick))
+        record = self.table.find_idempotency(tick.key, agent, message_id_of(tick), "tick")
         self.settle()
         return self.reply(record.task, to=agent) if record else None
 
