@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_serverless.testing import AgentTestHarness, Deadlock
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.echo import agent_of
 
 if TYPE_CHECKING:

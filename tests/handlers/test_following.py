@@ -18,8 +18,8 @@ from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
-from a2a_serverless.testing.harness import SimulatedLoop
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.contract.tasks import chunk
 from tests.echo import agent_of
 from tests.edge import Edge
