@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import AgentCallFailed, Message, Part, TaskFailed
-from a2a_serverless.client import Client
+from a2a_serverless import AgentCallFailed, AgentExtension, Message, Part, TaskFailed
+from a2a_serverless.client import Client, ClientRequest, Unreachable
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, InvalidParams
+from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.protocol.v1 import Role, SendMessageConfiguration, SendMessageRequest, Task, TaskState
-from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing import CLIENT, AgentTestHarness
 from a2a_serverless.testing.deployment import LIFE
+from a2a_serverless.testing.in_process_http import InProcessHttp
+from a2a_serverless.testing.memory import MOST_RECEIVES, VISIBILITY_S, MemoryQueues
 from tests.client.deployment import BASE, Deployment
 from tests.echo import agent_of
 
@@ -117,7 +120,48 @@ def test_a_retry_is_refused_as_a_deployment_does() -> None:
         harness.retry(task.id, from_step="s" * 300)
 
 
+def test_the_client_names_the_extensions_that_the_agent_requires() -> None:
+    async def work(task: TaskContext) -> str:
+        return ", ".join(task.request.extensions)
+
+    extensions = (AgentExtension("urn:example:seal", required=True), AgentExtension("urn:example:wax"))
+    assert AgentTestHarness(replace(agent_of(work), extensions=extensions)).send("go").said == "urn:example:seal"
+
+
+def test_an_agent_elsewhere_cannot_be_reached() -> None:
+    http, call = (
+        InProcessHttp(BASE, lambda: pytest.fail("nothing is asked")),
+        ClientRequest("https://other.example.com/echo"),
+    )
+    with pytest.raises(Unreachable, match="in a test"), http.open(call):
+        pass
+
+
 # ---- The queue
+
+
+def test_a_message_that_is_never_handled_is_a_dead_letter_in_the_end() -> None:
+    now = [0]
+    queues, message = MemoryQueues(lambda: now[0]), WorkMessage(CLIENT.key("t-1"))
+    queues.enqueue(message)
+    for number in range(1, MOST_RECEIVES + 1):
+        assert (queues.pop(), queues.dead_letters) == (message, []), f"it is received {number} times"
+        queues.finish(message, is_handled=False)
+        assert queues.pop() is None
+        now[0] += VISIBILITY_S * 1000
+    assert (queues.pop(), queues.dead_letters) == (None, [message])
+
+
+def test_a_message_that_was_handled_may_fail_again_later() -> None:
+    now = [0]
+    queues, message = MemoryQueues(lambda: now[0]), WorkMessage(CLIENT.key("t-1"))
+    for _ in range(MOST_RECEIVES):
+        queues.enqueue(message)
+        for is_handled in (False, True):
+            assert queues.pop() == message
+            queues.finish(message, is_handled=is_handled)
+            now[0] += VISIBILITY_S * 1000
+    assert (queues.waiting, queues.dead_letters) == ([], [])
 
 
 def test_a_task_that_always_works_does_not_hold_up_the_others() -> None:

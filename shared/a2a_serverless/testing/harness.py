@@ -51,7 +51,7 @@ from a2a_serverless.testing.simulated_deployment import Counter, SimulatedClock,
 from a2a_serverless.testing.simulated_loop import IO_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.task_context import Content
@@ -71,7 +71,7 @@ class AgentTestHarness(SimulatedDeployment):
 
     ``files`` are the files on the simulated web, by URL. ``now`` is the simulated time (ms). ``run_ms`` is the
     platform's time limit for one run. ``runs`` lists the runs as (task id, start ms, end ms). There is one worker, so
-    runs follow one another.
+    runs follow one another. The client has every scope, no quota, and names the extensions that an agent requires.
     """
 
     def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None, io_s: float = IO_S) -> None:
@@ -114,9 +114,10 @@ class AgentTestHarness(SimulatedDeployment):
         )
 
     def _client(self, agent: str | None, principal: Principal = CLIENT) -> Client:
-        return Client(
-            f"{BASE_URL}/{quote(agent or self._first, safe='')}", self._http.open, name_caller(Caller(principal))
-        )
+        name = agent or self._first
+        extensions = self.agents[name].extensions if name in self.agents else ()
+        client = Client(f"{BASE_URL}/{quote(name, safe='')}", self._http.open, name_caller(Caller(principal)))
+        return client.with_extensions(*(extension.uri for extension in extensions if extension.required))
 
     def send(
         self,
@@ -247,6 +248,10 @@ class AgentTestHarness(SimulatedDeployment):
         content = body.encode() if isinstance(body, str) else body
         with self._http.open(ClientRequest(BASE_URL + urlsplit(url).path, headers or {}, content)) as response:
             return response.status
+
+    def at(self, at: int, action: Callable[[], object]) -> None:
+        """Calls ``action`` at the simulated time ``at`` (ms, as ``now``), while agents run and while they wait."""
+        self.plans.append((at, action))
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does, and notes it in ``runs``."""

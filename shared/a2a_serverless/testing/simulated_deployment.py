@@ -83,10 +83,6 @@ class SimulatedDeployment(InProcessDeployment):
         """
         self._run_until(self.now + SETTLE_MS, is_over)
 
-    def at(self, at: int, action: Callable[[], object]) -> None:
-        """Calls ``action`` at the simulated time ``at`` (ms, as ``now``), while agents run and while they wait."""
-        self.plans.append((at, action))
-
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in simulated time, also inside a running event loop. Raises Deadlock."""
         self._threads |= {threading.current_thread()}  # it waits here, and does not work
