@@ -27,6 +27,7 @@ from a2a_serverless.client.http_json import error_in
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import MINUTE_MS, Principal, TaskKey
 from a2a_serverless.domain.outcomes import Outcome
+from a2a_serverless.domain.publications import card_name
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.engine.artifacts import make_parts
@@ -38,9 +39,10 @@ from a2a_serverless.http.api import Api
 from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.operations import Operation
+from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.v1 import Message, Role, SendMessageConfiguration, SendMessageRequest, Task
-from a2a_serverless.services.publish import CardPublisher, publish_cards
+from a2a_serverless.services.publish import CardPublisher, card_of, publish
 from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure, format_traceback
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
@@ -63,7 +65,6 @@ CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
 PACKAGE: Final = str(Path(__file__).parents[1])
 JWKS_MAX_AGE_S: Final = 3600
-UNSIGNED: Final = bytes(64)
 
 
 class AgentTestHarness(SimulatedDeployment):
@@ -99,7 +100,9 @@ class AgentTestHarness(SimulatedDeployment):
         self.registry = AgentRegistry(self._make_remote_agents(self.agents), self.ids, BASE_URL)
         self.engine = replace(self.engine, registry=self.registry)
         self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
-        publish_cards(CardPublisher(self.table, self.clock, self.agents, BASE_URL), "kid-1", lambda _: UNSIGNED)
+        publisher = CardPublisher(self.table, self.clock, self.agents, BASE_URL)
+        for agent in self.agents.values():
+            publish(publisher, card_name(agent.id), as_json(card_of(agent, BASE_URL, {})))
 
     def _make_api(self) -> Api:
         return Api(self.service, self.agents, NamedCallers(), MemoryCallbackVerifier(), JWKS_MAX_AGE_S)
