@@ -97,11 +97,8 @@ class SimulatedDeployment(InProcessDeployment):
         finally:
             self.busy = busy
 
-    def step(self) -> bool:
-        """Does one due thing: a batch of the table's stream, a sweep, a message or a plan. False if nothing is due."""
-        return self._step(ends_lives=False)
-
     def _step(self, *, ends_lives: bool) -> bool:
+        """Does one due thing: a batch of the table's stream, a sweep, a message or a plan. False if nothing is due."""
         return self.relay_changes() or self._sweep(ends_lives=ends_lives) or self._handle_message() or self._do_plan()
 
     def _run_until(self, until: int, is_over: Callable[[], bool] = lambda: False, *, ends_lives: bool = False) -> None:
