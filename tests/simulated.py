@@ -8,6 +8,7 @@ chance decides among those that are due at one time; the same seed does the same
 from __future__ import annotations
 
 import heapq
+import json
 import os
 from bisect import insort
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,15 +23,19 @@ from threading import Lock, Thread, current_thread
 from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.loop import AgentThreads, play
 from a2a_serverless.engine.run import run
-from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
-from a2a_serverless.testing.harness import START, SimulatedLoop
-from a2a_serverless.testing.memory import MemoryQueues, MemoryTable
+from a2a_serverless.ports.agents import IncomingNotification
+from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.testing.deployment import InProcessDeployment
+from a2a_serverless.testing.memory import VISIBILITY_S, MemoryCallbackVerifier, MemoryQueues, MemoryTable
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
@@ -472,6 +477,17 @@ class Instances(InProcessDeployment):
         spare = self.add_consumer("spare", WorkMessage)
         self.scheduler.sleep(ms)
         self.scheduler.services.remove(spare)
+
+    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """Answers the webhook of a called agent as the api function does."""
+        incoming = IncomingNotification({name.lower(): value for name, value in headers.items()}, body)
+        try:
+            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
+        except (TaskNotFound, TooManyRequests) as refusal:
+            status = 404 if isinstance(refusal, TaskNotFound) else 429
+            return Outcome(status=status, connected=True, request_sent=True)
+        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
+        return Outcome(status=200, connected=True, request_sent=True, body=answer)
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine as an instance does."""

@@ -16,7 +16,7 @@ from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
-from a2a_serverless.testing.harness import THREADS_S
+from a2a_serverless.testing.simulated_loop import THREADS_S
 from tests.echo import agent_of
 
 if TYPE_CHECKING:

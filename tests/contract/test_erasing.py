@@ -26,7 +26,7 @@ from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.store.keys import UPLOADED
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from a2a_serverless_tools.operators.erasure import (
     ERASE_AFTER_MS,
     Counts,

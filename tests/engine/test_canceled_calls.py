@@ -17,7 +17,7 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Task, TaskState, TaskStatus, TaskStatusUpdateEvent, stream_response
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.store.stores import agent_pause
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless, Several, SlowLoop
 from tests.faults.plans import Count

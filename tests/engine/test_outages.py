@@ -23,7 +23,7 @@ from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import NOW, memory
 from tests.contract.tasks import seen, taken
 from tests.echo import Writer, agent_of

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.testing.harness import Reply
+    from a2a_serverless.testing.replies import Reply
 
 
 class Work:

@@ -430,7 +430,7 @@ def test_the_items_of_a_task_with_a_question_are_the_history_of_the_next_one() -
         """Checks."""
         return "checked"
 
-    harness = harness_of([("check", "c1", {})], ["Yes."], tools=[check], heard=heard)
+    harness = harness_of([("check", "c1", {})], ["Yes."], tools=[check], heard=heard, input_modes=("*/*",))
     asked = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png")])
     assert asked.said.startswith("May I call check"), asked.error
     harness.send("yes", task_id=asked.task.id)

@@ -22,8 +22,8 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageRequest, 
 from a2a_serverless.services.operation_runner import StreamLimits, open_stream
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import StreamItem
-from a2a_serverless.testing.harness import SimulatedLoop
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.contract.tasks import chunk
 from tests.echo import agent_of
 from tests.edge import Edge

@@ -21,7 +21,7 @@ from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import UnknownVersion
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import NOW, client_at, dynamo
 from tests.echo import agent_of
 from tests.handlers.test_queues import Clock

@@ -26,7 +26,7 @@ from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfi
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import IN_FLIGHT
 from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryOutcome, deliver
-from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count, NoFaults
 from tests.together import Together
