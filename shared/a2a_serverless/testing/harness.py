@@ -159,7 +159,7 @@ class AgentTestHarness(SimulatedDeployment):
         references: Sequence[str] = (),
     ) -> Task | Message:
         """Sends a message and returns the immediate response, without running queued work."""
-        parts = tuple(make_parts(content))
+        parts = tuple(make_parts("The message", content))
         message = Message(
             message_id=self.ids.new(),
             role=Role.USER,
