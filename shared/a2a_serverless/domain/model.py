@@ -77,6 +77,15 @@ def decode_name(text: str) -> str:
     return unquote(text, errors="surrogatepass")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the text has no lone surrogate, which UTF-8 cannot encode: neither the table nor JSON could hold it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_readable(*names: str) -> None:
     """Raises ValueError when a name is too long to be read back from a path."""
     for name in names:

@@ -13,7 +13,8 @@ from typing import Final
 from urllib.parse import quote
 
 from a2a_serverless.domain.json_forms import json_form
-from a2a_serverless.domain.model import Json, TaskKey
+from a2a_serverless.domain.model import Json, TaskKey, is_utf8
+from a2a_serverless.protocol.strict_json import dump_storable
 
 KEY_LIMIT: Final = 512
 """Characters of a percent-encoded key."""
@@ -52,16 +53,16 @@ def conversation(tenant: str, owner: str, context_id: str) -> TaskKey:
 
 def encode_key(key: str) -> str:
     """The percent-encoded key, which begins with the encoding of each of its prefixes. Raises ValueError."""
-    encoded = quote(key, safe="", errors="surrogatepass")
+    encoded = quote(key, safe="") if is_utf8(key) else ""
     if not 0 < len(encoded) <= KEY_LIMIT:
-        raise ValueError(f"a key has 1 to {KEY_LIMIT} characters, percent-encoded")
+        raise ValueError(f"a key has 1 to {KEY_LIMIT} characters, percent-encoded, and no lone surrogate")
     return encoded
 
 
 def dump_value(value: Json | bytes) -> str:
-    """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large."""
+    """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large or deep."""
     form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": json_form("The value", value)}
-    text = json.dumps(form, allow_nan=False, separators=(",", ":"))
+    text = dump_storable(form)
     if len(text) > SIZE_LIMIT:
         raise ValueError(f"a value has at most {SIZE_LIMIT} bytes, not {len(text)}")
     return text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.json_forms import is_of_fields, json_form
 from a2a_serverless.protocol.protojson import ProtoModel, printed
+from a2a_serverless.protocol.strict_json import LIMITS, BadJson, check_depth
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
@@ -54,9 +55,11 @@ def _parts_of(content: object) -> tuple[Part, ...]:
 
 
 def check_printable(what: str, value: ProtoModel) -> None:
-    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
+    """Raises TaskFailed for a value that readers of JSON refuse: stored, it would break every answer with it."""
     try:
-        printed(value)
-    except ValueError:
-        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
-        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
+        check_depth(printed(value), LIMITS.depth)
+    except ValueError as error:
+        why = (
+            str(error) if isinstance(error, BadJson) else "it has a lone surrogate, or a value that JSON does not have"
+        )
+        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8 that every reader reads: {why}.") from None

@@ -41,6 +41,7 @@ from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import dump_error, load_error
 from a2a_serverless.engine.value_comparison import find_change
+from a2a_serverless.protocol.strict_json import BadJson, dump_storable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -58,8 +59,6 @@ UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
 FAILURES_LIMIT: Final = 16
 LONGEST_AWAKE_S: Final = 10
 """A longer pause between two tries of a step suspends the task."""
-
-_JSON: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,7 +570,9 @@ def stored_form(path: str, codec: Codec[Any] | None, value: object) -> tuple[Jso
     ):
         return value, value  # the same after the round trip
     try:
-        stored: Json = json.loads(_JSON.encode(codec.dump(value) if codec else value))
+        stored: Json = json.loads(dump_storable(codec.dump(value) if codec else value))
+    except BadJson as error:
+        raise TaskFailed(f"The step {path!r} gave a result that cannot be stored: {error}.") from None
     except Exception:  # noqa: BLE001 - any exception of a codec
         raise TaskFailed(f"The step {path!r} gave {_unfit(codec, value)}.") from None
     if codec is None:
