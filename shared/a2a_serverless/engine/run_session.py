@@ -283,7 +283,9 @@ class RunSession:
             if messages := self.progress.take():
                 earlier = tuple(message.message_id for message in messages[:-1])
                 self._append_status(TaskState.WORKING, join_messages(messages), earlier)
-            if self._bytes_since_snapshot >= SNAPSHOT_BYTES:
+            # At growing distances: so all snapshots of a task have at most twice the bytes of its log.
+            # tests/engine/test_snapshots.py: test_the_snapshots_of_a_long_text_have_at_most_twice_what_was_emitted
+            if self._bytes_since_snapshot >= max(SNAPSHOT_BYTES, self.head.snapshot_bytes):
                 self._store_snapshot()
         except BaseException as error:
             self._chunk_error = error
