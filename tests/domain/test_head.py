@@ -136,12 +136,12 @@ def test_the_caller_of_a_head_without_scopes_may_use_its_agent_and_read_the_othe
 
 def test_a_head_refers_to_the_snapshot_of_its_log_by_the_number_of_its_last_event() -> None:
     head = taken().head
-    assert head.snapshot_position == 0
-    stored = set_snapshot(head, 1, "512 where it is")
-    assert stored == head._replace(snapshot="512 where it is", rev=head.rev + 1)
-    assert stored.snapshot_position == 512
+    assert (head.snapshot_position, head.snapshot_bytes) == (0, 0)
+    stored = set_snapshot(head, 1, "512 90 digest 700")
+    assert stored == head._replace(snapshot="512 90 digest 700", rev=head.rev + 1)
+    assert (stored.snapshot_position, stored.snapshot_bytes) == (512, 700)
     with pytest.raises(LeaseLost):
-        set_snapshot(head, 2, "512 where it is")
+        set_snapshot(head, 2, "512 90 digest 700")
 
 
 # ---- Taking

@@ -75,6 +75,11 @@ class Head(NamedTuple):
         return int(self.snapshot.partition(" ")[0] or 0)
 
     @property
+    def snapshot_bytes(self) -> int:
+        """The size of the stored snapshot; 0 without one."""
+        return int(self.snapshot.rpartition(" ")[2] or 0)
+
+    @property
     def open_waits(self) -> OpenWaits:
         """What the task waits for; nothing unless it is suspended."""
         return load_waits(self.waits if self.parked else "")

@@ -15,6 +15,7 @@ from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
@@ -25,6 +26,7 @@ from a2a_serverless.engine.signals import (
     cause_of,
 )
 from a2a_serverless.engine.store_guard import guard_store
+from a2a_serverless.services.content_links import store_contents
 from a2a_serverless.services.pauses import retry_at
 from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
 from a2a_serverless.store.keys import SHARDS
@@ -145,6 +147,8 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
                     fail_task(engine.log, engine.ids, engine.metrics, snapshot, text, engine.now(), lost_runs)
                 )
                 logger.error("task given up", extra={"task": key.task})
+                if ended := engine.log.read_task(key):
+                    store_contents(engine.files.contents, Principal(key.tenant, key.owner), ended[1])
                 return True
         return False
 

@@ -164,6 +164,7 @@ class Run:
         self._engine, self._guarded_engine, self._remaining_ms = engine, guard_stores(engine), remaining_ms
         self._snapshot, self._events, self._looks = snapshot, events, looks
         self._agent: Agent | None = engine.agents.get(snapshot.head.agent)
+        sizes = [event_size(event) for event in events]
         self._session = RunSession(
             engine.log,
             engine.ids,
@@ -171,7 +172,9 @@ class Run:
             snapshot,
             self._make_budget(),
             counts_spending=engine.owner_usd > 0,
-            bytes_since_snapshot=sum(event_size(event) for event in events[snapshot.head.snapshot_position :]),
+            bytes_since_snapshot=sum(sizes[snapshot.head.snapshot_position :]),
+            log_bytes=sum(sizes),
+            contents=self._guarded_engine.files.contents,
             metrics=engine.metrics,
             tracer=engine.tracer,
         )

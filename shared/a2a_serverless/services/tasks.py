@@ -15,6 +15,7 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task, TaskPushNotificationConfig
+from a2a_serverless.services.content_links import store_contents
 from a2a_serverless.services.task_changes import (
     Conflict,
     change_task,
@@ -124,7 +125,9 @@ def cancel(service: TaskService, context: RequestContext, task_id: str) -> Task:
     service.metrics.count("TaskStates", state=canceled.after.state, task=task_id)
     if canceled.after.children:
         service.queues.enqueue(WorkMessage(key))  # a worker cancels the calls of this task
-    return _read(service.log, key)[1]
+    task = _read(service.log, key)[1]
+    store_contents(service.contents, context.principal, task)
+    return task
 
 
 def _start(service: TaskService, context: RequestContext, request: SendMessageRequest, context_id: str) -> StartedTask:
