@@ -83,8 +83,9 @@ class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``.
 
     ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
-    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner. ``log_bytes`` is
-    the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the files of tasks.
+    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
+    ``log_bytes`` is the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the
+    files of tasks.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
