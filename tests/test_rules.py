@@ -114,6 +114,7 @@ NEEDED: Final = {
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
     ("domain/task_context.py", "pydantic"),  # the type of models
     ("domain/task_context.py", "datetime"),  # the type of moments
+    ("domain/values.py", "a2a_serverless.protocol.strict_json"),  # what is stored can be read
     ("domain/task_context.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/push_configs.py", "a2a_serverless.protocol.versions"),  # the version of a registration is stored with it
     ("domain/remotes.py", "a2a_serverless.protocol.versions"),  # the version that a remote agent speaks

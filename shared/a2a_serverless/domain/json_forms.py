@@ -37,8 +37,11 @@ def json_form(what: str, value: object) -> Json:
         return cast("Json", to_jsonable_python(value, by_alias=False, bytes_mode="base64"))
     except PydanticSerializationError as error:
         raise TypeError(f"{what} is no JSON value. {str(error).partition(chr(10))[0]}.") from None
-    except ValueError:  # a lone surrogate, too many digits or levels
-        return cast("Json", deepcopy(value))
+    except (RecursionError, ValueError):  # a lone surrogate, too many digits or levels
+        try:
+            return cast("Json", deepcopy(value))
+        except RecursionError:
+            raise ValueError(f"{what} has too many levels.") from None
 
 
 def raw_form(value: object) -> Json:
