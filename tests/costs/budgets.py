@@ -451,7 +451,7 @@ BUDGETS: Final = (
         "event",
         8,
         child_events,
-        _lines(queries=(174, 8), writes=(38, 4.05), messages=(6, 1), POSTs=(3, 0), invocations=(14, 2)),
+        _lines(queries=(116, 7.3), writes=(38, 4.05), messages=(6, 1), POSTs=(3, 0), invocations=(14, 2)),
     ),
     Budget(
         "a call of a silent agent elsewhere",
