@@ -103,7 +103,8 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_tasks_after_it(how: str) -
         dispatching = pool.submit(deployment.dispatch)
         whole = {sent(deployment, f"m-{number}") for number in range(1, 4)}
         try:
-            assert {ended.get(timeout=DEADLINE_S) for _ in whole} == whole
+            while whole:
+                whole.discard(ended.get(timeout=DEADLINE_S))
         finally:
             deployment.close()
             dispatching.result(DEADLINE_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,8 @@ from a2a_serverless import KeyValueStore, Step, StoredValue, VersionConflict
 from a2a_serverless.domain.values import KEY_LIMIT, SIZE_LIMIT, dump_value
 from a2a_serverless.protocol.strict_json import STORED
 from tests.echo import agent_of
-from tests.faults.plans import At, Count, die, fail
+from tests.faults.plans import At, Broken, Count, die, fail
+from tests.simulated import Killed
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -265,3 +267,27 @@ def test_a_number_is_raised_once_whatever_call_goes_wrong(what: Callable[[], Non
     for number in range(3, len(count.calls)):
         _, task = played(adding, At(number, late=late, what=what))
         assert last_word(task) == "[('a', 2)]", number
+
+
+@pytest.mark.parametrize("what", [die, fail])
+def test_a_write_whose_answer_was_lost_does_not_overwrite_what_another_task_wrote_meanwhile(
+    what: Callable[[], None],
+) -> None:
+    async def work(task: TaskContext) -> str:
+        if task.text() != "look":
+            await task.conversation.put("plan", task.text())
+        found = await task.conversation.get("plan")
+        return str(found and found.value)
+
+    world = World([agent_of(work)], At(1, late=True, what=what, only="table.put_value"))
+    first = world.send("mine", push=False)
+    with suppress(Broken, Killed):
+        world.run(ME.key(first.id))
+    for text in ("theirs", "another's"):
+        other = world.send(text, context_id=first.context_id, push=False)
+        world.run(ME.key(other.id))
+    world.settle()
+    assert last_word(world.get(first.id)) == "another's"
+    look = world.send("look", context_id=first.context_id, push=False)
+    world.settle()
+    assert last_word(world.get(look.id)) == "another's"

@@ -18,6 +18,7 @@ from a2a_serverless.client.discovery import origin_of
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -28,7 +29,6 @@ from a2a_serverless.domain.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
@@ -117,7 +117,7 @@ class A2ARemoteAgents:
             discovery = discover(url, self._transport if agent in self._siblings else self._outward)
         origin = origin_of(discovery.client.url)
         if origin != origin_of(url):
-            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin[1]}.")
+            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin}.")
         self._clients.setdefault(agent, discovery.client)
         if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)

@@ -14,6 +14,7 @@ SEPARATOR: Final = " > "
 LIMIT: Final = 256
 RAISED: Final = "@raised/"
 FAILED: Final = "@failed/"
+RAW: Final = "@raw/"
 UNFINISHED: Final = "@running/"
 OUTSIDE: Final = "@outside/"
 USAGE: Final = "@usage/"

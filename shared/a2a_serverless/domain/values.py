@@ -1,6 +1,7 @@
 """Values that agents keep by key, for a task or for a conversation of its owner: their bounds and their form.
 
-A value is a JSON value or bytes. It is stored as a text, which is a JSON object with one member.
+A value is bytes or what has a JSON form (``json_forms``), which is what its readers get. It is stored as a text, which
+is a JSON object with one member.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from a2a_serverless.domain.json_forms import json_form
 from a2a_serverless.domain.model import Json, TaskKey, is_utf8
 from a2a_serverless.protocol.strict_json import dump_storable
 
@@ -59,7 +61,7 @@ def encode_key(key: str) -> str:
 
 def dump_value(value: Json | bytes) -> str:
     """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large or deep."""
-    form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": value}
+    form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": json_form("The value", value)}
     text = dump_storable(form)
     if len(text) > SIZE_LIMIT:
         raise ValueError(f"a value has at most {SIZE_LIMIT} bytes, not {len(text)}")

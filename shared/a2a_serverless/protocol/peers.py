@@ -24,8 +24,8 @@ from a2a_serverless.protocol.protojson import (
     RequiredText,
     RequiredUrl,
     ShortText,
-    printed,
     items,
+    printed,
     read_peer,
 )
 from a2a_serverless.protocol.versions import asked_version

@@ -130,7 +130,7 @@ def _outside_texts(body: bytes) -> bytes:
 
 
 def _holds_more(body: bytes, limit: int) -> bool:
-    """Whether a body that is JSON has more than ``limit`` values. Each value but the first follows a comma or a bracket."""
+    """Whether a body that is JSON has more than ``limit`` values: each but the first follows a comma or a bracket."""
     if body.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"') > 4 * limit:
         return True
     bare = _outside_texts(body).translate(None, b" \t\r\n")

@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
-from a2a_serverless.domain.model import digest
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 from a2a_serverless.services.content_links import INLINE_BYTES
 from a2a_serverless.store.items import read_or_skip
