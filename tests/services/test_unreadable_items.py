@@ -123,7 +123,7 @@ def test_the_notifier_delivers_the_other_messages_of_a_batch() -> None:
     records = [
         {"messageId": name, "body": json.dumps(to_json(DeliveryMessage(key, name)))} for name in ("b", "c", "a", "b")
     ]
-    handler = make_queue_handler(DeliveryMessage, lambda message, left: deliver(world.post, message, left))
+    handler = make_queue_handler(DeliveryMessage, lambda message, left, _: deliver(world.post, message, left))
     failures = handler({"Records": records}, Context())
     assert failures == {"batchItemFailures": [{"itemIdentifier": "b"}] * 2}
     positions = {name: world.table.get_cursor(key, name).position for name in ("a", "c")}
