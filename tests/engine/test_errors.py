@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from types import ModuleType
 from typing import Any, Final
@@ -10,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed
-from a2a_serverless.engine.step_errors import SIZE_LIMIT, StoredError, dump_error, load_error
+from a2a_serverless.domain.step_results import StoredError
+from a2a_serverless.engine.step_errors import SIZE_LIMIT, dump_error, load_error
 
 
 class Declined(Exception):
@@ -39,6 +41,18 @@ class Choosy(Exception):
 OWN: Final = frozenset({__name__.partition(".")[0]})
 
 
+def with_note() -> ValueError:
+    error = ValueError("no")
+    error.add_note("because")
+    return error
+
+
+def with_attribute(value: object = 3) -> TaskFailed:
+    error = TaskFailed("in words")
+    error.amount = value  # type: ignore[attr-defined]
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -48,19 +62,19 @@ OWN: Final = frozenset({__name__.partition(".")[0]})
         AgentCallFailed("it is away"),
         Declined("card", {"left": 2}),
         Declined.Twice("card"),
-        ValueError("x" * (SIZE_LIMIT - len(json.dumps(["builtins", "ValueError", [""]])))),
+        FileNotFoundError(2, "No such file", "plan.txt"),
+        json.JSONDecodeError("no JSON", "{", 1),
+        with_note(),
+        with_attribute(),
+        ValueError("x" * (SIZE_LIMIT - len(json.dumps(["builtins", "ValueError", [""], None])))),
     ],
 )
 def test_an_error_that_can_be_made_again_from_its_arguments_is_stored(error: Exception) -> None:
     dumped = StoredError(*json.loads(json.dumps(dump_error(error, OWN))))
     again = load_error(dumped, OWN)
-    assert (type(again), again and again.args) == (type(error), error.args)
-
-
-def with_note() -> ValueError:
-    error = ValueError("no")
-    error.add_note("because")
-    return error
+    assert again
+    assert (type(again), again.args, vars(again)) == (type(error), error.args, vars(error))
+    assert again.__reduce__() == error.__reduce__()
 
 
 def local() -> Exception:
@@ -77,19 +91,27 @@ def local() -> Exception:
         ValueError(b"bytes"),
         ValueError(float("nan")),
         ValueError(float("inf")),
-        ValueError("x" * (SIZE_LIMIT + 1 - len(json.dumps(["builtins", "ValueError", [""]])))),
-        with_note(),
+        ValueError("x" * (SIZE_LIMIT + 1 - len(json.dumps(["builtins", "ValueError", [""], None])))),
+        with_attribute(b"bytes"),
+        with_attribute((1, 2)),
         local(),
         Worded(3),
         Choosy("mine"),
-        json.JSONDecodeError("no JSON", "{", 1),
-        TaskFailed("in words"),
     ],
 )
 def test_an_error_that_would_come_back_as_another_one_is_not_stored(error: Exception) -> None:
-    if isinstance(error, TaskFailed):
-        error.amount = 3  # type: ignore[attr-defined]
     assert dump_error(error, OWN) is None
+
+
+def test_an_error_of_the_standard_library_is_read_where_its_module_is_not_imported() -> None:
+    read = (
+        "from a2a_serverless.domain.step_results import StoredError; import sys;"
+        "from a2a_serverless.engine.step_errors import load_error;"
+        "assert 'poplib' not in sys.modules;"
+        "print(repr(load_error(StoredError('poplib', 'error_proto', ['no']), frozenset())))"
+    )
+    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == "error_proto('no')\n"
 
 
 def test_an_error_of_a_library_is_not_stored() -> None:

@@ -35,6 +35,7 @@ EARLY_S: Final = 60
 LIFE_S: Final = 300
 """The life of a token whose answer names none (RFC 6749, 5.1, recommends to name it)."""
 MOST: Final = 64 * 1024
+NO_HEADER_VALUE: Final = "has a line end, or another character that no header can have: store it without."
 
 C = TypeVar("C", bound="StreamContent")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.usage import Usage
 
 MOMENT_BITS: Final = 20
@@ -36,3 +36,23 @@ class StepResult:
 
 NamedResult: TypeAlias = tuple[str, StepResult]
 """A result and the name under which it is stored."""
+
+
+class StoredError(NamedTuple):
+    """The error of a step's try, as the value of its result. ``arguments`` is None if no equal error can be made.
+
+    ``attributes`` are those that its arguments do not make, its notes included. The next try begins at ``retry_at``
+    (ms), 0 for no other try. The first one began at ``began_at`` (ms), 0 without a retry.
+    """
+
+    module: str
+    name: str
+    arguments: list[Json] | None
+    attributes: JsonObject | None = None
+    retry_at: int = 0
+    began_at: int = 0
+
+    @classmethod
+    def of(cls, result: StepResult) -> StoredError:
+        """The error that is stored as this result."""
+        return cls(*cast("Any", result.value))

@@ -15,7 +15,7 @@ from a2a_serverless.domain import record_names as names
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.domain.step_results import MOMENT_BITS
+from a2a_serverless.domain.step_results import MOMENT_BITS, StoredError
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class _Cut:
 
 def _is_tried_again(name: str, result: StepResult) -> bool:
     """Whether this is the error of a try after which another one was to come."""
-    return name.startswith(RAISED) and any(cast("Any", result.value)[3:4])
+    return name.startswith(RAISED) and StoredError.of(result).retry_at > 0
 
 
 def _path(name: str) -> str:

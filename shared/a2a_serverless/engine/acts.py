@@ -15,6 +15,7 @@ from a2a_serverless.engine.artifacts import Artifacts, make_parts
 from a2a_serverless.engine.callbacks import Callbacks
 from a2a_serverless.engine.calls import AgentCalls, CallLimit
 from a2a_serverless.engine.client_messages import ClientMessages
+from a2a_serverless.engine.loop import create_engine_task
 from a2a_serverless.engine.messages import check_printable
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.steps import Steps
@@ -130,7 +131,7 @@ class Acts:
             with self.execution.remember_signal():
                 await self.calls.cancel_child(name)
 
-        self._beside.add(task := asyncio.create_task(cancel()))
+        self._beside.add(task := create_engine_task(cancel()))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
 
     async def _perform(self, call: Callable[[], T]) -> T:

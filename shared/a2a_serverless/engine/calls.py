@@ -25,6 +25,7 @@ from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
+from a2a_serverless.engine.loop import create_engine_task
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.store_guard import run_guarded
@@ -458,7 +459,7 @@ class AgentCalls:
             with self._endings.at_work():
                 return await asyncio.to_thread(run_guarded, call)
 
-        return await asyncio.shield(asyncio.ensure_future(work()))
+        return await asyncio.shield(create_engine_task(work()))
 
 
 async def _ask_nobody(*_: object) -> Message:

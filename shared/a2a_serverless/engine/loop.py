@@ -77,6 +77,15 @@ class AgentThreads(ThreadPoolExecutor):
             self._free.release()
 
 
+class _AgentTask(asyncio.Task[T]):
+    """A task of the agent's code outside of steps. Its hash is its number, so that a set has one order in each run."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class AgentWork(Protocol):
     """What ``dev`` and the test harness see of the agent's function in a loop."""
 
@@ -109,11 +118,24 @@ class RunLoop(asyncio.SelectorEventLoop):
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         super().__init__(selector)
         self.ready_count = 0
+        self._task_count = 0
         self._timers: list[asyncio.TimerHandle] = []
         self._connections = WeakSet[asyncio.WriteTransport]()
         self._processes = WeakSet[asyncio.SubprocessTransport]()
         self._threads = AgentThreads()
         self.set_default_executor(self._threads)
+
+    def create_task(self, coro: Any, *, name: object = None, context: Context | None = None) -> asyncio.Task[Any]:  # noqa: ANN401 - asyncio's
+        """See ``asyncio.loop.create_task``."""
+        # The tasks of steps and of the engine exist in some runs only: they do not count.
+        # tests/engine/test_first_run.py: test_tasks_that_the_engine_or_a_step_starts_are_not_counted
+        if name == ENGINE_TASK or not OUTSIDE_STEPS.get() or self.get_task_factory():
+            return super().create_task(coro, name=name, context=context)
+        task: _AgentTask[Any] = _AgentTask.__new__(_AgentTask)
+        self._task_count += 1
+        task.number = self._task_count  # before the constructor, which adds the task to a set
+        task.__init__(coro, loop=self, name=name, context=context)  # type: ignore[misc]
+        return task
 
     def call_soon(
         self, callback: Callable[[Unpack[A]], object], *args: *A, context: Context | None = None
@@ -192,6 +214,11 @@ class RunLoop(asyncio.SelectorEventLoop):
         return [timer for timer in self._timers if not timer.cancelled() and timer.when() > self.time()]
 
 
+def create_engine_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Starts a task that is not the agent's."""
+    return asyncio.get_running_loop().create_task(work, name=ENGINE_TASK)  # asyncio.create_task sets the name later
+
+
 def play(work: Coroutine[Any, Any, T], loop: RunLoop | None = None) -> T:
     """Runs a coroutine to its end and returns its result. ``sys.exit()`` in another task does not end the loop."""
     loop = loop or RunLoop()
@@ -199,9 +226,11 @@ def play(work: Coroutine[Any, Any, T], loop: RunLoop | None = None) -> T:
     try:
         while True:
             try:
-                return loop.run_until_complete(main)
+                result: T = loop.run_until_complete(main)
             except SystemExit:
                 if main.done():
                     raise
+            else:
+                return result
     finally:
         loop.leave()

@@ -34,7 +34,7 @@ from a2a_serverless.engine.calls import cancel_children
 from a2a_serverless.engine.engine import RunOutcome, guard_stores
 from a2a_serverless.engine.execution import Execution, first_request
 from a2a_serverless.engine.lease import FIRST_PAUSE_S, LONGEST_PAUSE_S, MARGIN_MS, enqueue_wake, give_up, take_task
-from a2a_serverless.engine.loop import ENGINE_TASK, OUTSIDE_STEPS
+from a2a_serverless.engine.loop import OUTSIDE_STEPS, create_engine_task
 from a2a_serverless.engine.run_session import RunSession
 from a2a_serverless.engine.signals import (
     SIGNALS,
@@ -225,21 +225,20 @@ class Run:
             raise
         except BaseException as error:  # noqa: BLE001 - any error of the agent
             failure = error
-        acts.steps.note_failed(failure)
-        return self._report_failure(agent, failure)
+        return self._report_failure(agent, failure, acts.steps.note_failed(failure))
 
-    def _report_failure(self, agent: Agent, error: BaseException) -> tuple[TaskState, Message]:
+    def _report_failure(self, agent: Agent, error: BaseException, original: BaseException) -> tuple[TaskState, Message]:
         """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
         session = self._session
         if end := stated_end(error, session):
-            self._engine.on_error(session.key, error, "")
+            self._engine.on_error(session.key, original, "")
             return end
         reference = digest([session.key.task, session.fence])[:8]
-        self._engine.on_error(session.key, error, reference)
+        self._engine.on_error(session.key, original, reference)
         about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
         about |= {"reference": reference}
         about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
-        logger.error("agent failed", extra=safe_error_fields(error) | about)
+        logger.error("agent failed", extra=safe_error_fields(original) | about)
         return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 
     async def _work_watched(self, agent: Agent, acts: Acts) -> asyncio.Future[Answer]:
@@ -251,7 +250,7 @@ class Run:
         execution = acts.execution
         work = asyncio.ensure_future(_work_on(agent, acts))
         watchers = [
-            asyncio.create_task(watch, name=ENGINE_TASK)
+            create_engine_task(watch)
             for watch in (
                 execution.endings.run(lambda: execution.suspend(self._remaining_ms() - MARGIN_MS)),
                 self._supervise(execution),

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, cast
 
 from pydantic import BaseModel
 
@@ -29,15 +29,16 @@ from a2a_serverless.domain.agent_errors import (
 from a2a_serverless.domain.errors import causes_of
 from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
-from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
-from a2a_serverless.engine.step_errors import StoredError, dump_error, load_error
+from a2a_serverless.engine.step_errors import dump_error, load_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -75,6 +76,15 @@ class _Try:
     began_at: int
 
 
+class _Failure(NamedTuple):
+    """The ``error`` of a try, as the agent gets it, and the ``original`` that its work raised in this run."""
+
+    attempt: _Try
+    began_at: int
+    error: Exception
+    original: Exception
+
+
 class Steps:
     """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins' and the library's own.
 
@@ -86,7 +96,7 @@ class Steps:
         self._session, self._journal = execution.session, execution.journal
         self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
-        self._failures: deque[tuple[_Try, int, Exception]] = deque(maxlen=FAILURES_LIMIT)
+        self._failures: deque[_Failure] = deque(maxlen=FAILURES_LIMIT)
         self._stored_count = 0
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
@@ -131,7 +141,7 @@ class Steps:
                 return await self._try(scope, attempt, work)
             except Exception:
                 record = self._journal.get(attempt.error_name)
-                if record is None or not (error := _stored_error(record)).retry_at:
+                if record is None or not (error := StoredError.of(record)).retry_at:
                     raise
             began_at = error.began_at
             await self._pause(scope, path, number + 1, error.retry_at)
@@ -178,14 +188,19 @@ class Steps:
             )
         self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
-    def note_failed(self, error: BaseException) -> None:
-        """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task."""
+    def note_failed(self, error: BaseException) -> BaseException:
+        """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task.
+
+        Returns the error that tells its author the most: the one that the step's work raised, with its causes.
+        """
         causes = set(map(id, causes_of(error)))
-        failure = next((one for one in self._failures if id(one[2]) in causes), None)
-        if failure:
-            attempt, began_at, cause = failure
-            result = StepResult("", attempt.error_name, began_at=began_at, error=type(cause).__name__)
-            self._journal.store(f"{FAILED}{attempt.path}", result)
+        failure = next((one for one in self._failures if id(one.error) in causes), None)
+        if failure is None:
+            return error
+        attempt, kind = failure.attempt, type(failure.original).__name__
+        result = StepResult("", attempt.error_name, began_at=failure.began_at, error=kind)
+        self._journal.store(f"{FAILED}{attempt.path}", result)
+        return failure.original if failure.error is error else error
 
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
@@ -194,7 +209,7 @@ class Steps:
             self._artifact_writer.read_back(path, record.attempt)
             await self._endings.end(record.sequence, scope)
             error = self._load_error(path, record)
-            self._failures.append((attempt, record.began_at, error))
+            self._failures.append(_Failure(attempt, record.began_at, error, error))
             raise error
         result = self._journal.get(path)
         if result is None:
@@ -240,26 +255,42 @@ class Steps:
             stored_before=self._stored_count,
         )
         step.trace = session.new_trace()
+        value, failure = None, None
         try:
             with self._record_span(step, options.tool) if step.trace else nullcontext():
                 value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
-        except Exception as error:
-            self._failures.append((attempt, step.began_at, error))
-            if record := self._store_error(step, attempt, error, turn):
-                await self._endings.end(record.sequence, scope)
-                if type(later_error := self._load_error(path, record)) is not type(error):
-                    raise later_error from error
-            else:
-                self._note_unstored(step, attempt)
-            raise
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = error
+        if failure:
+            # Outside of the ``except``: inside, the raised copy would have a context that no later run can give it.
+            # tests/engine/test_first_run.py:
+            # test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
+            raise await self._store_failure(scope, step, attempt, failure, turn)
         try:
             json_value = _json_value(path, options.codec, value)
             self._check_no_secret(path, json_value)
         except TaskFailed as unfit:
-            self._failures.append((attempt, step.began_at, unfit))
+            self._failures.append(_Failure(attempt, step.began_at, unfit, unfit))
             raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
         return self._store_ending(path, attempt.arguments, json_value, step, turn)
+
+    async def _store_failure(
+        self, scope: Scope, step: RunningStep, attempt: _Try, error: Exception, turn: int
+    ) -> Exception:
+        """Stores the error of a step; returns the one that the agent gets: from the store, as in each later run."""
+        failure = next(
+            (one for one in self._failures if one.error is error), _Failure(attempt, step.began_at, error, error)
+        )
+        self._failures.append(failure)
+        record = self._store_error(step, attempt, error, turn)
+        if record is None:
+            self._note_unstored(step, attempt)
+            return error
+        await self._endings.end(record.sequence, scope)
+        copy = self._load_error(attempt.path, record).with_traceback(error.__traceback__)
+        self._failures.append(failure._replace(error=copy))
+        return copy
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
@@ -267,7 +298,7 @@ class Steps:
         execution.running_steps.append(step)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
-                value = await work()
+                value = await InCopiedContext(work())
                 execution.check_open()
         except Exception:
             if not execution.is_stopping:
@@ -313,8 +344,7 @@ class Steps:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             record = record._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        value = cast("Json", [*record][: 5 if retry else 3])
-        return self._store_ending(attempt.error_name, attempt.arguments, value, step, turn, error=kind.__name__)
+        return self._store_ending(attempt.error_name, attempt.arguments, [*record], step, turn, error=kind.__name__)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
@@ -331,7 +361,7 @@ class Steps:
 
     def _load_error(self, path: str, record: StepResult) -> Exception:
         """The stored error of a step; a StepFailed if no equal error can be made."""
-        error = _stored_error(record)
+        error = StoredError.of(record)
         instead = f"The step {path!r} raised {error.name}, which a later run cannot raise again."
         return load_error(error, self._packages) or StepFailed(instead)
 
@@ -388,10 +418,6 @@ class Steps:
 
     def _has_secret(self, value: Json) -> bool:
         return bool(self._secrets) and any(secret in text for secret in self._secrets for text in _texts(value))
-
-
-def _stored_error(record: StepResult) -> StoredError:
-    return StoredError(*cast("Any", record.value))
 
 
 def _retry_at(retry: Retry, error: Exception, tries: int, began_at: int, now: int) -> int:

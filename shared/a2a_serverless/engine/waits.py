@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from a2a_serverless.domain.record_names import NOW
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.engine.loop import create_engine_task
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -87,7 +88,7 @@ class Waits:
 @asynccontextmanager
 async def _run_meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Runs the work while it is entered."""
-    task = asyncio.create_task(work)
+    task = create_engine_task(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # a signal is remembered
     try:
         yield

@@ -2,6 +2,7 @@
 
 from a2a_serverless.client import HttpError, Unreachable
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext, NoSuchAgent, UserError
@@ -97,8 +98,11 @@ def _when_unreachable(url: str, cli: CliContext) -> str:
 
 
 def _sign_in(cli: CliContext) -> str:
-    if cli.headers:
-        return "A2A_AUTHORIZATION is set but not accepted: get a new token"
+    if "A2A_AUTHORIZATION" in cli.environment:
+        home = cli.environment.get("A2A_URL")
+        where = origin_of(home) if home else "the deployment of --url"
+        remedy = "if the agent is there, get a new token; else set A2A_URL to the agent's deployment"
+        return f"A2A_AUTHORIZATION is sent to {where} only: {remedy}"
     return 'set A2A_AUTHORIZATION to the Authorization header, such as "Bearer eyJ..."'
 
 

@@ -111,7 +111,7 @@ def send(  # noqa: PLR0913 - the options of a command
     message = text_message(body, media_type, context_id=context, task_id=task_id)
     message = message.model_copy(update={"reference_task_ids": refers})
     if binary:
-        part = file_part(remote.client, *binary)
+        part = file_part(remote.client, cli.request, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if body else ()), part)})
     push = _push(cli, webhook, inbox, agent)
     request = make_request(message, push=push, wait=wait)
@@ -189,7 +189,7 @@ def retry(  # noqa: PLR0913 - the options of a command
 def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
     remote = find(cli, url, agent)
-    document = fetch_of_task(cli, remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
+    document = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
     if cli.terminal.json:
         cli.terminal.data(document)
         return
@@ -389,7 +389,7 @@ def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> Non
 def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:
     """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
     with suppress(TaskNotFound, HttpError, Unreachable):
-        for webhook in fetch_of_task(cli, remote.client, task_id, "deliveries")["deliveries"]:
+        for webhook in fetch_of_task(remote.client, task_id, "deliveries")["deliveries"]:
             why = f"Why: {place.command(cli, 'deliveries', task_id)}"
             if "hostPaused" in webhook:
                 cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")
