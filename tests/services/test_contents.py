@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from bisect import bisect_left
@@ -13,7 +14,9 @@ import pytest
 
 from a2a_serverless.domain.contents import StoredFile
 from a2a_serverless.domain.events import PART_BYTES, ArtifactEvent, StatusEvent, update_of
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.engine.lease import give_up
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import (
@@ -32,6 +35,7 @@ from a2a_serverless.protocol.v1 import (
     TaskStatusUpdateEvent,
 )
 from a2a_serverless.services.content_links import (
+    ADVICE,
     INLINE_BYTES,
     KEPT,
     LARGEST_CHARACTER,
@@ -43,20 +47,20 @@ from a2a_serverless.services.content_links import (
     _Resolution,
     is_plain,
     resolve_contents,
+    store_contents,
 )
 from a2a_serverless.services.requests import RequestContext
-from a2a_serverless.services.tasks import get
+from a2a_serverless.services.tasks import cancel, get
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
-from tests.world import ME, World
+from tests.world import ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 KEY = ME.key("task-1")
-ADVICE = "Ask for less: one task, a shorter history."
 
 
 class Scene:
@@ -72,6 +76,11 @@ class Scene:
     def one(self, part: Part, budget: int, principal: Principal = ME) -> Part:
         message = Message(message_id="m", role=Role.AGENT, parts=(part,))
         return resolve_contents(self.contents, principal, message, budget).parts[0]
+
+    def shown_at_rest(self, task: Task, budget: int = INLINE_BYTES) -> Task:
+        """The answer of the task, after its worker has stored what the answer links."""
+        store_contents(self.contents, ME, task, budget)
+        return resolve_contents(self.contents, ME, task, budget)
 
 
 def test_what_fits_goes_inline_with_its_name_and_type() -> None:
@@ -182,7 +191,7 @@ def novel(text: str, chunks: int = 400, size: int = 16_384) -> Task:
 def answered(task: Task, version: ProtocolVersion) -> int:
     """How many bytes the function answers with: the body in JSON, once more in JSON."""
     scene = Scene()
-    shown = resolve_contents(scene.contents, ME, task, INLINE_BYTES)
+    shown = scene.shown_at_rest(task)
     return len(json.dumps(codec("jsonrpc", version, 0).answer(Operation.GET, shown).decode()))
 
 
@@ -215,7 +224,7 @@ def test_no_amount_of_text_makes_an_answer_longer_than_the_platform_takes(
 )
 def test_chunks_of_text_that_do_not_fit_are_one_link_to_the_owners_text(version: ProtocolVersion, printed: Any) -> None:
     scene, task = Scene(), novel("It was a dark night.\n")
-    told = resolve_contents(scene.contents, ME, task, INLINE_BYTES)
+    told = scene.shown_at_rest(task)
     (part,) = told.artifacts[0].parts
     content = task.artifacts[0].text().encode()
     name = f"{ME.tenant}/{ME.owner}/task-1/{sha256(content).hexdigest()}"
@@ -234,7 +243,7 @@ def test_a_text_that_does_not_fit_keeps_its_own_type_and_name() -> None:
             )
         }
     )
-    (part,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
+    (part,) = scene.shown_at_rest(task, 1).artifacts[0].parts
     assert (part.kind, part.media_type, part.filename) == ("url", "text/markdown", "a.md")
 
 
@@ -336,11 +345,15 @@ def test_a_message_that_belongs_to_no_task_is_told_whole_because_nothing_can_be_
     assert str(told[1].value).startswith("https://")
 
 
-def test_the_tasks_of_a_list_share_the_room() -> None:
-    scene, task = Scene(), novel("x", chunks=200)
-    page = resolve_contents(scene.contents, ME, page_with(task, task.model_copy(update={"id": "task-2"})), INLINE_BYTES)
-    assert [one.artifacts[0].parts[0].kind for one in page.tasks] == ["text", "url"]
-    assert any("/task-2/" in name for name in scene.blobs.content)
+def test_the_tasks_of_a_list_share_the_room_and_what_one_task_has_room_for_is_left_out() -> None:
+    scene, task, long = Scene(), novel("x", chunks=200), novel("y").model_copy(update={"id": "task-2"})
+    store_contents(scene.contents, ME, task)
+    store_contents(scene.contents, ME, long)
+    page = resolve_contents(scene.contents, ME, page_with(task, task, long), INLINE_BYTES)
+    kinds = [one.artifacts[0].parts[0].kind for one in page.tasks]
+    assert kinds == ["text", "text", "url"]
+    assert page.tasks[1].artifacts[0].text().endswith(ADVICE)
+    assert "/task-2/" in str(page.tasks[2].artifacts[0].parts[0].value)
 
 
 # ---- Everything else that lies in the log
@@ -400,7 +413,7 @@ def test_no_kind_of_part_makes_a_page_longer_than_the_platform_takes(part: Part)
 def test_a_part_that_does_not_fit_is_a_link_to_what_it_says(part: Part, media_type: str, content: str) -> None:
     scene = Scene()
     task = (novel("x")).model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=(part,)),)})
-    (linked,) = resolve_contents(scene.contents, ME, task, 1).artifacts[0].parts
+    (linked,) = scene.shown_at_rest(task, 1).artifacts[0].parts
     assert (linked.kind, linked.media_type) == ("url", media_type)
     (stored,) = [kept for name, kept in scene.blobs.content.items() if str(linked.value).find(name) > 0]
     same = json.loads(stored) == json.loads(content) if part.kind == "data" else stored == content.encode()
@@ -432,6 +445,10 @@ class Counted(MemoryBlobStore):
     def put(self, name: str, content: bytes) -> None:
         self.calls["put"] += 1
         super().put(name, content)
+
+    def size(self, name: str) -> int | None:
+        self.calls["look"] += 1
+        return super().size(name)
 
     def presign_get(self, name: str, seconds: int, filename: str | None = None) -> str:
         self.calls["link"] += 1
@@ -472,8 +489,11 @@ def test_an_empty_content_is_never_asked_for_in_a_stream() -> None:
 def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_left_out() -> None:
     blobs, long = Counted(), Part(text="x" * 3_000, media_type="text/markdown", filename="a.md", metadata={"k": 1})
     page = page_of(*(long.model_copy(update={"metadata": {"k": n}}) for n in range(50)), tasks=10)
+    store_contents(ContentStore(blobs), ME, page.tasks[0], 1)
+    assert blobs.calls == {"look": KEPT, "put": 1, "link": KEPT}, "equal texts are one file"
+    blobs.calls.clear()
     answer = resolve_contents(ContentStore(blobs), ME, page, 1)
-    assert blobs.calls == {"put": KEPT, "link": KEPT}
+    assert blobs.calls == {"look": KEPT, "link": KEPT}
     (left_out,) = answer.tasks[-1].history[-1].parts
     assert left_out == Part(text=f"{50 * 3_032} bytes are left out of this answer. {ADVICE}", media_type=PLAIN)
     assert len(answer.tasks[0].artifacts[0].parts) == KEPT + 1, "those that are left out have one part together"
@@ -491,6 +511,63 @@ def test_texts_that_do_not_fit_cost_a_bounded_number_of_calls_and_say_what_is_le
 )
 def test_no_number_of_small_parts_makes_a_page_longer_than_the_platform_takes(part: Part) -> None:
     assert told(Scene(), page_of(*[part] * 255, tasks=50)) < PLATFORM
+
+
+# ---- What is stored when a task rests
+
+
+def long_world(*ends: str) -> tuple[World, Task]:
+    """A task whose agent writes a text without room in an answer, and then does what ``ends`` says."""
+
+    async def write(task: TaskContext) -> None:
+        for n in range(6):
+            await task.emit("novel.txt", f"{n}" * 1_000_000, append=True)
+        if "ask" in ends:
+            await task.ask("More?")
+        if "sleep" in ends:
+            await task.sleep("night", 7200)
+        if "work" in ends:
+            await asyncio.sleep(600)
+        if "fail" in ends:
+            raise RuntimeError
+
+    world = World([agent_of(write)])
+    task = world.send(push=False)
+    world.wait(MINUTE_MS)
+    return world, task
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "ask", "sleep"])
+def test_a_task_that_rests_has_stored_what_its_readers_get_as_a_link(end: str) -> None:
+    world, task = long_world(end)
+    blobs = Counted()
+    blobs.content = before = dict(world.blobs.content)
+    (shown,) = resolve_contents(ContentStore(blobs), ME, world.get(task.id), INLINE_BYTES).artifacts[0].parts
+    assert (shown.kind, shown.media_type) == ("url", PLAIN)
+    (content,) = [content for name, content in before.items() if name in str(shown.value)]
+    assert content == "".join(f"{n}" * 1_000_000 for n in range(6)).encode()
+    assert blobs.calls == {"look": 1, "link": 1}, "reading stores nothing"
+
+
+def test_a_task_that_is_given_up_has_links_too() -> None:
+    world, task = long_world("work")
+    key = ME.key(task.id)
+    current = world.table.read_head(key)
+    assert world.table.update_head(current.head, current.head._replace(lost=LOST_LIMIT - 1, lease_until=1, rev=99))
+    assert give_up(world.engine, key)
+    (shown,) = resolve_contents(world.contents, ME, world.get(task.id), INLINE_BYTES).artifacts[0].parts
+    assert (world.get(task.id).status.state, shown.kind) == (TaskState.FAILED, "url")
+
+
+def test_of_a_task_at_work_a_long_text_is_left_out_and_a_cancel_stores_it() -> None:
+    world, task = long_world("work")
+    working = world.get(task.id)
+    (shown,) = resolve_contents(world.contents, ME, working, INLINE_BYTES).artifacts[0].parts
+    assert shown == Part(text=f"{6_000_032} bytes are left out of this answer. {ADVICE}", media_type=PLAIN)
+    assert world.blobs.content == {}
+    canceled = cancel(world.service, RequestContext(ME, "echo", "1.0"), task.id)
+    (shown,) = resolve_contents(world.contents, ME, canceled, INLINE_BYTES).artifacts[0].parts
+    assert (working.status.state, shown.kind) == (TaskState.WORKING, "url")
 
 
 # ---- From an agent to its readers

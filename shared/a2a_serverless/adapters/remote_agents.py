@@ -17,6 +17,7 @@ from a2a_serverless.client import Client, HttpError, Transport, Unreachable, dis
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -27,7 +28,6 @@ from a2a_serverless.domain.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret

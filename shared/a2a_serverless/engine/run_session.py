@@ -30,12 +30,14 @@ from a2a_serverless.domain.decisions import (
     set_snapshot,
     suspend,
 )
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.replay import TaskReplay
+from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
@@ -46,6 +48,7 @@ from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.store_guard import guard_call, guard_store
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.protocol.v1 import Artifact, Message, TaskState
+from a2a_serverless.services.content_links import may_be_long, store_contents
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
@@ -58,9 +61,11 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.ports.system import Ids, Metrics
     from a2a_serverless.ports.tracing import Tracer
+    from a2a_serverless.store.stores import ContentStore
     from a2a_serverless.store.task_log import TaskLog
 
 SNAPSHOT_BYTES: Final = 512 * 1024
+RESTING: Final = TERMINAL | INTERRUPTED
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -79,6 +84,8 @@ class RunSession:
 
     ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
     status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
+    ``log_bytes`` is the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the
+    files of tasks.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
@@ -91,6 +98,8 @@ class RunSession:
         *,
         counts_spending: bool = False,
         bytes_since_snapshot: int = 0,
+        log_bytes: int = 0,
+        contents: ContentStore | None = None,
         metrics: Metrics = NULL_METRICS,
         tracer: Tracer = NULL_TRACER,
     ) -> None:
@@ -99,6 +108,8 @@ class RunSession:
         self._ids = ids
         self._snapshot = snapshot
         self._bytes_since_snapshot = bytes_since_snapshot
+        self._log_bytes = log_bytes
+        self._contents = contents
         self.metrics = metrics
         self._renewed_at = now()
         self.chunks = ChunkBuffer()
@@ -211,6 +222,8 @@ class RunSession:
 
         def attempt() -> Change:
             change = decide(by, usage)
+            if change.after.state in RESTING:
+                self._store_contents(change.event)
             self._check_written(self._log.append(change, None, *steps))
             return change
 
@@ -219,7 +232,7 @@ class RunSession:
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
         self._snapshot = CurrentHead(change.after, change.event.n)
-        self._bytes_since_snapshot += event_size(change.event)
+        self._count_bytes(change.event)
 
     def emit(
         self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "", attempt: int = 0
@@ -283,7 +296,9 @@ class RunSession:
             if messages := self.progress.take():
                 earlier = tuple(message.message_id for message in messages[:-1])
                 self._append_status(TaskState.WORKING, join_messages(messages), earlier)
-            if self._bytes_since_snapshot >= SNAPSHOT_BYTES:
+            # At growing distances: so all snapshots of a task have at most twice the bytes of its log.
+            # tests/engine/test_snapshots.py: test_the_snapshots_of_a_long_text_have_at_most_twice_what_was_emitted
+            if self._bytes_since_snapshot >= max(SNAPSHOT_BYTES, self.head.snapshot_bytes):
                 self._store_snapshot()
         except BaseException as error:
             self._chunk_error = error
@@ -297,10 +312,26 @@ class RunSession:
             event = chunk._replace(n=self._snapshot.last + 1, at=self.now(), append_id=by)
             self._check_written(self._log.append_chunk(self.head, event))
             self._snapshot = self._snapshot._replace(last=event.n)
-            self._bytes_since_snapshot += event_size(event)
+            self._count_bytes(event)
 
         _retry(attempt)
         self.has_written = True
+
+    def _count_bytes(self, event: Event) -> None:
+        self._bytes_since_snapshot += event_size(event)
+        self._log_bytes += event_size(event)
+
+    def _store_contents(self, *events: Event) -> None:
+        """Stores, before the task rests, what readers of a long task then get as links. ``events`` are its next ones.
+
+        After the task has ended nobody would store what a run that died did not.
+        """
+        if self._contents is None or not may_be_long(self._log_bytes + sum(map(event_size, events))):
+            return
+        current = self._log.read_task(self.key)
+        if current and current[1].n == self._snapshot.last:  # else the write is refused, and tried again
+            task = TaskReplay.from_task(current[1]).after(events)
+            store_contents(self._contents, Principal(self.key.tenant, self.key.owner), task)
 
     def _store_snapshot(self) -> None:
         """Stores a snapshot for the readers of a long log, and its reference in the head."""
@@ -395,6 +426,8 @@ class RunSession:
 
     def hand_over(self) -> None:
         """Releases the lease with the task due at once, in one write."""
+        self.flush()
+        self._store_contents()
         self._touch(lambda head: hand_over(head, self.fence, now=self.now()))
 
     def release(self) -> bool:
@@ -413,6 +446,8 @@ class RunSession:
 
         ``waits`` says why it waits. Raises WakeCounterChanged as ``head.suspend``.
         """
+        self.flush()
+        self._store_contents()
         self._touch(lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *timers)
 
     @property

@@ -1,14 +1,14 @@
 """Decides for each part of an answer: inline content or a link (presigned URL). No other code decides this.
 
 An answer carries up to ``INLINE_BYTES`` of content, in the order of its parts, and links for the rest. This holds for
-files stored outside the log, and for the texts, data and small files in the log: content without room is stored as a
-file and linked. Streams and webhooks (``budget`` 0) get links for stored files, and the contents of the log unchanged
-and without a limit. Stored events are never changed: each answer gets new links.
+files stored outside the log, and for the texts, data and small files in the log. Whoever lets a task rest stores those
+for which the answer of the whole task has no room as files (``store_contents``); an answer links what it finds there,
+and stores nothing. Streams and webhooks (``budget`` 0) get links for stored files, and the contents of the log
+unchanged and without a limit. Stored events are never changed: each answer gets new links.
 
-An answer costs a bounded number of calls: it reads ``READS`` files and stores ``KEPT``. After ``LINKS`` links a part
+An answer costs a bounded number of calls: it reads ``READS`` files and looks for ``KEPT``. After ``LINKS`` links a part
 keeps the address that names its content. Links and short parts have ``SMALL`` bytes of their own, then the room that
-other content leaves. Parts without room, or without a call that is left, are omitted; a text part in the answer tells
-so.
+other content leaves. Parts without room, or that are not stored, are omitted; a text part in the answer tells so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from a2a_serverless.domain.contents import SCHEME, ContentNotFound, file_of
+from a2a_serverless.domain.contents import SCHEME, ContentNotFound, StoredFile, file_of
 from a2a_serverless.domain.events import PART_BYTES, part_bytes
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import (
@@ -50,6 +50,7 @@ LINKS: Final = 256
 SMALL: Final = 256 * 1024
 LINK: Final = 1536  # size of a link, in the unit of _size_in_answer
 PLAIN: Final = "text/plain; charset=utf-8"
+ADVICE: Final = "Ask for less: one task, a shorter history. Of a task at work, ask again when it waits or has ended."
 _TYPES: Final = {"text": PLAIN, "data": "application/json", "raw": "application/octet-stream"}
 
 
@@ -58,6 +59,20 @@ def resolve_contents(contents: ContentStore | None, principal: Principal, answer
     if contents is None or is_plain(answer, budget):
         return answer
     return _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
+
+
+def store_contents(contents: ContentStore | None, principal: Principal, task: Task, budget: int = INLINE_BYTES) -> None:
+    """Stores what the answer of the whole task links, at most ``KEPT`` files, unless it is stored. Idempotent.
+
+    Not when the task is read: each read of a long task would write it again.
+    """
+    if contents and not is_plain(task, budget):
+        _Storing(contents, principal, budget, limited=True).show(task)
+
+
+def may_be_long(size: int) -> bool:
+    """Whether the answer of a task whose log has ``size`` bytes may have no room for all of it."""
+    return LARGEST_CHARACTER * size > INLINE_BYTES
 
 
 def is_plain(answer: object, budget: int) -> bool:
@@ -163,9 +178,17 @@ class _Resolution:
         if not self.keeps or not self._may_link(part):
             return ()
         self.keeps -= 1
-        file = self.contents.store(self.principal.key(self.task), _content(*run))
+        file = self._find(_content(*run))
+        if file is None:
+            return ()
         part = part.with_content(url=file.address, media_type=part.media_type or _TYPES[part.kind])
         return (part.with_content(url=self.contents.presign_get(self.principal, file, part)),)
+
+    def _find(self, content: bytes) -> StoredFile | None:
+        return self.contents.find(self.principal.key(self.task), content)
+
+    def _read(self, file: StoredFile) -> bytes:
+        return self.contents.read(self.principal, file)
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         content = file_of(part)
@@ -174,7 +197,7 @@ class _Resolution:
         if 0 < content.size <= self.left and self.reads:
             self.reads -= 1
             try:
-                value = base64.b64encode(self.contents.read(self.principal, content)).decode()
+                value = base64.b64encode(self._read(content)).decode()
             except ContentNotFound:
                 pass  # the client gets a link, which then fails
             else:
@@ -208,12 +231,26 @@ class _Resolution:
         return True
 
 
+class _Storing(_Resolution):
+    """The same decisions, by which the contents are stored that an answer looks for."""
+
+    __slots__ = ()
+
+    def _find(self, content: bytes) -> StoredFile:
+        key = self.principal.key(self.task)
+        return self.contents.find(key, content) or self.contents.store(key, content)
+
+    def _read(self, file: StoredFile) -> bytes:
+        del file  # it is stored, and takes its room
+        return b""
+
+
 def _omission_note(left_out: Sequence[Part]) -> tuple[Part, ...]:
     """A text part in place of the omitted parts; nothing if no part was omitted."""
     if not left_out:
         return ()
     size = sum(map(part_bytes, left_out))
-    note = f"{size} bytes are left out of this answer. Ask for less: one task, a shorter history."
+    note = f"{size} bytes are left out of this answer. {ADVICE}"
     return (Part(text=note, media_type=PLAIN),)
 
 

@@ -14,8 +14,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams, safe_error_fields
-from a2a_serverless.domain.model import digest
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 from a2a_serverless.services.content_links import INLINE_BYTES
 

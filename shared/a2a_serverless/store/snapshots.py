@@ -1,8 +1,8 @@
 """Snapshots of tasks with long logs: with a snapshot, readers need no replay from the beginning.
 
 They are blobs. The log alone is enough to make the same task. The head names a snapshot by the number of its last
-event, its size in bytes and its SHA-256. A snapshot's long history and large artifacts are separate blobs, which a
-reader can leave out.
+event, its size in bytes and its SHA-256, and then the bytes of all its blobs. A snapshot's long history and large
+artifacts are separate blobs, which a reader can leave out.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ class SnapshotStore:
 
     def store(self, key: TaskKey, task: Task) -> str:
         """Stores the task as of its event ``n``; returns the name that the head must hold. Idempotent."""
-        apart, rest = {}, task
+        apart, rest, total = {}, task, 0
         for name, form in MEMBER_FORMS.items():
             content = model_text(form(**{name: getattr(task, name)})).encode()
             if len(content) > APART_BYTES:
                 self._payloads.put(key, content)
                 apart[name] = f"{len(content)} {sha256(content).hexdigest()}"
                 rest = rest.model_copy(update={name: ()})
+                total += len(content)
         content = dump_snapshot(rest, apart).encode()
         self._payloads.put(key, content)
-        return f"{task.n} {len(content)} {sha256(content).hexdigest()}"
+        return f"{task.n} {len(content)} {sha256(content).hexdigest()} {total + len(content)}"
 
     def start_replay(
         self,
@@ -81,7 +82,7 @@ class SnapshotStore:
         return None
 
     def _fetch(self, head: Head, place: str, admit: Admit | None) -> tuple[str, int]:
-        """The text at a place, which is its size in bytes and its SHA-256; and that size."""
+        """The text at a place, which begins with its size in bytes and its SHA-256; and that size."""
         words = place.split(" ")
         size, digest = int(words[0]), words[1]
         if admit:

@@ -158,9 +158,14 @@ class ContentStore:
 
     def store(self, key: TaskKey, content: bytes) -> StoredFile:
         """Stores content that a task produced. Idempotent."""
-        file = StoredFile(key.task, sha256(content).hexdigest(), len(content))
+        file = _file(key, content)
         self._blobs.put(_name(key, file), content)
         return file
+
+    def find(self, key: TaskKey, content: bytes) -> StoredFile | None:
+        """The file with this content, if the task has stored it. The file is not read."""
+        file = _file(key, content)
+        return file if self.exists(key, file) else None
 
     def read(self, principal: Principal, content: StoredFile) -> bytes:
         """The content, after a check of its SHA-256; raises ContentNotFound."""
@@ -172,7 +177,7 @@ class ContentStore:
             raise ContentNotFound(f"{content.address} is not what was stored")
         return body
 
-    def exists(self, principal: Principal, content: StoredFile) -> bool:
+    def exists(self, principal: Principal | TaskKey, content: StoredFile) -> bool:
         """Whether the content is stored with its full size."""
         return content.size > 0 and self._blobs.size(_name(principal, content)) == content.size
 
@@ -183,6 +188,10 @@ class ContentStore:
     def presign_put(self, principal: Principal, content: StoredFile) -> UploadSlot:
         """A request that uploads the content, valid for ``SLOT_S`` seconds."""
         return self._blobs.presign_put(_name(principal, content), content.sha256, content.size, SLOT_S)
+
+
+def _file(key: TaskKey, content: bytes) -> StoredFile:
+    return StoredFile(key.task, sha256(content).hexdigest(), len(content))
 
 
 def _name(owner: Principal | TaskKey, content: StoredFile) -> str:

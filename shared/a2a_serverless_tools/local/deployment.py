@@ -39,7 +39,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.testing.deployment import Adapters, InProcessDeployment
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryStores
 from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 
@@ -196,11 +196,14 @@ class LocalDeployment(InProcessDeployment):
 
     def _handle(self, message: QueueMessage) -> None:
         """Handles a queue message. One that fails comes again, as from SQS."""
+        is_handled = False
         try:
             self.answer(message)
+            is_handled = True
         except Exception as error:  # noqa: BLE001 - the others go on
             logger.error("queue message failed", extra=safe_error_fields(error) | {"task": message.key.task})
-            self.queue.enqueue(message, VISIBILITY_S)
+        finally:
+            self.queue.finish(message, is_handled=is_handled)
 
     def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
         self.on_error(key, error, reference)
