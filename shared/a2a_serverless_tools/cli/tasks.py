@@ -41,7 +41,7 @@ from a2a_serverless_tools.cli.options import (
     find_task,
 )
 from a2a_serverless_tools.cli.retries import post_retry
-from a2a_serverless_tools.cli.terminal import Explained
+from a2a_serverless_tools.cli.terminal import Explained, quote_words
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
@@ -283,7 +283,7 @@ def _explain_end(cli: CliContext, remote: DiscoveredAgent, place: "_Place", task
         task = _read_task(remote, task_id) if task_id else None
         if task is None or task.status.state not in TERMINAL:
             raise
-        remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
+        remedy = place.command(cli, "send", "--context", task.context_id, message='"..."')
         raise EndedTask(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
 
 
@@ -301,10 +301,11 @@ class _Place:
     url: str
     has_webhook: bool = False
 
-    def command(self, cli: CliContext, command: str, *rest: str) -> str:
-        """A command line to copy, for the same agent."""
+    def command(self, cli: CliContext, command: str, *rest: str, message: str = "") -> str:
+        """A command line to copy, for the same agent. The words come from an agent, so they are in quotes."""
         where = ["--url", self.url] if self.url and "://" not in self.agent else []
-        return " ".join([cli.program, command, self.agent, *rest, *where])
+        words = [cli.program, command, quote_words(self.agent, *rest), message, quote_words(*where)]
+        return " ".join(filter(None, words))
 
 
 def _show_items(
@@ -370,7 +371,7 @@ def _follow(
     if any(numbers) and task.status.state is TaskState.FAILED:
         _note_reference(cli, remote, task)
     if code == YOUR_TURN:
-        answer = place.command(cli, "send", "--task", task.id, '"..."')
+        answer = place.command(cli, "send", "--task", task.id, message='"..."')
         cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
 
