@@ -3,6 +3,8 @@ import base64
 import io
 import json
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -567,3 +569,15 @@ def test_the_binding_may_stand_in_the_environment_and_a_missing_one_is_said() ->
     done = at.run("send", "https://a.example", "hello", "--binding", "HTTP+JSON")
     assert done.code != 0
     assert "HTTP+JSON" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has quotes of its own")
+def test_a_command_to_copy_quotes_the_id_that_an_agent_has_chosen() -> None:
+    task_id = "t'; touch /tmp/stolen; '"
+    interface = {"url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    card = {"name": "far", "version": "1", "capabilities": {}, "supportedInterfaces": [interface]}
+    task = {"id": task_id, "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
+    transport, _ = answering((200, {}, json.dumps(card).encode()), rpc({"task": task}))
+    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hi", "--no-wait")
+    command = done.err.split("To follow it: ")[1]
+    assert shlex.split(command) == ["a2a-serverless", "watch", "https://a.example", task_id]
