@@ -117,7 +117,9 @@ async def _follow(task: TaskContext) -> None:
 def _check(url: str, interface: AgentInterface, auth: Auth | None) -> None:
     theirs = origin_of(interface.url)
     if not theirs or origin_of(url) != theirs:
-        raise ValueError(f"The card of {url} points to another origin: name {theirs or interface.url} if that is right.")
+        raise ValueError(
+            f"The card of {url} points to another origin: name {theirs or interface.url} if that is right."
+        )
     addresses = [interface.url, *([auth.token_url] if isinstance(auth, OAuthClientCredentials) else [])]
     for address in addresses if auth else ():
         parts = urlsplit(address)

@@ -94,7 +94,7 @@ def test_each_kind_of_record_has_its_cases() -> None:
 
 
 def copied(case: Case, at: int, *later: int, start: str = "") -> set[str]:
-    """The names of the copied records of a case that is stored ``at``; steps begin ``later``. The step ``pay`` fails."""
+    """The names of the copied records of a case stored ``at``; steps begin ``later``. The step ``pay`` fails."""
     own: dict[str, Json] = {names.raised_name("pay", 1): ERROR, f"{names.FAILED}pay": names.raised_name("pay", 1)}
     results = _stored(own, at - 1, CUT) | _stored(case.records, at - 1, at)
     for began_at in later:
@@ -108,9 +108,7 @@ def copied(case: Case, at: int, *later: int, start: str = "") -> set[str]:
 def _stored(records: dict[str, Json], began_at: int, ended_at: int) -> dict[str, StepResult]:
     """Records that were stored one after the other, after the first event."""
     return {
-        name: StepResult(
-            "", value, began_at=began_at, ended_at=ended_at, moment=(1 << MOMENT_BITS) + ended_at + number
-        )
+        name: StepResult("", value, began_at=began_at, ended_at=ended_at, moment=(1 << MOMENT_BITS) + ended_at + number)
         for number, (name, value) in enumerate(records.items())
     }
 

@@ -59,7 +59,7 @@ def test_their_own_origin_gets_them(home: str, url: str) -> None:
 def test_they_are_not_sent_where_anybody_could_read_them() -> None:
     transport, calls = answering((200, {}, b"{}"))
     send = with_credentials(transport, "http://agents.example.com", KEY)
-    with pytest.raises(CredentialsKept, match="over https only, not to http://agents.example.com"):
+    with pytest.raises(CredentialsKept, match=r"over https only, not to http://agents\.example\.com"):
         send(ClientRequest("http://agents.example.com/echo"))
     assert calls == []
 

@@ -270,5 +270,7 @@ def test_a_message_to_a_conversation_answers_the_question_of_another_task() -> N
     world.settle()
     plant(world, keys.task(ME.key(spoiled)), keys.HEAD, "without a form")
     message = Message(message_id="m", role=Role.USER, parts=(Part(text="yes"),), context_id="talk")
-    sent: Any = send(world.service, RequestContext(ME, "echo", "1.0", answers_by_context=True), SendMessageRequest(message=message))
+    sent: Any = send(
+        world.service, RequestContext(ME, "echo", "1.0", answers_by_context=True), SendMessageRequest(message=message)
+    )
     assert sent.id == asking

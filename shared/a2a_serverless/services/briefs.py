@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.services.listing import TaskLister
 from a2a_serverless.store.items import read_or_skip
 
 if TYPE_CHECKING:
+    from a2a_serverless.services.listing import TaskLister
     from collections.abc import Container
 
     from a2a_serverless.domain.model import JsonObject, Principal, TaskKey

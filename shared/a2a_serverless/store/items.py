@@ -107,7 +107,7 @@ def read_or_skip(read: Callable[[], T], what: str, **ids: object) -> T | None:
     try:
         return read()
     except UNREADABLE as error:
-        logger.error(f"{what} unreadable", extra=safe_error_fields(error) | ids)
+        logger.error("%s unreadable", what, extra=safe_error_fields(error) | ids)
         return None
 
 
