@@ -13,11 +13,11 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store.items import read_or_skip
 
 if TYPE_CHECKING:
-    from a2a_serverless.services.listing import TaskLister
     from collections.abc import Container
 
     from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
     from a2a_serverless.protocol.v1 import Message
+    from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.task_log import TaskLog
 
