@@ -79,6 +79,8 @@ class ArtifactWriter:
     def emit(self, scope: Scope, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool) -> bool:
         """Emits the artifact that ``make`` returns. False, without a write, if the log holds it already."""
         self._claim(artifact_id, scope.step)
+        if scope.step is None:
+            self._session.observer.note_chunk(scope.path, artifact_id, make)
         if scope.step:
             self._emit_in(scope.step, make(), append=append, last=last)
             return True
@@ -99,6 +101,12 @@ class ArtifactWriter:
         """The parts that the artifact shows; empty if it was not emitted."""
         events = _visible_chunks(self._log[artifact_id])
         return _parts_of(events) if events else ()
+
+    def unread_artifacts(self) -> list[str]:
+        """The names of artifacts of which earlier runs emitted chunks, outside of steps, that no code came to yet."""
+        return [
+            event.artifact.name or event.artifact.artifact_id for event in self._ahead.values() if not event.attempt
+        ]
 
     def begin_units(self, prefix: str) -> None:
         """The scopes whose paths begin with ``prefix`` are executed anew, on top of the chunks that the log has now."""

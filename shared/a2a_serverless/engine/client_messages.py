@@ -32,7 +32,7 @@ class ClientMessages:
         """See ``TaskContext.report_progress``."""
         scope, sent_ids = self._execution.open_scope(), self._execution.sent_ids
         message = self._session.make_message(content, with_percent(metadata, percent))
-        message_id = self._message_id(scope, "progress", message)
+        message_id = self._message_id(scope, "progress", message, content)
         if message_id in sent_ids:
             return
         sent_ids.add(message_id)
@@ -52,13 +52,16 @@ class ClientMessages:
             raise ValueError(f"A question is repeated after {SHORTEST_REMINDER_S} seconds or more, not {remind_s}.")
         scope = self._execution.open_scope()
         message = self._session.make_message(content, metadata)
-        message_id = self._message_id(scope, "ask", message)
+        message_id = self._message_id(scope, "ask", message, content)
         question = Question(message.model_copy(update={"message_id": message_id}), state)
         reminders = self._waits.remind(question, message_id, remind_s) if remind_s else nullcontext()
         async with self._waits.timeout(message_id, timeout_s), reminders:
             return await self._execution.ask(question, scope)
 
-    def _message_id(self, scope: Scope, kind: str, message: Message) -> str:
+    def _message_id(self, scope: Scope, kind: str, message: Message, content: object) -> str:
         """The message's id, from its content: equal messages of a scope are recognised by it."""
-        content: Json = [self._session.digest(message.parts), message.metadata, list(message.extensions)]
-        return scope.message_id(self._session.origin, kind, content)
+        parts: Json = [self._session.digest(message.parts), message.metadata, list(message.extensions)]
+        message_id = scope.message_id(self._session.origin, kind, parts)
+        if scope.step is None:
+            self._session.observer.note_message(kind, message_id, content)
+        return message_id

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.engine.acts import no_secret
+from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.store_guard import guard_store
 from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.ports.tracing import NULL_TRACER
@@ -51,7 +52,7 @@ class Engine:
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
     the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
     of which nothing may run; ``owner_usd`` is the most that an owner may spend on a day (UTC), 0 for no bound.
-    ``worker`` is the name of this process, "" for none.
+    ``worker`` is the name of this process, "" for none. ``observe`` returns the observer of a task's next run.
     """
 
     log: TaskLog
@@ -74,6 +75,7 @@ class Engine:
     pauses: Pauses = field(default_factory=Pauses)
     owner_usd: int = 0
     worker: str = ""
+    observe: Callable[[TaskKey], RunObserver] = lambda _: RunObserver()
 
 
 def guard_stores(engine: Engine) -> Engine:

@@ -27,7 +27,7 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.pauses import retry_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.agent import Answer
@@ -118,6 +118,29 @@ class Execution:
         self._end = self._end or end or (LeaseLost() if why else TaskEnded("The agent's function has ended."))
         self.cancellation = why
         self.unfinished_steps = [*self.running_steps]
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no step and no call is at work, and nothing ends the run."""
+        return not (self.running_steps or self.endings.is_busy or self.is_stopping)
+
+    @property
+    def results(self) -> Mapping[str, StepResult]:
+        """The stored results, by name."""
+        return self.journal.results
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a framework executes units of its own, with checkpoints of its own."""
+        return self.scopes.unit is not str
+
+    def unread_names(self) -> list[str]:
+        """The names of results of earlier runs that no code of this run has asked for."""
+        return self.journal.unread
+
+    def unread_artifacts(self) -> list[str]:
+        """The names of artifacts of which earlier runs emitted chunks that this run has not come to."""
+        return self.artifact_writer.unread_artifacts()
 
     @property
     def is_stopping(self) -> bool:

@@ -12,7 +12,7 @@ from a2a_serverless.domain.record_names import call_of
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import ItemsView, Iterator
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
@@ -23,12 +23,28 @@ class Journal(Mapping[str, StepResult]):
 
     def __init__(self, session: RunSession) -> None:
         self._session, self._results = session, session.steps()
+        self._unread = dict.fromkeys(self._results)
         self._last = max((result.sequence for result in self._results.values()), default=0)
         for name, result in self._results.items():
             self._count(name, result)
 
     def __getitem__(self, name: str) -> StepResult:
+        self._unread.pop(name, None)
         return self._results[name]
+
+    def items(self) -> ItemsView[str, StepResult]:
+        """See ``Mapping.items``. It does not count as reading the results."""
+        return self._results.items()
+
+    @property
+    def results(self) -> Mapping[str, StepResult]:
+        """The stored results. To look here does not count as reading them."""
+        return self._results
+
+    @property
+    def unread(self) -> list[str]:
+        """The names of the results of earlier runs that no code of this run has asked for."""
+        return [*self._unread]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._results)

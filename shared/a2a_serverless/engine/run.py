@@ -177,6 +177,7 @@ class Run:
             contents=self._guarded_engine.files.contents,
             metrics=engine.metrics,
             tracer=engine.tracer,
+            observer=engine.observe(snapshot.head.key),
         )
 
     async def play(self) -> RunOutcome:
@@ -214,6 +215,7 @@ class Run:
                 return RunOutcome.ENDED if session.head.is_terminal else self._hand_over()
             events = log
         acts = self._make_acts(agent, events)
+        session.observer.begin(acts.execution)
         try:
             state, message = await self._play_to_end(agent, acts)
         except Suspended:
@@ -262,6 +264,7 @@ class Run:
         work = await self._work_watched(agent, acts)
         try:
             answer = acts.execution.outcome(work)
+            self._session.observer.end_task()
             return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, self._session)
         except (StepConflict, BudgetExceeded) as error:
             failure: BaseException = error

@@ -44,6 +44,7 @@ from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.chunks import DELAY_S, ChunkBuffer, ProgressBuffer, join_messages
 from a2a_serverless.engine.messages import make_message
+from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.store_guard import guard_call, guard_store
 from a2a_serverless.ports.tracing import NULL_TRACER
@@ -102,7 +103,9 @@ class RunSession:
         contents: ContentStore | None = None,
         metrics: Metrics = NULL_METRICS,
         tracer: Tracer = NULL_TRACER,
+        observer: RunObserver | None = None,
     ) -> None:
+        self.observer = observer or RunObserver()
         self._log = guard_store(log)
         self._update_head = guard_call(partial(update_head, log))
         self._ids = ids
@@ -227,12 +230,14 @@ class RunSession:
             self._check_written(self._log.append(change, None, *steps))
             return change
 
-        change = _retry(attempt)
+        change = self._write(attempt)
         self.has_written = True
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
         self._snapshot = CurrentHead(change.after, change.event.n)
         self._count_bytes(change.event)
+        if change.after.lease_until:
+            self.observer.note_act(f"status {change.event.n}")
 
     def emit(
         self, artifact: Artifact, number: int, *, append: bool, last: bool, step: str = "", attempt: int = 0
@@ -314,8 +319,14 @@ class RunSession:
             self._snapshot = self._snapshot._replace(last=event.n)
             self._count_bytes(event)
 
-        _retry(attempt)
+        self._write(attempt)
         self.has_written = True
+        self.observer.note_act(f"chunk {self._snapshot.last} of {chunk.artifact.name or chunk.artifact.artifact_id!r}")
+
+    def _write(self, attempt: Callable[[], T]) -> T:
+        """Writes, unless the observer ends the run before."""
+        self.observer.before_write()
+        return _retry(attempt)
 
     def _count_bytes(self, event: Event) -> None:
         self._bytes_since_snapshot += event_size(event)
@@ -358,18 +369,19 @@ class RunSession:
             self._check_written(entry is not None)
             return cast("StepResult", entry)
 
-        entry = _retry(attempt)
+        entry = self._write(attempt)
         self.spent += spent
         self._usage = add_usage(self._usage, entry.usage)
         self.has_written = True
+        self.observer.note_act(name)
         return entry
 
     def read_spent(self) -> int:
         """What the owner has spent on this day (UTC), in micro-USD."""
         return self._log.read_spent(self.key, self.now())
 
-    def write_value(self, write: Callable[[Head], str | None]) -> str:
-        """Writes a value; returns the version that is stored afterwards.
+    def write_value(self, key: str, write: Callable[[Head], str | None]) -> str:
+        """Writes the value of a key; returns the version that is stored afterwards.
 
         ``write`` returns that version, or None if the stored head differs from the run's.
         """
@@ -379,7 +391,9 @@ class RunSession:
             self._check_written(version is not None)
             return str(version)
 
-        return _retry(attempt)
+        version = self._write(attempt)
+        self.observer.note_act(f"value {key} {version}")
+        return version
 
     def store_sent_call(self, name: str, result: StepResult) -> tuple[StepResult, bool]:
         """Stores which task a call created and returns the stored result. Works in any thread, also without the lease.
@@ -411,7 +425,8 @@ class RunSession:
         def attempt() -> None:
             self._check_written(self._log.store_callback(self.head, callback, record, *steps))
 
-        _retry(attempt)
+        self._write(attempt)
+        self.observer.note_act(f"callback {record}")
 
     @property
     def is_renewal_due(self) -> bool:
@@ -488,7 +503,7 @@ class RunSession:
             self._check_written(self._log.update_head(self.head, after, *steps))
             self._snapshot = self._snapshot._replace(head=after)
 
-        _retry(attempt)
+        self._write(attempt)
 
     def _check_written(self, is_written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""

@@ -110,6 +110,7 @@ class Steps:
         if codec is not options.codec:
             options = replace(options, codec=codec)
         with scope.use(options.name, repeat=options.repeat) as path:
+            self._session.observer.note_arguments(path, args, kwargs)
             call = partial(result_of, work, *args, **kwargs)
             arguments = self._digest_arguments(path, args, kwargs)
             return await self.execute(scope, path, options, arguments, call)
@@ -285,17 +286,18 @@ class Steps:
             has_emitted=bool(raw and raw.attempt),
         )
         failure, json_value, later = None, None, None
-        try:
-            json_value, later = await self._obtain(scope, step, attempt, raw, work)
-        except Exception as error:  # noqa: BLE001 - raised below
-            failure = error
-        if failure:
-            # Outside of the ``except``: inside, the raised copy would have a context that no later run can give it.
-            # tests/engine/test_first_run.py:
-            # test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
-            raise await self._store_failure(scope, step, attempt, failure, turn)
-        session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, attempt.arguments, json_value, step, turn), later
+        with self._running(step):
+            try:
+                json_value, later = await self._obtain(scope, step, attempt, raw, work)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = _Failure(attempt, step.began_at, error, error)
+        if failure is None:
+            session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
+            return self._store_ending(path, attempt.arguments, json_value, step, turn), later
+        failure, record = self._store_failure(step, attempt, failure, turn)
+        # Outside of the ``except``: inside, the raised copy would have a context that no later run can give it.
+        # tests/engine/test_first_run.py: test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
+        raise await self._load_failure(scope, path, failure, record)
 
     async def _obtain(
         self,
@@ -347,27 +349,42 @@ class Steps:
             raise TaskFailed(reason)
         return stored_form(path, codec, value)
 
-    async def _store_failure(
-        self, scope: Scope, step: RunningStep, attempt: _Try, error: Exception, turn: int
-    ) -> Exception:
-        """Stores the error of a step; returns the one that the agent gets: from the store, as in each later run."""
-        failure = next(
-            (one for one in self._failures if one.error is error), _Failure(attempt, step.began_at, error, error)
-        )
+    def _store_failure(
+        self, step: RunningStep, attempt: _Try, failure: _Failure, turn: int
+    ) -> tuple[_Failure, StepResult | None]:
+        """Stores the error of a step. Returns its failure, that of an inner step if the error comes from there."""
+        failure = next((one for one in self._failures if one.error is failure.error), failure)
         self._failures.append(failure)
-        record = self._store_error(step, attempt, error, turn)
+        record = self._store_error(step, attempt, failure.error, turn)
         if record is None:
             self._note_unstored(step, attempt)
-            return error
+        return failure, record
+
+    async def _load_failure(self, scope: Scope, path: str, failure: _Failure, record: StepResult | None) -> Exception:
+        """The error that the agent gets: from the store, as in each later run, if it is stored."""
+        if record is None:
+            return failure.error
         await self._endings.end(record.sequence, scope)
-        copy = self._load_error(attempt.path, record).with_traceback(error.__traceback__)
+        copy = self._load_error(path, record).with_traceback(failure.error.__traceback__)
         self._failures.append(failure._replace(error=copy))
         return copy
+
+    @contextmanager
+    def _running(self, step: RunningStep) -> Iterator[None]:
+        execution = self._execution
+        execution.running_steps.append(step)
+        try:
+            yield
+            # Its chunks are written while it runs: an observer must not end the run at a chunk, before its ending.
+            # tests/test_replay.py: test_no_step_runs_again_because_of_a_replay
+            if not execution.is_stopping:
+                self._session.flush()
+        finally:
+            execution.running_steps.remove(step)
 
     async def _work_in(self, step: RunningStep, scope: Scope, work: Callable[[], Awaitable[object]]) -> object:
         """Runs ``work`` in the step's scope, which the asyncio tasks of ``work`` have, too."""
         execution = self._execution
-        execution.running_steps.append(step)
         try:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
                 value = await InCopiedContext(work())
@@ -380,7 +397,6 @@ class Steps:
             self._artifact_writer.settle(step.path, step.attempt)
             return value
         finally:
-            execution.running_steps.remove(step)
             step.end_moment, scope.is_over = self._artifact_writer.moment(), True
 
     def _store_ending(

@@ -82,7 +82,7 @@ class TaskCopy:
             for value in page:
                 write = partial(self._put, scope, StoredText(value.key, self._own(value.text), value.version))
                 self._session.renew_when_due()
-                self._session.write_value(write)
+                self._session.write_value(value.key, write)
             after = page[-1].key
 
     def _put(self, scope: ValueScope, value: StoredText, head: Head) -> str | None:

@@ -96,7 +96,7 @@ class RunValues:
             await self._find(key, "operate")
 
     async def _write(self, key: str, by: str, write: Callable[[Head], str | None]) -> str:
-        if await self.perform(lambda: self.session.write_value(write)) != by:
+        if await self.perform(lambda: self.session.write_value(key, write)) != by:
             raise VersionConflict(f"The value {key!r} has been changed meanwhile: read it again.")
         return by
 

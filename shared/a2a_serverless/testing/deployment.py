@@ -171,7 +171,11 @@ class InProcessDeployment:
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does."""
-        return self.play(run(self.engine, key, self._time_left(self.run_ms)))
+        return self.play_run(key, self._time_left(self.run_ms))
+
+    def play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
+        """Plays one run of a task."""
+        return self.play(run(self.engine, key, remaining_ms))
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine to its end."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
@@ -25,6 +26,8 @@ from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import Client, ClientRequest
 from a2a_serverless.client.http_json import error_in
 from a2a_serverless.domain.access import Caller
+from a2a_serverless.domain.agent_errors import StepConflict
+from a2a_serverless.domain.decisions import LeaseLost, hand_over
 from a2a_serverless.domain.model import MINUTE_MS, Principal, TaskKey
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.publications import card_name
@@ -34,6 +37,8 @@ from a2a_serverless.engine.artifacts import make_parts
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.lease import MARGIN_MS
+from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.http.api import Api
 from a2a_serverless.protocol import peers
@@ -43,10 +48,13 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.v1 import Message, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.publish import CardPublisher, card_of, publish
+from a2a_serverless.services.task_changes import update_head
 from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure, format_traceback
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.replay import Replay, RunEnded
+from a2a_serverless.testing.replay_choice import is_replaying
 from a2a_serverless.testing.replies import Reply
 from a2a_serverless.testing.schedules import check_schedules, schedules_of, ticks
 from a2a_serverless.testing.simulated_deployment import Counter, SimulatedClock, SimulatedDeployment
@@ -73,10 +81,21 @@ class AgentTestHarness(SimulatedDeployment):
     ``files`` are the files on the simulated web, by URL. ``now`` is the simulated time (ms). ``run_ms`` is the
     platform's time limit for one run. ``runs`` lists the runs as (task id, start ms, end ms). There is one worker, so
     runs follow one another. The client has every scope, no quota, and names the extensions that an agent requires.
+
+    Each task is played in many runs, a new run after each stored act, as if the process died there. With
+    ``replay=False`` a run goes on until its task ends or waits; without the option, a mark of the test decides:
+    ``@pytest.mark.replay(False)``.
     """
 
-    def __init__(self, *agents: Agent, files: Mapping[str, bytes] | None = None, io_s: float = IO_S) -> None:
+    def __init__(
+        self,
+        *agents: Agent,
+        files: Mapping[str, bytes] | None = None,
+        io_s: float = IO_S,
+        replay: bool | None = None,
+    ) -> None:
         self.runs: list[tuple[str, int, int]] = []
+        self._replays: dict[str, Replay] | None = {} if is_replaying(replay) else None
         self._errors: dict[str, BaseException] = {}
         self._first = agents[0].id
         check_schedules(agents)
@@ -90,6 +109,7 @@ class AgentTestHarness(SimulatedDeployment):
             self.engine,
             files=TaskFiles(None, lambda url: Outcome(status=200 if url in web else 404, body=web.get(url, b""))),
             on_error=self._note_error,
+            observe=self._observe,
         )
         self.service = self.service._replace(blocking_ms=0)
         self.deploy()
@@ -99,7 +119,11 @@ class AgentTestHarness(SimulatedDeployment):
         self.agents.update({agent.id: agent for agent in agents})
         self.registry = AgentRegistry(self._make_remote_agents(self.agents), self.ids, BASE_URL)
         self.engine = replace(self.engine, registry=self.registry)
-        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine, self.play).for_agent)
+        inline_runner = _InlineRunner(self.engine, self.play, harness=self)
+        self.service = self.service._replace(inline_runner=inline_runner.for_agent)
+        if agents:
+            for replay in (self._replays or {}).values():
+                replay.forget()
         publisher = CardPublisher(self.table, self.clock, self.agents, BASE_URL)
         for agent in self.agents.values():
             publish(publisher, card_name(agent.id), as_json(card_of(agent, BASE_URL, {})))
@@ -174,7 +198,10 @@ class AgentTestHarness(SimulatedDeployment):
         """Sends a message of ``principal`` to ``agent`` and returns the immediate response."""
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=message, configuration=configuration)
-        return self._client(agent, principal).send(request)
+        try:
+            return self._client(agent, principal).send(request)
+        finally:
+            self._raise_difference()
 
     def reply(self, task_id: str, *, to: str | None = None) -> Reply:
         """The current state of a task."""
@@ -215,6 +242,9 @@ class AgentTestHarness(SimulatedDeployment):
     def _note_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
         """Stores an agent's error, and prints its traceback: pytest shows it if the test fails."""
         self._errors[key.task] = error
+        replay = (self._replays or {}).get(key.task)
+        if replay and isinstance(error, StepConflict):
+            sys.stderr.write(replay.describe_arguments(str(error)))
         traceback = format_traceback(error, lambda file: not file.startswith(PACKAGE))
         sys.stderr.write(format_failure(key.task, reference, traceback))
 
@@ -263,6 +293,50 @@ class AgentTestHarness(SimulatedDeployment):
         if ending not in {RunOutcome.LEASED, RunOutcome.NOTHING_TO_DO}:
             self.runs.append((key.task, start, self.now))
         return ending
+
+    def play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
+        """Plays a run of a task; with replays a run for each act that it stores, and each goes on from the log.
+
+        Raises ReplayDiffers if a run differs from those before.
+        """
+        while True:
+            try:
+                outcome = super().play_run(key, remaining_ms)
+            except RunEnded:
+                self._raise_difference()
+                with suppress(LeaseLost):
+                    update_head(self.table, key, lambda head: hand_over(head, head.fence, now=self.now))
+            else:
+                self._report_replay(key)
+                return outcome
+
+    def _observe(self, key: TaskKey) -> RunObserver:
+        if self._replays is None:
+            return RunObserver()
+        return self._replays.setdefault(key.task, Replay(key.task)).observe()
+
+    def _raise_difference(self) -> None:
+        """Raises the first difference between two runs of a task. An inline agent's has been an answer of the api."""
+        for replay in (self._replays or {}).values():
+            if replay.difference:
+                raise replay.difference
+
+    def _report_replay(self, key: TaskKey) -> None:
+        replay = (self._replays or {}).get(key.task)
+        snapshot = self.table.read_head(key)
+        if replay and replay.acts and snapshot and snapshot.head.is_terminal:
+            replay.report()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InlineRunner(EngineInlineRunner):
+    """Runs inline agents as the harness runs others."""
+
+    harness: AgentTestHarness
+
+    def run(self, key: TaskKey, time_ms: int) -> None:
+        until = self.engine.now() + time_ms
+        self.harness.play_run(key, lambda: until - self.engine.now() + MARGIN_MS)
 
 
 def _of_client(tick: TickMessage) -> TickMessage:

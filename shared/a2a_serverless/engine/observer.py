@@ -1,0 +1,65 @@
+"""What sees a run act: the test harness, which plays a run anew after each act. A deployment has no observer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from a2a_serverless.domain.step_results import StepResult
+    from a2a_serverless.protocol.v1 import Artifact
+
+
+class ObservedExecution(Protocol):
+    """What an observer sees of the agent's function in a run."""
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no step and no call is at work, and nothing ends the run."""
+
+    @property
+    def sent_ids(self) -> set[str]:
+        """The ids of the messages in the log, and of those that were sent in this run."""
+
+    @property
+    def results(self) -> Mapping[str, StepResult]:
+        """The stored results, by name."""
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a framework executes units of its own, with checkpoints of its own."""
+
+    def unread_names(self) -> list[str]:
+        """The names of results of earlier runs that no code of this run has asked for."""
+
+    def unread_artifacts(self) -> list[str]:
+        """The names of artifacts of which earlier runs emitted chunks that this run has not come to."""
+
+
+class RunObserver:
+    """Sees one run of a task; this class does nothing. Messages, chunks and arguments are those outside of steps.
+
+    ``before_write`` and ``note_act`` may raise ProcessInterrupted: then the run ends there, as if its process died.
+    """
+
+    def begin(self, execution: ObservedExecution) -> None:
+        """The agent's function begins."""
+
+    def before_write(self) -> None:
+        """The run is about to write."""
+
+    def note_act(self, act: str) -> None:
+        """An act is stored. Its text is the same in each run."""
+
+    def end_task(self) -> None:
+        """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
+
+    def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
+        """The code comes to a step."""
+
+    def note_message(self, kind: str, message_id: str, content: object) -> None:
+        """The code reports progress, or asks."""
+
+    def note_chunk(self, path: str, artifact_id: str, make: Callable[[], Artifact]) -> None:
+        """The code emits a chunk in the scope of this path. The log may hold it already."""

@@ -1,0 +1,94 @@
+"""The harness ends a run after each stored act, and the next run goes on from the log."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing.replay import ReplayDiffers
+from tests.echo import agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.task_context import TaskContext
+
+
+def test_no_step_runs_again_because_of_a_replay() -> None:
+    runs: list[str] = []
+
+    async def pay(name: str) -> str:
+        runs.append(name)
+        return name
+
+    async def payer(task: TaskContext) -> str:
+        async def says(name: str) -> str:
+            await task.emit("receipt", name)
+            return await pay(name)
+
+        await task.report_progress("paying")
+        for name in "abc":
+            await task.step(name, says, name)
+        return " ".join(runs)
+
+    harness = AgentTestHarness(agent_of(payer))
+    reply = harness.send("pay")
+    assert reply.said == "a b c"
+    assert runs == ["a", "b", "c"]
+    assert len(harness.runs) == 1, "the runs are ended within a run of the platform"
+
+
+def test_random_outside_of_steps_is_seen() -> None:
+    numbers = count()
+
+    async def roller(task: TaskContext) -> str:
+        number = next(numbers)
+        await task.step("first", str, 1)
+        answer: str = await task.step(f"roll {number}", str, number)
+        return answer
+
+    with pytest.raises(ReplayDiffers, match="did not come to 'roll"):
+        AgentTestHarness(agent_of(roller)).send("roll")
+
+
+def test_a_step_conflict_shows_the_arguments_of_both_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = count(7)
+
+    async def roller(task: TaskContext) -> str:
+        await task.step("roll", str, next(numbers))
+        return "done"
+
+    reply = AgentTestHarness(agent_of(roller)).send("roll")
+    assert reply.state == "failed"
+    assert "An earlier run called the step 'roll' with (7), this run with (8)." in capsys.readouterr().err
+
+
+def test_an_object_that_a_step_changes_is_seen() -> None:
+    async def seats(task: TaskContext) -> str:
+        order: dict[str, int] = {}
+
+        async def book() -> None:
+            order["seat"] = 7
+
+        await task.step("book", book)
+        await task.report_progress(f"booked {order.get('seat')}")
+        return f"paid for seat {order.get('seat')}"
+
+    assert AgentTestHarness(agent_of(seats), replay=False).send("book").said == "paid for seat 7"
+    assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None", (
+        "as after any death: the test shows it"
+    )
+
+
+def test_a_chunk_with_other_content_is_seen() -> None:
+    numbers = count()
+
+    async def writer(task: TaskContext) -> str:
+        await task.emit("text", str(next(numbers)))
+        await task.step("first", str, 1)
+        await task.step("second", str, 2)
+        return "done"
+
+    with pytest.raises(ReplayDiffers, match="to 'text' where an earlier run emitted"):
+        AgentTestHarness(agent_of(writer)).send("write")
