@@ -199,7 +199,8 @@ def test_what_is_left_is_the_same_in_each_run() -> None:
         return "rested"
 
     assert AgentTestHarness(thrifty(work, Budget(usd=1, tokens=15, steps=9))).send("go").said == "rested"
-    assert seen == 2 * [Budget(0.75, 5, 8), Budget(0.5, 0, 7)]
+    assert seen[-2:] == [Budget(0.75, 5, 8), Budget(0.5, 0, 7)]
+    assert all(left in seen[-2:] for left in seen)
 
 
 def test_without_a_budget_nothing_bounds_what_is_left() -> None:

@@ -92,7 +92,7 @@ def test_a_wait_that_began_during_a_step_is_as_old_as_its_beginning() -> None:
         paid = await task.callback("paid")
         await asyncio.gather(paid.received(), task.step("work", asyncio.sleep, 40))
 
-    harness = AgentTestHarness(agent_of(work))
+    harness = AgentTestHarness(agent_of(work), replay=False)  # measures the time of a run
     began, task = harness.now, begun(harness)
     (wait,) = harness.waits(task.id)
     assert near(wait.since, began)

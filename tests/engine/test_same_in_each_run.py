@@ -148,7 +148,8 @@ def test_rule_07_a_step_that_its_agent_cancelled_can_be_tried_again() -> None:
             return str(await task.step("slow", slow, 1))
         return "never"
 
-    assert AgentTestHarness(agent_of(work)).send("go").said == "done"
+    # No later run sees that asyncio's timeout was over: that is what task.timeout is for.
+    assert AgentTestHarness(agent_of(work), replay=False).send("go").said == "done"
 
 
 @pytest.mark.parametrize("first", ["", "draft"])

@@ -65,11 +65,11 @@ class Journal(Mapping[str, StepResult]):
 
     def store_once(self, name: str, value: Json, sequence: int = 0) -> Json:
         """As ``store`` with a value; without a write if the journal has the name."""
-        return (self._results.get(name) or self.store(name, StepResult("", value, sequence=sequence))).value
+        return (self.get(name) or self.store(name, StepResult("", value, sequence=sequence))).value
 
     def read(self, name: str) -> None:
         """Reads a result that is stored from outside the run, unless the journal has it."""
-        if name not in self._results and (result := self._session.read_step(name)):
+        if name not in self and (result := self._session.read_step(name)):
             self.note(name, result)
 
     def note(self, name: str, result: StepResult) -> None:

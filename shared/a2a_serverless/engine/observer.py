@@ -58,6 +58,12 @@ class RunObserver:
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         """The code comes to a step."""
 
+    def note_error(self, name: str, error: BaseException) -> None:
+        """A step has raised an error, which is stored under this name."""
+
+    def find_error(self, name: str) -> BaseException | None:
+        """The error that was noted under this name in an earlier run, with its traceback."""
+
     def note_message(self, kind: str, message_id: str, content: object) -> None:
         """The code reports progress, or asks."""
 

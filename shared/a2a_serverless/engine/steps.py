@@ -83,7 +83,7 @@ class _Failure(NamedTuple):
     attempt: _Try
     began_at: int
     error: Exception
-    original: Exception
+    original: BaseException
 
 
 class Steps:
@@ -229,7 +229,8 @@ class Steps:
             self._artifact_writer.read_back(path, record.attempt)
             await self._endings.end(record.sequence, scope)
             error = self._load_error(path, record)
-            self._failures.append(_Failure(attempt, record.began_at, error, error))
+            original = self._session.observer.find_error(attempt.error_name) or error
+            self._failures.append(_Failure(attempt, record.began_at, error, original))
             raise error
         result = self._journal.get(path)
         if result is None:
@@ -355,6 +356,7 @@ class Steps:
         """Stores the error of a step. Returns its failure, that of an inner step if the error comes from there."""
         failure = next((one for one in self._failures if one.error is failure.error), failure)
         self._failures.append(failure)
+        self._session.observer.note_error(attempt.error_name, failure.original)
         record = self._store_error(step, attempt, failure.error, turn)
         if record is None:
             self._note_unstored(step, attempt)

@@ -22,6 +22,7 @@ from a2a_serverless.domain.record_names import (
     LEFT,
     OUTSIDE,
     RAISED,
+    RAW,
     SEPARATOR,
     SIGNED,
     SPENT,
@@ -44,7 +45,7 @@ MOST: Final = 50
 """So many acts of a task are replayed each; then every second act, after twice as many every fourth, and so on."""
 PATIENCE: Final = 5
 """So many runs in a row may end before they come to a stored act: of parallel branches they end at the first act."""
-UNASKED: Final = (FAILED, GOT, LEFT, OUTSIDE, SIGNED, SPENT, UNFINISHED, f"{WAIT}{CALL}")
+UNASKED: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, f"{WAIT}{CALL}")
 """Records that a later run need not ask for."""
 SENT: Final = {"progress": "report the progress", "ask": "ask"}
 LISTED: Final = 5
@@ -69,7 +70,10 @@ class ReplayDiffers(AssertionError):
 
 @dataclass
 class Replay:
-    """The runs of one task. ``acts`` are those after which a run was ended. ``difference`` is what fails the test."""
+    """The runs of one task. ``acts`` are those after which a run was ended. ``difference`` is what fails the test.
+
+    ``errors`` are those of steps, by the names under which they are stored.
+    """
 
     task: str
     acts: list[str] = field(default_factory=list)
@@ -77,6 +81,7 @@ class Replay:
     run_count: int = 0
     stored_count: int = 0
     is_comparable: bool = True
+    errors: dict[str, BaseException] = field(default_factory=dict)
     _stored: set[str] = field(default_factory=set)
     _chunks: dict[tuple[str, str, int], Artifact] = field(default_factory=dict)
     _sent: dict[str, tuple[str, object, int]] = field(default_factory=dict)
@@ -198,6 +203,12 @@ class _RunEnder(RunObserver):
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         named = [f"{name}={_shorten(value)}" for name, value in kwargs.items()]
         self._replay.note_arguments(path, f"({', '.join([*map(_shorten, args), *named])})")
+
+    def note_error(self, name: str, error: BaseException) -> None:
+        self._replay.errors[name] = error
+
+    def find_error(self, name: str) -> BaseException | None:
+        return self._replay.errors.get(name)
 
     def note_message(self, kind: str, message_id: str, content: object) -> None:
         self._sent.add(message_id)
