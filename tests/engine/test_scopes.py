@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from a2a_serverless.domain.agent_errors import StepConflict
@@ -20,7 +22,7 @@ from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 
 
 def step(name: str, within: RunningStep | None = None, *, is_at_work: bool = True) -> RunningStep:
-    return RunningStep(name, name, within, 0, 0, 1, is_at_work)
+    return RunningStep(name, name, within, 0, 0, 1, cast("Any", None), is_at_work)
 
 
 def test_equal_acts_of_a_scope_are_numbered_from_one_and_others_apart() -> None:

@@ -59,7 +59,7 @@ AREAS: Final = {
     "scopes": Area(
         (
             *("engine/artifact_writer.py", "engine/artifacts.py", "engine/chunks.py", "engine/copied_context.py"),
-            "engine/endings.py",
+            *("engine/act_coroutines.py", "engine/endings.py"),
             *("engine/framework_task.py", "engine/loop.py", "engine/scopes.py"),
             *("engine/signals.py", "domain/record_names.py", "domain/call_records.py", "domain/new_task.py"),
             "domain/step_results.py",
@@ -76,7 +76,7 @@ AREAS: Final = {
                 "engine/test_scopes.py",
             ),
             *("engine/test_signals.py", "engine/test_step_options.py", "engine/test_steps.py", "replay/test_*.py"),
-            *("engine/test_first_run.py", "engine/test_retry.py"),
+            *("engine/test_first_run.py", "engine/test_forgotten_acts.py", "engine/test_retry.py"),
         ),
     ),
     "runs": Area(

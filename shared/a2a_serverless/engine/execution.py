@@ -6,7 +6,9 @@ The run has it. Every act (``engine/acts.py``) goes through it, so that nothing 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import contextmanager
+from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -17,6 +19,7 @@ from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
+from a2a_serverless.engine.act_coroutines import ActCoroutine, ActCoroutines, mark_coroutine_function
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
@@ -27,7 +30,7 @@ from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.pauses import retry_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.agent import Answer
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1 import Message
 
 T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
 def first_request(events: Sequence[Event]) -> Incoming:
@@ -75,6 +79,7 @@ class Execution:
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.loop.work = self
         self.scopes = Scopes()
+        self.act_coroutines = ActCoroutines()
         self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
         self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
@@ -110,6 +115,20 @@ class Execution:
             raise self.signal
         return work.result()
 
+    async def check_left(self) -> None:
+        """Raises StepConflict if the function has returned beside an act that it forgot, or a step that is at work."""
+        if not (self.act_coroutines or self.unfinished_steps):
+            return
+        # What the function has cancelled is cancelled first: the loser of a race, just before the return.
+        # tests/engine/test_forgotten_acts.py: test_what_was_closed_cancelled_or_thrown_into_is_not_forgotten
+        await self.loop.rest()
+        self.act_coroutines.check()
+        if left := next((step for step in self.unfinished_steps if not step.work.cancelling()), None):
+            raise StepConflict(
+                f"The function has returned while the step {left.path!r} was at work, and its result is lost. Await the"
+                " step, or cancel it."
+            )
+
     def close(self, why: CancelReason | None = None, end: BaseException | None = None) -> None:
         """Ends all further acts of the agent's code, which raise ``end`` from now on.
 
@@ -141,6 +160,11 @@ class Execution:
     def unread_artifacts(self) -> list[str]:
         """The names of artifacts of which earlier runs emitted chunks that this run has not come to."""
         return self.artifact_writer.unread_artifacts()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the agent's code cannot act any more."""
+        return self._end is not None
 
     @property
     def is_stopping(self) -> bool:
@@ -342,3 +366,34 @@ class _Answers:
             if event.incoming and self.question:
                 self.requests[self.question], self.times[self.question] = event.incoming, event.at
                 self.question = None
+
+
+def act(owner: str) -> Callable[[M], M]:
+    """Decorates the methods of an ``owner``, an object that the agent has: they are the acts of its ``_execution``.
+
+    The coroutine of a call is noted until it begins. The first signal of an act is stored, and every later act raises
+    it.
+    """
+
+    def decorate(method: M) -> M:
+        @wraps(method)
+        async def perform(key: object, self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+            execution: Execution = self._execution
+            execution.act_coroutines.begin(key, is_late=execution.is_closed)
+            await execution.check_signal()
+            with execution.remember_signal():
+                return await method(self, *args, **kwargs)
+
+        @wraps(method)
+        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
+            execution: Execution = self._execution
+            coroutine = cast("Any", perform(key := object(), self, *args, **kwargs))
+            if not execution.is_closed:
+                code, name = sys._getframe(1), f"{owner}.{method.__name__}"  # noqa: SLF001 - costs less than inspect
+                place, step = (code.f_code.co_filename, code.f_lineno), execution.scopes.current.step
+                execution.act_coroutines.add(key, ActCoroutine(name, *place, step, coroutine))
+            return coroutine
+
+        return cast("M", mark_coroutine_function(call))
+
+    return decorate

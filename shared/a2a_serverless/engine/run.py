@@ -228,6 +228,8 @@ class Run:
             except StepTimedOut as endless:
                 return self._end(TaskState.FAILED, session.make_message(str(endless)))
             return self._hand_over()
+        finally:
+            acts.execution.act_coroutines.close()
         return self._end(state, message)
 
     def _copy_task(self) -> list[Event] | None:
@@ -264,6 +266,7 @@ class Run:
         work = await self._work_watched(agent, acts)
         try:
             answer = acts.execution.outcome(work)
+            await acts.execution.check_left()
             self._session.observer.end_task()
             return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, self._session)
         except (StepConflict, BudgetExceeded) as error:

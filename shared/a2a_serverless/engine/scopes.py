@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.digests import digest
@@ -22,6 +22,7 @@ from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, rais
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
 
     from a2a_serverless.domain.model import Json
@@ -33,8 +34,8 @@ class RunningStep:
     """A running step. ``attempt`` is the id of its chunks; ``began_at`` is in ms.
 
     ``stored_before`` is the number of results that this run had stored at its beginning, ``waits`` the number of its
-    waits (``Endings``). ``trace`` has the step's span, if spans are recorded. ``model_at`` is the end of its last model
-    call.
+    waits (``Endings``). ``work`` is the asyncio task that runs it. ``trace`` has the step's span, if spans are
+    recorded. ``model_at`` is the end of its last model call.
     """
 
     path: str
@@ -43,6 +44,7 @@ class RunningStep:
     start_moment: int
     began_at: int
     attempt: int
+    work: asyncio.Task[Any]
     is_at_work: bool = True
     stored_before: int = 0
     waits: int = 0

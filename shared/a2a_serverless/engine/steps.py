@@ -34,6 +34,7 @@ from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
+from a2a_serverless.engine.act_coroutines import is_coroutine_function
 from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
@@ -282,6 +283,7 @@ class Steps:
             writer.moment(),
             session.now(),
             raw.attempt if raw else writer.attempt(),
+            cast("asyncio.Task[Any]", asyncio.current_task()),
             is_at_work=not options.waits,
             stored_before=self._stored_count,
             has_emitted=bool(raw and raw.attempt),
@@ -391,6 +393,7 @@ class Steps:
             with execution.scopes.enter(scope), execution.at_work() if step.is_at_work else nullcontext():
                 value = await InCopiedContext(work())
                 execution.check_open()
+                execution.act_coroutines.check(step)
         except Exception:
             if not execution.is_stopping:
                 self._artifact_writer.settle(step.path, step.attempt)
@@ -529,7 +532,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 async def result_of(work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> object:
     """The result of an async function, or of a plain function, which runs in a thread."""
-    if inspect.iscoroutinefunction(work):
+    if is_coroutine_function(work):
         return await work(*args, **kwargs)
     result = await asyncio.to_thread(work, *args, **kwargs)
     return await result if inspect.isawaitable(result) else result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
@@ -14,10 +13,11 @@ from a2a_serverless.domain.record_names import LEFT
 from a2a_serverless.domain.steps import Step
 from a2a_serverless.engine.artifacts import make_artifact
 from a2a_serverless.engine.calls import CallLimit
+from a2a_serverless.engine.execution import act
 from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime
 
@@ -27,24 +27,12 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.steps import Step
     from a2a_serverless.domain.task_context import CallbackRequest, CancelReason, Content, MessageContent, TaskContext
     from a2a_serverless.engine.acts import Acts
+    from a2a_serverless.engine.callbacks import Callbacks
+    from a2a_serverless.engine.execution import Execution
     from a2a_serverless.protocol.v1_card import AgentCard
 
 P = ParamSpec("P")
 T = TypeVar("T")
-M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
-
-
-def _remember_signals(method: M) -> M:
-    """Decorates a method of the task: its first signal is stored, and every later call raises it."""
-
-    @wraps(method)
-    async def wrapper(self: DurableTaskContext, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
-        execution = self._execution
-        await execution.check_signal()
-        with execution.remember_signal():
-            return await method(self, *args, **kwargs)
-
-    return cast("M", wrapper)
 
 
 class DurableTaskContext:
@@ -112,12 +100,12 @@ class DurableTaskContext:
     @overload
     async def step(self, name: str | Step, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
-    @_remember_signals
+    @act("task")
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """See ``TaskContext.step``."""
         return await self._acts.steps.step(name, work, *args, **kwargs)
 
-    @_remember_signals
+    @act("task")
     async def map(
         self, name: str | Step, work: Callable[[Any], Any], items: Iterable[Any], *, limit: int = 10, tolerate: int = 0
     ) -> Any:  # noqa: ANN401 - see the overloads
@@ -128,12 +116,12 @@ class DurableTaskContext:
         """See ``TaskContext.scope``."""
         return self._execution.scopes.open(name)
 
-    @_remember_signals
+    @act("task")
     async def sleep(self, name: str, seconds: float) -> None:
         """See ``TaskContext.sleep``."""
         await self._acts.waits.sleep(name, seconds)
 
-    @_remember_signals
+    @act("task")
     async def sleep_until(self, name: str, at: datetime) -> None:
         """See ``TaskContext.sleep_until``."""
         await self._acts.waits.sleep_until(name, at)
@@ -142,18 +130,18 @@ class DurableTaskContext:
         """See ``TaskContext.timeout``."""
         return self._acts.waits.timeout(name, seconds)
 
-    @_remember_signals
+    @act("task")
     async def now(self, name: str) -> datetime:
         """See ``TaskContext.now``."""
         return self._acts.waits.now(name)
 
-    @_remember_signals
+    @act("task")
     async def record_usage(self, model: str, **amounts: float) -> None:
         """See ``TaskContext.record_usage``."""
         execution = self._execution
         self._acts.steps.record_usage(execution.open_scope(), model, amounts)
 
-    @_remember_signals
+    @act("task")
     async def budget_left(self) -> Budget:
         """See ``TaskContext.budget_left``."""
         execution = self._execution
@@ -162,7 +150,7 @@ class DurableTaskContext:
             return NO_BUDGET
         return budget_of(cast("Any", execution.store_once(LEFT + path, {**execution.session.budget.left().bounds})))
 
-    @_remember_signals
+    @act("task")
     async def emit(  # noqa: PLR0913 - the fields of an artifact
         self,
         name: str,
@@ -180,25 +168,25 @@ class DurableTaskContext:
         artifact = make_artifact(origin, name, content, media_type, description, metadata, extensions)
         await self._acts.artifacts.emit(scope, artifact, append=append, last=last)
 
-    @_remember_signals
+    @act("task")
     async def read_file(self, part: Part) -> bytes:
         """See ``TaskContext.read_file``."""
         with self._execution.at_work():
             return await asyncio.to_thread(self._acts.files.read, self._execution.session.key, part)
 
-    @_remember_signals
+    @act("task")
     async def secret(self, name: str) -> str:
         """See ``TaskContext.secret``."""
         return await self._acts.secret(name)
 
-    @_remember_signals
+    @act("task")
     async def report_progress(
         self, content: MessageContent, *, metadata: JsonObject | None = None, percent: float | None = None
     ) -> None:
         """See ``TaskContext.report_progress``."""
         await self._acts.client_messages.report_progress(content, metadata, percent)
 
-    @_remember_signals
+    @act("task")
     async def ask(
         self,
         question: MessageContent,
@@ -212,30 +200,26 @@ class DurableTaskContext:
         state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
         return await self._acts.client_messages.ask(question, state, metadata, timeout_s, remind_s)
 
-    @_remember_signals
+    @act("task")
     async def callback(self, name: str, *, signed_with: str | None = None) -> StoredCallback:
         """See ``TaskContext.callback``."""
         self._acts.check_reach(None)
         path, url = await self._acts.callbacks.open(name, signed_with)
-        return StoredCallback(self, name, path, url)
+        return StoredCallback(self._execution, self._acts.callbacks, name, path, url)
 
-    @_remember_signals
-    async def _receive(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:
-        return await self._acts.callbacks.receive(name, path, timeout_s)
-
-    @_remember_signals
+    @act("task")
     async def get_card(self, agent: str) -> AgentCard:
         """See ``TaskContext.get_card``."""
         self._acts.check_reach(agent)
         return await self._acts.calls.card(agent, self._execution.open_scope())
 
-    @_remember_signals
+    @act("task")
     async def find_agents(self, *tags: str) -> list[str]:
         """See ``TaskContext.find_agents``."""
         self._acts.check_reach(None)
         return await self._acts.calls.find(tags, self._execution.open_scope())
 
-    @_remember_signals
+    @act("task")
     async def call(
         self,
         name: str,
@@ -249,14 +233,14 @@ class DurableTaskContext:
         """See ``TaskContext.call``."""
         return await self._acts.call(name, agent, content, CallLimit(timeout_s, deadline_s, budget))
 
-    @_remember_signals
+    @act("task")
     async def get_task(self) -> Task:
         """See ``TaskContext.get_task``."""
         self._execution.check_open()
         self._execution.session.flush()
         return self._acts.task_reader.read_tasks(self._execution.session.head.caller, [self.id])[0]
 
-    @_remember_signals
+    @act("task")
     async def get_referenced_tasks(self, message: Message | None = None) -> list[Task]:
         """See ``TaskContext.get_referenced_tasks``."""
         message = message or self.message
@@ -265,7 +249,7 @@ class DurableTaskContext:
             self._execution.session.head.caller, [*message.reference_task_ids, *linked_ids]
         )
 
-    @_remember_signals
+    @act("task")
     async def get_previous_tasks(self, limit: int = 20) -> list[Task]:
         """See ``TaskContext.get_previous_tasks``."""
         return self._acts.task_reader.list_context(self._execution.session.head.caller, self.context_id, limit)
@@ -319,11 +303,13 @@ class DurableFrameworkTask(DurableTaskContext):
 class StoredCallback:
     """Implements ``domain.task_context.Callback``."""
 
-    task: DurableTaskContext
+    _execution: Execution
+    _callbacks: Callbacks
     name: str
     path: str
     url: str
 
+    @act("callback")
     async def received(self, timeout_s: float | None = None) -> CallbackRequest:
         """See ``Callback.received``."""
-        return await self.task._receive(self.name, self.path, timeout_s)  # noqa: SLF001 - a part of the task
+        return await self._callbacks.receive(self.name, self.path, timeout_s)
