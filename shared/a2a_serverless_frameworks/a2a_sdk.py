@@ -41,6 +41,7 @@ from a2a_serverless import (
 )
 from a2a_serverless.domain.contents import file_of
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.protocol import v1
 
 if TYPE_CHECKING:
@@ -265,18 +266,18 @@ class ConversationTaskStore(TaskStore):
     async def save(self, task: Any, context: ServerCallContext | None = None) -> None:  # noqa: ANN401 - the SDK's
         """Stores a task, in place of that with its id."""
         del context
-        await current_task().conversation.put(f"{TASKS}{task.id}", sdk.dump_task(task))
+        await framework_task(current_task()).conversation.put(f"{TASKS}{task.id}", sdk.dump_task(task))
 
     async def get(self, task_id: str, context: ServerCallContext | None = None) -> Any:  # noqa: ANN401 - the SDK's
         """The task with this id, or None."""
         del context
-        entry = await current_task().conversation.get(f"{TASKS}{task_id}")
+        entry = await framework_task(current_task()).conversation.get(f"{TASKS}{task_id}")
         return sdk.load_task(cast("bytes", entry.value)) if entry else None
 
     async def delete(self, task_id: str, context: ServerCallContext | None = None) -> None:
         """Deletes a task, if it is stored."""
         del context
-        await current_task().conversation.delete(f"{TASKS}{task_id}")
+        await framework_task(current_task()).conversation.delete(f"{TASKS}{task_id}")
 
     async def list(self, *_: object) -> Any:  # noqa: ANN401 - the SDK's response
         """Raises NotImplementedError: clients list tasks of this deployment."""

@@ -12,6 +12,7 @@ from google.adk.sessions.base_session_service import ListSessionsResponse
 from google.genai import types
 
 from a2a_serverless import VersionConflict, current_task
+from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless_frameworks.history import TRIES, newest
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ConversationSessions(BaseSessionService):
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions of this app in the conversation, without events."""
         prefix = session_key(app_name, "")
-        ids = [value.key.removeprefix(prefix) for value in await current_task().conversation.list(prefix)]
+        ids = [value.key.removeprefix(prefix) for value in await framework_task(current_task()).conversation.list(prefix)]
         return ListSessionsResponse(
             sessions=[Session(id=session_id, app_name=app_name, user_id=user_id or "") for session_id in ids]
         )
@@ -82,7 +83,7 @@ class ConversationSessions(BaseSessionService):
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Deletes the session."""
         del user_id
-        await current_task().conversation.delete(session_key(app_name, session_id))
+        await framework_task(current_task()).conversation.delete(session_key(app_name, session_id))
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Appends the event to the session, and stores it."""
@@ -104,7 +105,7 @@ class ConversationSessions(BaseSessionService):
     async def _read(self, key: str) -> Any:  # noqa: ANN401 - JSON
         if self._at_end:
             return self._record
-        entry = await current_task().conversation.get(key)
+        entry = await framework_task(current_task()).conversation.get(key)
         return entry and entry.value
 
     async def save(self) -> None:
@@ -114,7 +115,7 @@ class ConversationSessions(BaseSessionService):
                 await self._put(key, {"turn": turn, "events": [dump(_without_files(event)) for event in events]})
 
     async def _put(self, key: str, turn: dict[str, Any]) -> None:
-        conversation = current_task().conversation
+        conversation = framework_task(current_task()).conversation
         for _ in range(TRIES):
             entry = await conversation.get(key)
             record: Any = entry.value if entry else EMPTY

@@ -93,7 +93,7 @@ class ConversationSaver(BaseCheckpointSaver[int]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Deletes the checkpoints of a thread."""
-        conversation = current_task().conversation
+        conversation = framework_task(current_task()).conversation
         self._threads.pop(current_task(), None)
         while page := await conversation.list(f"{PREFIX}{thread_id}/"):
             for value in page:
@@ -106,7 +106,7 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         threads = self._threads.setdefault(task, {})
         key = _key_of(config)
         if (key, turn) not in threads:
-            entry = await task.conversation.get(key)
+            entry = await framework_task(task).conversation.get(key)
             empty: dict[str, Any] = {"turn": "", "before": None, "now": None}
             thread = self._load(cast("bytes", entry.value)) if entry else empty
             before = thread["before" if thread["turn"] == turn else "now"]
@@ -115,7 +115,7 @@ class ConversationSaver(BaseCheckpointSaver[int]):
 
     async def _store(self, config: RunnableConfig, thread: dict[str, Any]) -> None:
         kind, data = self.serde.dumps_typed(thread)
-        await current_task().conversation.put(_key_of(config), kind.encode() + b"\n" + data)
+        await framework_task(current_task()).conversation.put(_key_of(config), kind.encode() + b"\n" + data)
 
     def _load(self, data: bytes) -> dict[str, Any]:
         kind, _, rest = data.partition(b"\n")

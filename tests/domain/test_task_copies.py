@@ -60,6 +60,7 @@ CASES: Final[dict[str, list[Case]]] = {
         Case({f"{names.TIMER}x": CUT + 1}),  # it is not over
     ],
     names.NOW: [Case({f"{names.NOW}x": 40}, (f"{names.NOW}x",))],
+    names.VALUE: [Case({f"{names.VALUE}x": [1, None]}, (f"{names.VALUE}x",))],
     names.LEFT: [Case({f"{names.LEFT}x": {}}, (f"{names.LEFT}x",))],
     names.EVENT: [
         Case({f"{names.EVENT}x": "url", f"{names.GOT}x": {"at": 40}}, (f"{names.EVENT}x", f"{names.GOT}x")),

@@ -74,10 +74,10 @@ ACTS: dict[str, Callable[[TaskContext], Coroutine[Any, Any, Any]]] = {
     "task.get_task": lambda task: task.get_task(),
     "task.get_referenced_tasks": lambda task: task.get_referenced_tasks(),
     "task.get_previous_tasks": lambda task: task.get_previous_tasks(),
-    "store.get": lambda task: task.store.get("key"),
-    "store.list": lambda task: task.store.list(),
-    "store.put": lambda task: task.store.put("key", 1),
-    "store.delete": lambda task: task.conversation.delete("key"),
+    "KeyValueStore.get": lambda task: task.store.get("key"),
+    "KeyValueStore.list": lambda task: task.store.list(),
+    "KeyValueStore.put": lambda task: task.store.put("key", 1),
+    "KeyValueStore.delete": lambda task: task.conversation.delete("key"),
 }
 
 

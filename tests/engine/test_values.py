@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless import KeyValueStore, Step, StoredValue, VersionConflict
 from a2a_serverless.domain.values import KEY_LIMIT, SIZE_LIMIT, dump_value
+from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.protocol.strict_json import STORED
+from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import At, Broken, Count, die, fail
 from tests.simulated import Killed
@@ -59,23 +62,120 @@ def test_a_value_comes_back_as_it_was(name: str, value: Any) -> None:
     assert got[2] is None
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_later_run_reads_what_an_earlier_one_has_written(name: str) -> None:
+def in_two_runs(work: Work) -> list[object]:
+    """What the work returns in its first run, which then waits for an answer, and in the next one."""
     runs: list[object] = []
 
-    async def work(task: TaskContext) -> None:
-        found = await values(task, name).get("n")
-        runs.append(found and found.value)
-        await values(task, name).put("n", len(runs))
-        await asyncio.sleep(5)
+    async def ask(task: TaskContext) -> str:
+        runs.append(await work(task))
+        await task.ask("Go on?")
+        return "done"
 
-    world = World([agent_of(work)])
-    task = world.send("hello", push=False)
-    world.run_ms = 20_000
-    world.run(ME.key(task.id))
-    world.run_ms = 900_000
-    world.settle()
-    assert runs == [None, 1]
+    harness = AgentTestHarness(agent_of(ask), replay=False)
+    first = harness.send("go")
+    assert harness.send("yes", task_id=first.task.id).state == "completed"
+    assert len(runs) == 2
+    return runs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rule_07_a_later_run_gets_the_values_that_the_first_run_got_and_writes_nothing(name: str) -> None:
+    async def count(task: TaskContext) -> object:
+        kept, seen = values(task, name), []
+        for _ in range(3):
+            found = await kept.get("n")
+            seen.append((found.value, found.version) if found else None)
+            seen.append(await kept.put("n", found.value + 1 if found else 1))
+            seen.append([one.value for one in await kept.list()])
+        await kept.delete("n")
+        seen.append(await kept.get("n"))
+        return seen
+
+    first, second = in_two_runs(count)
+    assert first == second
+
+
+async def progress(task: TaskContext) -> list[object]:
+    """Two branches, which write the same key in turn and read it."""
+
+    async def branch(number: int) -> list[object]:
+        seen: list[object] = []
+        for at in range(3):
+            await task.store.put("progress", [number, at])
+            await task.step(f"{number} {at}", asyncio.sleep, 0)
+            found = await task.store.get("progress")
+            seen.append(found and found.value)
+        return seen
+
+    return [*await asyncio.gather(branch(1), branch(2))]
+
+
+def test_rule_07_branches_that_write_one_key_read_the_same_in_each_run() -> None:
+    first, second = in_two_runs(progress)
+    assert first == second
+    assert AgentTestHarness(agent_of(progress_and_end)).send("go").state == "completed"
+
+
+async def progress_and_end(task: TaskContext) -> None:
+    await progress(task)
+
+
+def test_rule_07_a_write_that_was_refused_is_refused_in_each_run() -> None:
+    async def claim(task: TaskContext) -> str:
+        await task.conversation.put("owner", "somebody", version="")
+        try:
+            await task.conversation.put("owner", task.id, version="")
+        except VersionConflict as conflict:
+            await task.conversation.delete("owner")
+            return str(conflict)
+        return "claimed"
+
+    first, second = in_two_runs(claim)
+    assert first == second == "The value 'owner' has been changed meanwhile: read it again."
+
+
+@pytest.mark.parametrize("writes", [1, 20])
+def test_a_write_of_an_earlier_run_is_not_repeated_over_those_of_others(writes: int) -> None:
+    async def work(task: TaskContext) -> str:
+        if task.text() != "mine":
+            await task.conversation.put("plan", task.text())
+            return "written"
+        await task.conversation.put("plan", "mine")
+        await task.ask("Go on?")
+        return await task.step("look", partial(look, task))
+
+    async def look(task: TaskContext) -> str:
+        found = await task.conversation.get("plan")
+        return str(found and found.value)
+
+    harness = AgentTestHarness(agent_of(work))
+    mine = harness.send("mine").task
+    for number in range(writes):
+        harness.send(f"write {number}", context_id=mine.context_id)
+    assert harness.send("yes", task_id=mine.id).said == f"write {writes - 1}"
+
+
+def test_the_work_of_a_step_reads_the_values_of_now() -> None:
+    async def read(task: TaskContext) -> object:
+        found = await task.store.get("n")
+        return found and found.value
+
+    async def work(task: TaskContext) -> str:
+        before = [await read(task), await task.step("read", partial(read, task))]
+        await task.store.put("n", 1)
+        return str([*before, await task.step("read again", partial(read, task))])
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == "[None, None, 1]"
+
+
+def test_a_framework_gets_the_values_of_now_in_each_run() -> None:
+    async def count(task: TaskContext) -> object:
+        kept = framework_task(task).store
+        found = await kept.get("n")
+        await kept.put("n", found.value + 1 if found else 1)  # type: ignore[operator]
+        return found and found.value
+
+    assert in_two_runs(count) == [None, 1]
 
 
 def test_tasks_of_a_conversation_share_its_values_and_each_has_its_own() -> None:
@@ -214,7 +314,7 @@ def test_rule_06_whatever_call_goes_wrong_the_values_are_those_of_an_undisturbed
         assert last_word(task) == "[('1', 1), ('2', 2)] ['hello']", number
 
 
-def test_a_put_is_one_call_of_the_store_and_nothing_else() -> None:
+def test_a_put_outside_of_steps_is_two_writes_the_value_and_its_record() -> None:
     async def one(task: TaskContext) -> None:
         await task.store.put("key", 1)
 
@@ -227,7 +327,7 @@ def test_a_put_is_one_call_of_the_store_and_nothing_else() -> None:
         return faults.calls
 
     more, less = calls(one), calls(nothing)
-    assert len(more) == len(less) + 1
+    assert len(more) == len(less) + 2
     assert more.count("table.put_value") == 1
 
 

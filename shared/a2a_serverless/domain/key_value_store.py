@@ -27,8 +27,9 @@ class StoredValue:
 class KeyValueStore(Protocol):
     """Values by key, of at most 10 MiB: bytes or what has a JSON form, under keys of 1 to 512 characters (encoded).
 
-    Reads return the present values, in every run. Each write costs one transaction, without ``version`` also a read,
-    and needs the task's lease. Other keys and values raise ValueError or TypeError.
+    What a method returns or raises outside of steps is stored, which costs a write: each later run gets the same, and
+    writes nothing. In a step it reads the present values. A write costs one transaction, without ``version`` also a
+    read. Other keys and values raise ValueError or TypeError.
     """
 
     async def get(self, key: str) -> StoredValue | None:

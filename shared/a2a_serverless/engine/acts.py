@@ -6,7 +6,7 @@ All of them stand on one ``Execution``, which knows none of them.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.record_names import call_name, join_path
@@ -26,7 +26,6 @@ from a2a_serverless.engine.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.domain.task_context import Content
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.system import Sealer
     from a2a_serverless.protocol.v1 import Message, Part, Task
     from a2a_serverless.store.value_store import ValueStore
-
-T = TypeVar("T")
 
 
 def no_secret(name: str) -> str:
@@ -82,13 +79,20 @@ class Acts:
 
             self.mirror = MirrorCalls(execution, registry, files, remote, heard_at)
         self.calls = self.mirror or AgentCalls(execution, registry, files)
-        key, context_id = execution.session.key, execution.session.head.context_id
-        self.store = RunValues(values, ValueScope(key), execution.session, self._perform, self._identify)
-        conversation = ValueScope(key, context_id)
-        self.conversation = RunValues(values, conversation, execution.session, self._perform, self._identify)
+        self._values = values
         self._beside = set[asyncio.Task[None]]()
         for name in self.calls.canceled_calls():
             self._cancel_child(name)
+
+    def task_values(self, *, is_replayed: bool) -> RunValues:
+        """The values of the task."""
+        return RunValues(self.execution, self._values, ValueScope(self.execution.session.key), is_replayed)
+
+    def conversation_values(self, *, is_replayed: bool) -> RunValues:
+        """The values of the conversation."""
+        session = self.execution.session
+        scope = ValueScope(session.key, session.head.context_id)
+        return RunValues(self.execution, self._values, scope, is_replayed)
 
     def check_reach(self, agent: str | None) -> None:
         """Raises NeedsWorker, and ends the execution, if only the worker can call the agent (None: every agent)."""
@@ -134,14 +138,3 @@ class Acts:
 
         self._beside.add(task := create_engine_task(cancel()))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a signal is remembered
-
-    async def _perform(self, call: Callable[[], T]) -> T:
-        """Makes a store call after the waiting chunks."""
-        await self.execution.check_signal()
-        with self.execution.remember_signal():
-            self.execution.check_open()
-            self.execution.session.flush()
-            return call()
-
-    def _identify(self, write: Json) -> str:
-        return self.execution.open_scope().message_id(self.execution.session.origin, "value", write)

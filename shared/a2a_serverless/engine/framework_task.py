@@ -14,11 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from a2a_serverless.domain.key_value_store import KeyValueStore
     from a2a_serverless.domain.model import Json
 
 
 class FrameworkTask(TaskContext, Protocol):
     """A task whose steps a framework's loop executes."""
+
+    @property
+    def store(self) -> KeyValueStore:
+        """Values of this task, as they are now: a framework's checkpoints. A write happens again in each run."""
+
+    @property
+    def conversation(self) -> KeyValueStore:
+        """Values of this conversation and owner, as those of ``store``."""
 
     @property
     def current_step(self) -> str | None:

@@ -74,12 +74,12 @@ class DurableTaskContext:
     @property
     def store(self) -> KeyValueStore:
         """Values of the task."""
-        return self._acts.store
+        return self._acts.task_values(is_replayed=True)
 
     @property
     def conversation(self) -> KeyValueStore:
         """Values of the conversation."""
-        return self._acts.conversation
+        return self._acts.conversation_values(is_replayed=True)
 
     @property
     def cancellation(self) -> CancelReason | None:
@@ -262,6 +262,16 @@ class DurableFrameworkTask(DurableTaskContext):
     def of(cls, task: TaskContext) -> DurableFrameworkTask:
         """The task as a framework gets it."""
         return cls(cast("DurableTaskContext", task)._acts)  # noqa: SLF001 - both tasks have the same acts
+
+    @property
+    def store(self) -> KeyValueStore:
+        """See ``FrameworkTask.store``."""
+        return self._acts.task_values(is_replayed=False)
+
+    @property
+    def conversation(self) -> KeyValueStore:
+        """See ``FrameworkTask.conversation``."""
+        return self._acts.conversation_values(is_replayed=False)
 
     @property
     def current_step(self) -> str | None:

@@ -6,22 +6,27 @@ caller who may use that agent can replace it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from a2a_serverless.domain.access import FULL_SCOPE
+from a2a_serverless.domain.agent_errors import StepFailed
 from a2a_serverless.domain.key_value_store import StoredValue, VersionConflict
+from a2a_serverless.domain.record_names import VALUE, fit_name
+from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.values import LIST_LIMIT, StoredText, dump_value, encode_key, load_value
+from a2a_serverless.engine.execution import act
+from a2a_serverless.engine.step_errors import dump_error, load_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from a2a_serverless.domain.access import Access, Caller
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.values import ValueScope
-    from a2a_serverless.engine.run_session import RunSession
+    from a2a_serverless.engine.execution import Execution
     from a2a_serverless.store.value_store import ValueStore
 
 T = TypeVar("T")
@@ -29,76 +34,125 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """One run's access to the values of ``scope``. ``perform`` makes a store call after the run's waiting chunks.
+    """One run's access to the values of ``scope``.
 
-    ``identify`` returns the id of a write, from its content: the same in each run. It is the version of the stored
-    value. So a run that repeats a write recognises that the write was done.
+    With ``is_replayed`` a method that is called outside of steps is an act, whose result or error is stored: each later
+    run gets the same, and writes nothing. A write's version is made of its content: a run that repeats a write, because
+    it did not hear the answer, recognises its own.
     """
 
-    store: ValueStore
-    scope: ValueScope
-    session: RunSession
-    perform: Callable[[Callable[[], Any]], Awaitable[Any]]
-    identify: Callable[[Json], str]
+    _execution: Execution
+    _store: ValueStore
+    _scope: ValueScope
+    _is_replayed: bool
 
+    @act("KeyValueStore")
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
-        value = await self._find(key, "read")
-        return _load(value) if value else None
+        encode_key(key)
 
+        def read() -> Json:
+            value = self._find(key, "read")
+            return [*astuple(value)] if value else None
+
+        value = self._replay("get", key, read)
+        return _load(StoredText(*cast("Any", value))) if value else None
+
+    @act("KeyValueStore")
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
         if prefix:
             encode_key(prefix)
-        most, values = min(limit, LIST_LIMIT), list[StoredText]()
-        while len(values) < most:
-            page = await self.perform(partial(self.store.list_values, self.scope, prefix, after, most))
-            values += (value for value in page if self._caller.allows(value.agent, "read"))
-            if len(page) < most:
-                break
-            after = page[-1].key
-        return [_load(value) for value in values[:most]]
+        most = min(limit, LIST_LIMIT)
 
+        def read() -> Json:
+            values, last = list[StoredText](), after
+            while len(values) < most:
+                page = self._perform(partial(self._store.list_values, self._scope, prefix, last, most))
+                values += (value for value in page if self._caller.allows(value.agent, "read"))
+                if len(page) < most:
+                    break
+                last = page[-1].key
+            return [[*astuple(value)] for value in values[:most]]
+
+        return [_load(StoredText(*one)) for one in cast("Any", self._replay("list", f"{prefix}*", read))]
+
+    @act("KeyValueStore")
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
+        encode_key(key)
         text = dump_value(value)
-        await self._check_use(key)
 
-        by = self.identify([self.scope.context_id, key, text, version])
+        def write() -> Json:
+            by = self._identify([self._scope.context_id, key, text, version])
+            stored_text = StoredText(key, text, by)
+            return self._write(key, by, lambda head: self._store.put_value(head, self._scope, stored_text, version))
 
-        def write(head: Head) -> str | None:
-            return self.store.put_value(head, self.scope, StoredText(key, text, by), version)
+        return str(self._replay("put", key, write))
 
-        return await self._write(key, by, write)
-
+    @act("KeyValueStore")
     async def delete(self, key: str, *, version: str | None = None) -> None:
         """See ``KeyValueStore.delete``."""
-        await self._check_use(key)
-        by = self.identify([self.scope.context_id, key, version])
-        await self._write(key, by, lambda head: self.store.delete_value(head, self.scope, key, by, version))
+        encode_key(key)
+
+        def write() -> Json:
+            by = self._identify([self._scope.context_id, key, version])
+            return self._write(key, by, lambda head: self._store.delete_value(head, self._scope, key, by, version))
+
+        self._replay("delete", key, write)
 
     @property
     def _caller(self) -> Caller:
-        return self.session.head.caller
+        return self._execution.session.head.caller
 
-    async def _find(self, key: str, access: Access) -> StoredText | None:
+    def _replay(self, method: str, key: str, perform: Callable[[], Json]) -> Json:
+        """What ``perform`` returns or raises; outside of steps what it did when a run first came here."""
+        execution = self._execution
+        scope = execution.open_scope()
+        if scope.step or not self._is_replayed:
+            return perform()
+        place = "store" if self._scope.context_id is None else "conversation"
+        name = f"{VALUE}{scope.place(f'{place}.{method}', fit_name(key))}"
+        record = execution.journal.get(name) or execution.journal.store(name, _result_of(perform))
+        value, error = cast("tuple[Json, list[Any] | None]", record.value)
+        if error:
+            raise load_error(StoredError(*error), frozenset()) or StepFailed(f"{place}.{method} raised {error[1]}.")
+        return value
+
+    def _perform(self, call: Callable[[], T]) -> T:
+        """Makes a store call after the waiting chunks."""
+        self._execution.check_open()
+        self._execution.session.flush()
+        return call()
+
+    def _identify(self, write: Json) -> str:
+        return self._execution.open_scope().message_id(self._execution.session.origin, "value", write)
+
+    def _find(self, key: str, access: Access) -> StoredText | None:
         """The stored value, or None. Raises InsufficientScope if the caller has no such access to the value's agent."""
-        encode_key(key)
-        value: StoredText | None = await self.perform(lambda: self.store.get_value(self.scope, key))
+        value = self._perform(lambda: self._store.get_value(self._scope, key))
         if value:
             self._caller.check(value.agent, access)
         return value
 
-    async def _check_use(self, key: str) -> None:
-        """Raises InsufficientScope if the value belongs to an agent that the caller may not use."""
-        encode_key(key)
-        if self.scope.context_id is not None and FULL_SCOPE not in self._caller.scopes:
-            await self._find(key, "operate")
-
-    async def _write(self, key: str, by: str, write: Callable[[Head], str | None]) -> str:
-        if await self.perform(lambda: self.session.write_value(key, write)) != by:
+    def _write(self, key: str, by: str, write: Callable[[Head], str | None]) -> str:
+        """Writes; raises InsufficientScope if the value belongs to an agent that the caller may not use."""
+        if self._scope.context_id is not None and FULL_SCOPE not in self._caller.scopes:
+            self._find(key, "operate")
+        if self._perform(lambda: self._execution.session.write_value(key, write)) != by:
             raise VersionConflict(f"The value {key!r} has been changed meanwhile: read it again.")
         return by
+
+
+def _result_of(perform: Callable[[], Json]) -> StepResult:
+    """What a store call returns, or raises, as it is stored."""
+    try:
+        return StepResult("", [perform(), None])
+    except Exception as error:
+        record = dump_error(error, frozenset())
+        if record is None:
+            raise
+        return StepResult("", [None, [*record]])
 
 
 def _load(value: StoredText) -> StoredValue:
