@@ -75,7 +75,9 @@ class ConversationSessions(BaseSessionService):
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions of this app in the conversation, without events."""
         prefix = session_key(app_name, "")
-        ids = [value.key.removeprefix(prefix) for value in await framework_task(current_task()).conversation.list(prefix)]
+        ids = [
+            value.key.removeprefix(prefix) for value in await framework_task(current_task()).conversation.list(prefix)
+        ]
         return ListSessionsResponse(
             sessions=[Session(id=session_id, app_name=app_name, user_id=user_id or "") for session_id in ids]
         )

@@ -134,7 +134,30 @@ def nameless() -> None:
     raise NameError("no such name", name="plan")
 
 
-@pytest.mark.parametrize("fail", [no_file, no_json, caused, noted, nameless])
+class Busy(Exception):
+    """As those of HTTP libraries: it takes more than its text, and holds an object."""
+
+    def __init__(self, text: str, *, response: object) -> None:
+        super().__init__(text)
+        self.response = response
+
+
+def busy() -> None:
+    raise Busy("503", response=object())
+
+
+def unstored() -> None:
+    class Local(Exception):
+        """Nobody finds it by its name."""
+
+    raise Local("no")
+
+
+def grouped() -> None:
+    raise ExceptionGroup("two", [ValueError("no"), FileNotFoundError(2, "No such file", "plan.txt")])
+
+
+@pytest.mark.parametrize("fail", [no_file, no_json, caused, noted, nameless, busy, unstored])
 def test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one(fail: Any) -> None:
     async def work(task: TaskContext) -> object:
         try:
@@ -148,6 +171,40 @@ def test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one(fail:
     first, second = texts_of_two_runs(work)
     assert first == second
     assert first != "no error"
+
+
+@pytest.mark.parametrize(("fail", "caught"), [(busy, "Busy"), (unstored, "StepFailed"), (grouped, "ExceptionGroup")])
+def test_the_type_that_an_except_gets_is_the_same_in_each_run_and_the_work_is_done_once(fail: Any, caught: str) -> None:
+    count = 0
+
+    def count_and_fail() -> None:
+        nonlocal count
+        count += 1
+        fail()
+
+    async def work(task: TaskContext) -> object:
+        try:
+            await task.step("read", count_and_fail)
+        except Exception as error:  # noqa: BLE001 - it compares the type
+            return type(error).__name__
+        return "no error"
+
+    assert texts_of_two_runs(work) == (caught, caught)
+    assert count == 1
+
+
+def test_an_except_star_gets_the_errors_of_a_group_in_each_run() -> None:
+    async def work(task: TaskContext) -> object:
+        names = []
+        try:
+            await task.step("read", grouped)
+        except* FileNotFoundError as group:
+            names += [error.filename for error in group.exceptions]  # type: ignore[attr-defined]
+        except* ValueError as group:
+            names += [str(error) for error in group.exceptions]
+        return names
+
+    assert texts_of_two_runs(work) == (["plan.txt", "no"], ["plan.txt", "no"])
 
 
 def test_a_file_that_is_missing_keeps_its_name() -> None:

@@ -39,10 +39,11 @@ NamedResult: TypeAlias = tuple[str, StepResult]
 
 
 class StoredError(NamedTuple):
-    """The error of a step's try, as the value of its result. ``arguments`` is None if no equal error can be made.
+    """The error of a step's try, as the value of its result. ``arguments`` is None if no copy of it can be made.
 
-    ``attributes`` are those that its arguments do not make, its notes included. The next try begins at ``retry_at``
-    (ms), 0 for no other try. The first one began at ``began_at`` (ms), 0 without a retry.
+    ``attributes`` are those that its arguments do not make, its notes included. ``errors`` are those of a group, each
+    as this record. Without ``is_made`` its type's constructor wants other arguments. The next try begins at
+    ``retry_at`` (ms), 0 for no other try. The first one began at ``began_at`` (ms), 0 without a retry.
     """
 
     module: str
@@ -51,6 +52,8 @@ class StoredError(NamedTuple):
     attributes: JsonObject | None = None
     retry_at: int = 0
     began_at: int = 0
+    errors: list[Json] | None = None
+    is_made: bool = True
 
     @classmethod
     def of(cls, result: StepResult) -> StoredError:

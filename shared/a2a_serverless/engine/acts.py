@@ -48,7 +48,7 @@ class Acts:
     """The acts over an execution. ``heard_at`` is the time (ms) of the newest event in the task's log.
 
     ``task_reader`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those
-    of signed callbacks. ``packages`` and ``prices`` are those of ``Steps``.
+    of signed callbacks. ``prices`` are those of ``Steps``.
     """
 
     def __init__(  # noqa: PLR0913 - what the acts need from outside
@@ -62,13 +62,12 @@ class Acts:
         heard_at: int = 0,
         read_secret: Callable[[str], str] = no_secret,
         callback_sealer: Sealer,
-        packages: frozenset[str] = frozenset(),
         prices: Usage | None = None,
         remote: Remote | None = None,
     ) -> None:
         self.execution, self.task_reader, self.files = execution, task_reader, files
         self._read_secret = read_secret
-        self.steps = Steps(execution, packages, prices or {})
+        self.steps = Steps(execution, prices or {})
         self.waits = Waits(execution)
         self.client_messages = ClientMessages(execution, self.waits)
         self.callbacks = Callbacks(execution, self.waits, registry.base_url, self.secret, callback_sealer)

@@ -256,7 +256,6 @@ class Run:
             heard_at=events[-1].at,
             read_secret=engine.read_secret,
             callback_sealer=engine.callback_sealer,
-            packages=frozenset({agent.work.__module__.partition(".")[0]}),
             prices=engine.prices,
             remote=agent.remote,
         )

@@ -21,7 +21,6 @@ from pydantic import ValidationError
 from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
     StepConflict,
-    StepFailed,
     StepTimedOut,
     TaskFailed,
     TaskRejected,
@@ -40,7 +39,7 @@ from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
-from a2a_serverless.engine.step_errors import dump_error, load_error
+from a2a_serverless.engine.step_errors import dump_error, failure_of, load_error
 from a2a_serverless.engine.value_comparison import find_change
 from a2a_serverless.protocol.strict_json import BadJson, dump_storable
 
@@ -88,13 +87,10 @@ class _Failure(NamedTuple):
 
 
 class Steps:
-    """The steps of an execution. Errors of the ``packages`` can be stored, beside builtins' and the library's own.
+    """The steps of an execution. ``prices`` are USD for a million of each amount, by model."""
 
-    ``prices`` are USD for a million of each amount, by model.
-    """
-
-    def __init__(self, execution: Execution, packages: frozenset[str], prices: Usage) -> None:
-        self._execution, self._packages, self._prices = execution, packages, prices
+    def __init__(self, execution: Execution, prices: Usage) -> None:
+        self._execution, self._prices = execution, prices
         self._session, self._journal = execution.session, execution.journal
         self._endings, self._artifact_writer = execution.endings, execution.artifact_writer
         self._secrets: set[str] = set()
@@ -419,25 +415,19 @@ class Steps:
         return entry
 
     def _store_error(self, step: RunningStep, attempt: _Try, error: Exception, turn: int) -> StepResult | None:
-        """Stores a step's error if a later run can raise the same: then the agent's code decides the same on it.
+        """Stores a step's error: each run raises the same, and no try that has ended runs again.
 
-        With a retry each error is stored, and when the next try begins: no try that has ended runs again.
+        None for an error that ends the run or the task.
         """
         if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
             return None
-        retry, kind = attempt.options.retry, type(error)
-        record = self._dump(error)
-        if record is None and retry:
-            reason = TaskFailed if isinstance(error, TaskFailed) else TaskRejected
-            record = self._dump(reason(str(error))) if isinstance(error, reason) else None
-            record = record or StoredError(kind.__module__, kind.__qualname__, None)
-        if record is None:
-            return None
+        retry, record = attempt.options.retry, self._dump(error)
         if retry:
             began_at = attempt.began_at or step.began_at
             retry_at = _retry_at(retry, error, attempt.tries, began_at, self._session.now())
             record = record._replace(retry_at=retry_at * (retry_at <= self._session.head.deadline), began_at=began_at)
-        return self._store_ending(attempt.error_name, attempt.arguments, [*record], step, turn, error=kind.__name__)
+        name = type(error).__name__
+        return self._store_ending(attempt.error_name, attempt.arguments, [*record], step, turn, error=name)
 
     def _note_unstored(self, step: RunningStep, attempt: _Try) -> None:
         """Counts a try whose error is not stored, and stores its usage: once, also if later runs repeat this try."""
@@ -447,16 +437,15 @@ class Steps:
         if may_write and step.usage and name not in self._journal:
             self._journal.store(name, StepResult("", None, usage=step.usage))
 
-    def _dump(self, error: Exception) -> StoredError | None:
-        """The error as it is stored; None if it cannot be stored, or contains a secret."""
-        record = dump_error(error, self._packages)
-        return None if record is None or self._has_secret([*record]) else record
+    def _dump(self, error: Exception) -> StoredError:
+        """The error as it is stored: without its content if that has a secret."""
+        record = dump_error(error)
+        return StoredError(record.module, record.name, None) if self._has_secret([*record]) else record
 
     def _load_error(self, path: str, record: StepResult) -> Exception:
-        """The stored error of a step; a StepFailed if no equal error can be made."""
+        """The stored error of a step; a StepFailed if no copy can be made."""
         error = StoredError.of(record)
-        instead = f"The step {path!r} raised {error.name}, which a later run cannot raise again."
-        return load_error(error, self._packages) or StepFailed(instead)
+        return load_error(error) or failure_of(error, f"The step {path!r}")
 
     @contextmanager
     def _record_span(self, step: RunningStep, tool: str) -> Iterator[None]:

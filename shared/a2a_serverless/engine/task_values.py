@@ -11,13 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from a2a_serverless.domain.access import FULL_SCOPE
-from a2a_serverless.domain.agent_errors import StepFailed
 from a2a_serverless.domain.key_value_store import StoredValue, VersionConflict
 from a2a_serverless.domain.record_names import VALUE, fit_name
 from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.values import LIST_LIMIT, StoredText, dump_value, encode_key, load_value
 from a2a_serverless.engine.execution import act
-from a2a_serverless.engine.step_errors import dump_error, load_error
+from a2a_serverless.engine.step_errors import dump_error, failure_of, load_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +115,8 @@ class RunValues:
         record = execution.journal.get(name) or execution.journal.store(name, _result_of(perform))
         value, error = cast("tuple[Json, list[Any] | None]", record.value)
         if error:
-            raise load_error(StoredError(*error), frozenset()) or StepFailed(f"{place}.{method} raised {error[1]}.")
+            stored_error = StoredError(*error)
+            raise load_error(stored_error) or failure_of(stored_error, f"{place}.{method}")
         return value
 
     def _perform(self, call: Callable[[], T]) -> T:
@@ -148,11 +148,8 @@ def _result_of(perform: Callable[[], Json]) -> StepResult:
     """What a store call returns, or raises, as it is stored."""
     try:
         return StepResult("", [perform(), None])
-    except Exception as error:
-        record = dump_error(error, frozenset())
-        if record is None:
-            raise
-        return StepResult("", [None, [*record]])
+    except Exception as error:  # noqa: BLE001 - each run raises it
+        return StepResult("", [None, [*dump_error(error)]])
 
 
 def _load(value: StoredText) -> StoredValue:
