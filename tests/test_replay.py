@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.testing.replay import ReplayDiffers
+from a2a_serverless.testing import AgentTestHarness, ReplayDiffers
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -92,3 +91,30 @@ def test_a_chunk_with_other_content_is_seen() -> None:
 
     with pytest.raises(ReplayDiffers, match="to 'text' where an earlier run emitted"):
         AgentTestHarness(agent_of(writer)).send("write")
+
+
+async def seats(task: TaskContext) -> str:
+    order: dict[str, int] = {}
+    await task.step("book", order.setdefault, "seat", 7)
+    await task.report_progress("booked")
+    return f"paid for seat {order.get('seat')}"
+
+
+@pytest.mark.replay(False)  # noqa: FBT003 - how marks are written
+def test_the_mark_of_a_test_is_that_of_its_harnesses() -> None:
+    assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat 7"
+    assert AgentTestHarness(agent_of(seats), replay=True).send("book").said == "paid for seat None"
+
+
+@pytest.mark.replay(False)  # noqa: FBT003 - how marks are written
+class TestMarked:
+    def test_the_mark_of_a_class_is_that_of_its_tests(self) -> None:
+        assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat 7"
+
+    @pytest.mark.replay(True)  # noqa: FBT003 - how marks are written
+    def test_the_nearest_mark_counts(self) -> None:
+        assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
+
+
+def test_a_mark_ends_with_its_test() -> None:
+    assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"

@@ -161,7 +161,7 @@ class Replay:
         """The difference, which is the first of this task."""
         acts = ", ".join(self.acts[-LISTED:])
         self.difference = self.difference or ReplayDiffers(
-            f"Run {self.run_count} of the task {self.task} {what}. {REASONS} (docs/test-your-agent.md). The harness"
+            f"Run {self.run_count} of the task {self.task} {what}. {REASONS} (docs/replay.md). The harness"
             f" ended a run after each of these acts: {acts}. AgentTestHarness(..., replay=False) plays the task in one"
             " run."
         )
