@@ -118,3 +118,21 @@ class TestMarked:
 
 def test_a_mark_ends_with_its_test() -> None:
     assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
+
+
+def test_what_a_retry_has_copied_and_mended_code_leaves_out_is_no_difference() -> None:
+    async def first(task: TaskContext) -> str:
+        await task.emit("notes", "begun", last=True)
+        await task.step("measure", str, 1)
+        await task.step("divide", lambda: 1 / 0)
+        return "never"
+
+    async def mended(task: TaskContext) -> str:
+        await task.step("divide", float, 1)
+        await task.step("more", float, 1)
+        return "done"
+
+    harness = AgentTestHarness(agent_of(first))
+    failed = harness.send("go")
+    harness.deploy(agent_of(mended))
+    assert harness.retry(failed.task.id, from_step="divide").said == "done"

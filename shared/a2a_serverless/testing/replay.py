@@ -82,6 +82,7 @@ class Replay:
     stored_count: int = 0
     is_comparable: bool = True
     errors: dict[str, BaseException] = field(default_factory=dict)
+    _copied: set[str] = field(default_factory=set)
     _stored: set[str] = field(default_factory=set)
     _chunks: dict[tuple[str, str, int], Artifact] = field(default_factory=dict)
     _sent: dict[str, tuple[str, object, int]] = field(default_factory=dict)
@@ -93,6 +94,11 @@ class Replay:
         """The observer of the next run."""
         self.run_count += 1
         return _RunEnder(self)
+
+    def note_copied(self, execution: ObservedExecution) -> None:
+        """Notes what a retry has copied before the task's first run: the code may have changed since."""
+        if self.run_count == 1:
+            self._copied.update(execution.unread_names(), execution.unread_artifacts())
 
     def forget(self) -> None:
         """New code may do otherwise: from now on nothing is compared."""
@@ -126,7 +132,8 @@ class Replay:
         for name in execution.unread_names():
             call = call_of(name)
             if (
-                not name.startswith(UNASKED)
+                name not in self._copied
+                and not name.startswith(UNASKED)
                 and (call is None or name == call.opened)
                 and not _is_inside(name, execution)
             ):
@@ -134,8 +141,9 @@ class Replay:
         for message_id, (kind, content, number) in self._sent.items():
             if number < self.run_count and message_id not in sent and message_id in execution.sent_ids:
                 return f"did not {SENT[kind]} {_shorten(content)}, as an earlier run did"
-        if artifacts := execution.unread_artifacts():
-            return f"did not emit a chunk of {artifacts[0]!r}, which an earlier run has emitted"
+        for artifact in execution.unread_artifacts():
+            if artifact not in self._copied:
+                return f"did not emit a chunk of {artifact!r}, which an earlier run has emitted"
         return ""
 
     def count_missed(self, what: str) -> bool:
@@ -187,6 +195,7 @@ class _RunEnder(RunObserver):
 
     def begin(self, execution: ObservedExecution) -> None:
         self._execution = execution
+        self._replay.note_copied(execution)
 
     def before_write(self) -> None:
         if self._is_over:
