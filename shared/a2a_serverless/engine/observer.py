@@ -52,6 +52,9 @@ class RunObserver:
     def note_act(self, act: str) -> None:
         """An act is stored. Its text is the same in each run."""
 
+    def suspend_task(self) -> None:
+        """The task waits, and the run ends. May raise as ``note_act``."""
+
     def end_task(self) -> None:
         """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
 

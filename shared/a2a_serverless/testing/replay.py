@@ -205,8 +205,7 @@ class _RunEnder(RunObserver):
         execution, replay = self._execution, self._replay
         if execution is None or not execution.is_at_rest or not replay.ends_after(act):
             return
-        if replay.count_missed(missed := self._find_missed()):
-            replay.differ(missed)
+        self._count_missed()
         self._end()
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
@@ -231,6 +230,10 @@ class _RunEnder(RunObserver):
             self._replay.differ(f"emitted {now} to {artifact.name!r} where an earlier run emitted {then}")
             self._end()
 
+    def suspend_task(self) -> None:
+        if self._count_missed():
+            self._end()
+
     def end_task(self) -> None:
         """The function has returned, and the task ends: everything that is stored must have been come to."""
         if missed := self._find_missed():
@@ -240,6 +243,13 @@ class _RunEnder(RunObserver):
     @property
     def _has_units(self) -> bool:
         return self._execution is not None and self._execution.has_units
+
+    def _count_missed(self) -> bool:
+        """Whether so many runs in a row have missed the same act that it is a difference."""
+        is_difference = self._replay.count_missed(missed := self._find_missed())
+        if is_difference:
+            self._replay.differ(missed)
+        return is_difference
 
     def _find_missed(self) -> str:
         if self._execution is None or self._replay.run_count == 1:
