@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.testing.replay import ReplayDiffers
+from a2a_serverless.testing import AgentTestHarness, ReplayDiffers
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -92,3 +91,60 @@ def test_a_chunk_with_other_content_is_seen() -> None:
 
     with pytest.raises(ReplayDiffers, match="to 'text' where an earlier run emitted"):
         AgentTestHarness(agent_of(writer)).send("write")
+
+
+async def seats(task: TaskContext) -> str:
+    order: dict[str, int] = {}
+    await task.step("book", order.setdefault, "seat", 7)
+    await task.report_progress("booked")
+    return f"paid for seat {order.get('seat')}"
+
+
+@pytest.mark.replay(False)  # noqa: FBT003 - how marks are written
+def test_the_mark_of_a_test_is_that_of_its_harnesses() -> None:
+    assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat 7"
+    assert AgentTestHarness(agent_of(seats), replay=True).send("book").said == "paid for seat None"
+
+
+@pytest.mark.replay(False)  # noqa: FBT003 - how marks are written
+class TestMarked:
+    def test_the_mark_of_a_class_is_that_of_its_tests(self) -> None:
+        assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat 7"
+
+    @pytest.mark.replay(True)  # noqa: FBT003 - how marks are written
+    def test_the_nearest_mark_counts(self) -> None:
+        assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
+
+
+def test_a_mark_ends_with_its_test() -> None:
+    assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
+
+
+def test_what_a_retry_has_copied_and_mended_code_leaves_out_is_no_difference() -> None:
+    async def first(task: TaskContext) -> str:
+        await task.emit("notes", "begun", last=True)
+        await task.step("measure", str, 1)
+        await task.step("divide", lambda: 1 / 0)
+        return "never"
+
+    async def mended(task: TaskContext) -> str:
+        await task.step("divide", float, 1)
+        await task.step("more", float, 1)
+        return "done"
+
+    harness = AgentTestHarness(agent_of(first))
+    failed = harness.send("go")
+    harness.deploy(agent_of(mended))
+    assert harness.retry(failed.task.id, from_step="divide").said == "done"
+
+
+def test_a_run_that_ends_in_a_wait_is_a_run_of_the_platform() -> None:
+    async def sleeper(task: TaskContext) -> str:
+        await task.step("first", str, 1)
+        await task.sleep("night", 60)
+        return "done"
+
+    for replay in (False, True):
+        harness = AgentTestHarness(agent_of(sleeper), replay=replay)
+        assert harness.send("go").said == "done"
+        assert len(harness.runs) == 2

@@ -91,7 +91,7 @@ AREAS: Final = {
                 "engine/run_session.py",
             ),
             *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
-            *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),
+            *("engine/observer.py", "engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),
             *("domain/decisions.py", "domain/head.py"),
             *("engine/task_copy.py", "domain/task_copies.py"),
             "engine/budgets.py",
@@ -100,7 +100,7 @@ AREAS: Final = {
         ),
         (
             *("domain/test_head.py", "engine/test_*.py", "faults/test_recovery.py", "model/test_*.py"),
-            *("releases/test_*.py", "replay/test_*.py", "services/test_measured.py"),
+            *("releases/test_*.py", "replay/test_*.py", "services/test_measured.py", "test_replay.py"),
         ),
     ),
     "calls": Area(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PAGES = (
     *("agents.md", "replay.md", "steps.md", "approval.md", "calls.md", "task.md", "budgets.md", "retry.md"),
-    *("code-changes.md", "waiting.md", "schedules.md"),
+    *("code-changes.md", "waiting.md", "schedules.md", "test-your-agent.md"),
 )
 GUIDE = "".join((ROOT / "docs" / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.protocol.v1 import Artifact
@@ -52,8 +54,15 @@ class RunObserver:
     def note_act(self, act: str) -> None:
         """An act is stored. Its text is the same in each run."""
 
+    def suspend_task(self) -> None:
+        """The task waits, and the run ends. May raise as ``note_act``."""
+
     def end_task(self) -> None:
         """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
+
+    def allow_omission(self) -> AbstractContextManager[None]:
+        """While it is entered, acts are stored that a later run need not come to."""
+        return nullcontext()
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         """The code comes to a step."""

@@ -4,7 +4,8 @@ Functions do not contain this package.
 """
 
 from a2a_serverless.testing.harness import CLIENT, AgentTestHarness
+from a2a_serverless.testing.replay import ReplayDiffers
 from a2a_serverless.testing.replies import NoArtifact, Reply
 from a2a_serverless.testing.simulated_loop import Deadlock
 
-__all__ = ["CLIENT", "AgentTestHarness", "Deadlock", "NoArtifact", "Reply"]
+__all__ = ["CLIENT", "AgentTestHarness", "Deadlock", "NoArtifact", "ReplayDiffers", "Reply"]
