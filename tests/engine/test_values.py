@@ -81,7 +81,8 @@ def in_two_runs(work: Work) -> list[object]:
 @pytest.mark.parametrize("name", NAMES)
 def test_rule_07_a_later_run_gets_the_values_that_the_first_run_got_and_writes_nothing(name: str) -> None:
     async def count(task: TaskContext) -> object:
-        kept, seen = values(task, name), []
+        kept: Any = values(task, name)
+        seen: list[object] = []
         for _ in range(3):
             found = await kept.get("n")
             seen.append((found.value, found.version) if found else None)

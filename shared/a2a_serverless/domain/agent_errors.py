@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.budgets import METADATA_KEY
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.task_context import MessageContent
+
+DIFFERENCES: Final = (
+    "Code outside of steps must do the same in each run. Clocks, random numbers, the order of a set, and changed code"
+    " do not; asyncio.as_completed starts coroutines in the order of a set, unless asyncio.ensure_future has started"
+    " them."
+)
 
 
 class _ClientReads(Exception):
@@ -71,3 +77,14 @@ def _text_of(content: MessageContent) -> str:
 
 class StepConflict(TaskFailed):
     """The agent uses a step's name twice, or uses steps or artifacts wrongly: the agent's code has a bug."""
+
+
+class RunDiffers(StepConflict):
+    """The agent comes to the act of this ``path`` otherwise than an earlier run: with ``new`` in place of ``stored``.
+
+    The text says what differs, without any content.
+    """
+
+    def __init__(self, what: str, path: str, stored: str, new: str) -> None:
+        super().__init__(f"{what} Stored: {stored}; this run: {new}. {DIFFERENCES}")
+        self.path, self.stored, self.new = path, stored, new

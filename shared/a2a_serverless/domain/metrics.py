@@ -42,6 +42,11 @@ METRICS: Final[dict[str, MetricSpec]] = {
     "LeaseLost": MetricSpec(
         "Runs and deliveries that died, or were too slow for their lease.", dimension="of", fault=True
     ),
+    "RunsDiffer": MetricSpec(
+        "Runs that came to an act with something else than an earlier run, or that ended without an act of it.",
+        dimension="kind",
+        fault=True,
+    ),
     "TicksSkipped": MetricSpec("Ticks of schedules that started no task.", dimension="reason", fault=True),
     "ColdStart": MetricSpec("Cold starts of functions.", dimension="function"),
     "Sweeps": MetricSpec("Runs of the sweeper."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.agent_errors import StepConflict
+from a2a_serverless.domain.agent_errors import RunDiffers
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.record_names import EVENT, GOT, SIGNED
 from a2a_serverless.domain.step_results import StepResult
@@ -53,7 +53,8 @@ class Callbacks:
             execution.journal.note(EVENT + path, address)
             execution.session.store_callback(digest, record, *records)
         if address.arguments != (signed_with or ""):
-            raise StepConflict(f"The callback {name!r} was made with another signed_with.")
+            what = f"The callback {name!r} was made with another signed_with."
+            raise RunDiffers(what, path, address.arguments or "none", signed_with or "none")
         return path, str(address.value)
 
     async def receive(self, name: str, path: str, timeout_s: float | None) -> CallbackRequest:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict, TaskFailed
+from a2a_serverless.domain.agent_errors import AgentCallFailed, RunDiffers, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
@@ -189,8 +189,13 @@ class AgentCalls:
         """See ``TaskContext.call``. The result or failure is stored, so that a later run gets the same."""
         name, content = call_name(path), self._session.digest([agent, [*parts]])
         record = self._journal.get(name.opened)
-        if record and OpenedCall.of(record.value).content != content:
-            raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
+        if record and (opened := OpenedCall.of(record.value)).content != content:
+            what = f"The call {path!r} was made to another agent, or with other content."
+            stored, new = (
+                f"the agent {name!r}, content with the digest {digest[:8]}"
+                for name, digest in ((opened.agent, opened.content), (agent, content))
+            )
+            raise RunDiffers(what, path, stored, new)
         if (ending := self._ending(name)) is None:
             if not record:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))

@@ -57,7 +57,8 @@ class Execution:
     ``find_pause`` returns the pause because of which nothing new may begin.
 
     ``request`` is the client's last request, ``sent_ids`` has the ids of the agent's messages in the log.
-    ``unfinished_steps`` are the steps that ran when the execution was closed.
+    ``has_framework`` says whether a framework acts, too. ``unfinished_steps`` are the steps that ran when the execution
+    was closed.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Execution:
         self.loop.work = self
         self.scopes = Scopes()
         self.act_coroutines = ActCoroutines()
+        self.has_framework = False
         self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
         self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
@@ -153,9 +155,9 @@ class Execution:
         """Whether a framework executes units of its own, with checkpoints of its own."""
         return self.scopes.unit is not str
 
-    def unread_names(self) -> list[str]:
-        """The names of results of earlier runs that no code of this run has asked for."""
-        return self.journal.unread
+    def missed_acts(self) -> list[str]:
+        """The names of acts that earlier runs have stored, and to which this run has not come."""
+        return self.journal.missed()
 
     def unread_artifacts(self) -> list[str]:
         """The names of artifacts of which earlier runs emitted chunks that this run has not come to."""

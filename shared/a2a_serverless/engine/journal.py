@@ -6,9 +6,24 @@ Every result that a run stores goes through here, so that what is in the journal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.record_names import call_of
+from a2a_serverless.domain.record_names import (
+    CALL,
+    FAILED,
+    GOT,
+    LEFT,
+    OUTSIDE,
+    RAISED,
+    RAW,
+    SEPARATOR,
+    SIGNED,
+    SPENT,
+    UNFINISHED,
+    WAIT,
+    call_of,
+    path_of,
+)
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -16,6 +31,9 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
+
+_UNASKED: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, f"{WAIT}{CALL}")
+"""Records that a later run need not ask for."""
 
 
 class Journal(Mapping[str, StepResult]):
@@ -41,10 +59,26 @@ class Journal(Mapping[str, StepResult]):
         """The stored results. To look here does not count as reading them."""
         return self._results
 
-    @property
-    def unread(self) -> list[str]:
-        """The names of the results of earlier runs that no code of this run has asked for."""
-        return [*self._unread]
+    def missed(self) -> list[str]:
+        """The names of the results of earlier runs that the code of this run, at its end, had to ask for and did not.
+
+        They are in the order in which they were stored. Those that a retry has copied may be of other code.
+        """
+        missed = (name for name in self._unread if self._is_asked_for(name))
+        return sorted(missed, key=lambda name: self._results[name].moment)
+
+    def _is_asked_for(self, name: str) -> bool:
+        call, copied = call_of(name), self._session.head.copied
+        is_part = call is not None and name != call.opened
+        is_copied = bool(copied) and self._results[name].moment <= copied
+        return not (is_part or is_copied or name.startswith(_UNASKED) or self._is_inside(name))
+
+    def _is_inside(self, name: str) -> bool:
+        """Whether the result lies in a step that has ended: its code does not run again."""
+        parts = path_of(name).split(SEPARATOR)
+        outer = {SEPARATOR.join(parts[:number]) for number in range(1, len(parts))}
+        raised = tuple(f"{RAISED}{path}/" for path in outer)
+        return bool(outer & self._results.keys()) or any(other.startswith(raised) for other in self._results)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._results)

@@ -32,8 +32,8 @@ class ObservedExecution(Protocol):
     def has_units(self) -> bool:
         """Whether a framework executes units of its own, with checkpoints of its own."""
 
-    def unread_names(self) -> list[str]:
-        """The names of results of earlier runs that no code of this run has asked for."""
+    def missed_acts(self) -> list[str]:
+        """The names of acts that earlier runs have stored, and to which this run has not come."""
 
     def unread_artifacts(self) -> list[str]:
         """The names of artifacts of which earlier runs emitted chunks that this run has not come to."""

@@ -16,6 +16,7 @@ from a2a_serverless.domain.agent import Agent, Answer, InvalidAnswer
 from a2a_serverless.domain.agent_errors import (
     AgentCallFailed,
     BudgetExceeded,
+    RunDiffers,
     StepConflict,
     StepTimedOut,
 )
@@ -268,6 +269,7 @@ class Run:
             answer = acts.execution.outcome(work)
             await acts.execution.check_left()
             self._session.observer.end_task()
+            self._note_missed(acts.execution)
             return TaskState.COMPLETED, None if answer is None else make_answer(agent, answer, self._session)
         except (StepConflict, BudgetExceeded) as error:
             failure: BaseException = error
@@ -282,6 +284,8 @@ class Run:
     def _report_failure(self, agent: Agent, error: BaseException, original: BaseException) -> tuple[TaskState, Message]:
         """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
         session = self._session
+        if isinstance(error, RunDiffers):
+            self._note_difference("conflict", act=error.path, stored=error.stored, new=error.new)
         if end := stated_end(error, session):
             self._engine.on_error(session.key, original, "")
             return end
@@ -292,6 +296,19 @@ class Run:
         about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
         logger.error("agent failed", extra=safe_error_fields(original) | about)
         return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
+
+    def _note_missed(self, execution: Execution) -> None:
+        """Tells operators of acts that earlier runs have stored and the function, at its end, did not come to.
+
+        The task has not failed: its code may have changed, and does without them. A framework may do without, too.
+        """
+        if not execution.has_framework and (acts := execution.missed_acts()):
+            self._note_difference("missed", act=acts[0], stored=f"{len(acts)} acts", new="the end of the function")
+
+    def _note_difference(self, kind: str, **about: str) -> None:
+        ids = {"task": self._session.key.task, "agent": self._session.head.agent, "fence": self._session.fence}
+        self._engine.metrics.count("RunsDiffer", kind=kind, task=self._session.key.task)
+        logger.warning("a run differs from an earlier run", extra={"kind": kind} | ids | about)
 
     async def _work_watched(self, agent: Agent, acts: Acts) -> asyncio.Future[Answer]:
         """Runs the agent until it has ended, or until the supervisor or the chunk writer stops it by their error.

@@ -13,6 +13,7 @@ from collections import deque
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, cast
 
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 
 from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
+    RunDiffers,
     StepConflict,
     StepTimedOut,
     TaskFailed,
@@ -193,8 +195,13 @@ class Steps:
     def note_failed(self, error: BaseException) -> BaseException:
         """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task.
 
+        An error that says that this run differs comes from the act that differs: a retry does it again.
+
         Returns the error that tells its author the most: the one that the step's work raised, with its causes.
         """
+        if isinstance(error, RunDiffers):
+            self._journal.store(f"{FAILED}{error.path}", StepResult("", "", error=type(error).__name__))
+            return error
         causes = set(map(id, causes_of(error)))
         failure = next((one for one in self._failures if id(one.error) in causes), None)
         if failure is None:
@@ -558,7 +565,10 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
 
 def _check_arguments(path: str, result: StepResult, arguments: str) -> None:
     if result.arguments != arguments:
-        raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        stored_at = datetime.fromtimestamp(result.ended_at / 1000, UTC).isoformat(timespec="seconds")
+        stored, new = (f"arguments with the digest {digest[:8]}" for digest in (result.arguments, arguments))
+        what = f"The step {path!r} was stored with other arguments."
+        raise RunDiffers(what, path, f"{stored}, at {stored_at}", new)
 
 
 def _check_type(path: str, codec: Codec[Any] | None) -> None:
@@ -628,4 +638,9 @@ def _load_value(name: str, codec: Codec[Any] | None, stored: Json) -> object:
     try:
         return codec.load(stored) if codec else deepcopy(stored)
     except Exception as error:  # noqa: BLE001 - any exception of a codec
-        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result{_reason(error)}.") from None
+        what = f"The codec of the step {name!r} cannot read its stored result{_reason(error)}."
+        raise RunDiffers(what, name, f"a {_json_type(stored)}", f"the codec {type(codec).__name__}") from None
+
+
+def _json_type(value: Json) -> str:
+    return {dict: "object", list: "list", str: "text", type(None): "null"}.get(type(value), type(value).__name__)

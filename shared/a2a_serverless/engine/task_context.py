@@ -261,7 +261,9 @@ class DurableFrameworkTask(DurableTaskContext):
     @classmethod
     def of(cls, task: TaskContext) -> DurableFrameworkTask:
         """The task as a framework gets it."""
-        return cls(cast("DurableTaskContext", task)._acts)  # noqa: SLF001 - both tasks have the same acts
+        acts = cast("DurableTaskContext", task)._acts  # noqa: SLF001 - both tasks have the same acts
+        acts.execution.has_framework = True
+        return cls(acts)
 
     @property
     def store(self) -> KeyValueStore:

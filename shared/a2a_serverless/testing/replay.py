@@ -16,22 +16,6 @@ from dataclasses import dataclass, field
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from a2a_serverless.domain.record_names import (
-    CALL,
-    FAILED,
-    GOT,
-    LEFT,
-    OUTSIDE,
-    RAISED,
-    RAW,
-    SEPARATOR,
-    SIGNED,
-    SPENT,
-    UNFINISHED,
-    WAIT,
-    call_of,
-    path_of,
-)
 from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.protocol.v1 import text_of
@@ -46,8 +30,6 @@ MOST: Final = 50
 """So many acts of a task are replayed each; then every second act, after twice as many every fourth, and so on."""
 PATIENCE: Final = 5
 """So many runs in a row may end before they come to a stored act: of parallel branches they end at the first act."""
-UNASKED: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, f"{WAIT}{CALL}")
-"""Records that a later run need not ask for."""
 SENT: Final = {"progress": "report the progress", "ask": "ask"}
 LISTED: Final = 5
 REASONS: Final = (
@@ -99,7 +81,7 @@ class Replay:
     def note_copied(self, execution: ObservedExecution) -> None:
         """Notes what a retry has copied before the task's first run: the code may have changed since."""
         if self.run_count == 1:
-            self._optional.update(execution.unread_names(), execution.unread_artifacts())
+            self._optional.update(execution.missed_acts(), execution.unread_artifacts())
 
     def note_optional(self, act: str) -> None:
         """Notes the name of an act, or the id of a message, that a later run need not come to."""
@@ -134,14 +116,8 @@ class Replay:
         """What is stored and this run did not come to, in words; "" if there is nothing."""
         if not self.is_comparable or execution.has_units:
             return ""
-        for name in execution.unread_names():
-            call = call_of(name)
-            if (
-                name not in self._optional
-                and not name.startswith(UNASKED)
-                and (call is None or name == call.opened)
-                and not _is_inside(name, execution)
-            ):
+        for name in execution.missed_acts():
+            if name not in self._optional:
                 return f"did not come to {name!r}, which an earlier run has stored"
         for message_id, (kind, content, number) in self._sent.items():
             is_old = number < self.run_count and message_id in execution.sent_ids
@@ -277,11 +253,3 @@ class _RunEnder(RunObserver):
     def _end(self) -> NoReturn:
         self._is_over = True
         raise ProcessInterrupted(RunEnded())
-
-
-def _is_inside(name: str, execution: ObservedExecution) -> bool:
-    """Whether the record lies in a step that has ended: its code does not run again."""
-    parts = path_of(name).split(SEPARATOR)
-    outer = {SEPARATOR.join(parts[:number]) for number in range(1, len(parts))}
-    raised = tuple(f"{RAISED}{path}/" for path in outer)
-    return bool(outer & execution.results.keys()) or any(other.startswith(raised) for other in execution.results)
