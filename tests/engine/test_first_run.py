@@ -199,7 +199,7 @@ def test_an_except_star_gets_the_errors_of_a_group_in_each_run() -> None:
         try:
             await task.step("read", grouped)
         except* FileNotFoundError as group:
-            names += [error.filename for error in group.exceptions]  # type: ignore[attr-defined]
+            names += [error.filename for error in group.exceptions]  # type: ignore[union-attr]
         except* ValueError as group:
             names += [str(error) for error in group.exceptions]
         return names

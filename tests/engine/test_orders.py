@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_serverless.testing import Reply
 
 SIZE = 7
-EARLIER = [0, 1, 5, 7, 14, 31, 63, 100]
+EARLIER = [0, 1, 7, 31, 100]
 """The order of a set wraps at its size, which is a power of two."""
 
 

@@ -127,4 +127,5 @@ def test_an_address_stays_as_it_was_made(before: str | None, after: str | None) 
     order.send('"paid"')
     order.harness.settle()
     assert order.harness.reply(task.id).state is TaskState.FAILED
-    assert order.errors == ["The callback 'paid' was made with another signed_with."]
+    (error,) = order.errors
+    assert error.startswith("The callback 'paid' was made with another signed_with. Stored: ")
