@@ -553,8 +553,8 @@ class _Reply:
         self.text = AnswerStream(task, artifact)
         self._busy = ExitStack()
 
-    async def begin(self) -> None:
-        """Keeps the run from being suspended while the model works."""
+    def begin(self) -> None:
+        """Keeps the run from being suspended while the model works. Not in a thread."""
         self._busy.enter_context(self._task.at_work())
 
     async def end(self, text: str, amounts: Mapping[str, float]) -> None:
@@ -602,7 +602,11 @@ class _Listener(AsyncCallbackHandler):
         artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
         model = str(metadata.get("ls_model_name") or "unknown")
         reply = self._replies[run_id] = _Reply(task, key, artifact, model, silent=silent)
-        await self._do(reply, reply.begin)
+        # At once, and not in the node's step: another node's act would end the run before that begins.
+        if asyncio.get_running_loop() is self._loop:
+            reply.begin()
+        else:
+            self._loop.call_soon_threadsafe(reply.begin)
 
     async def on_llm_new_token(
         self, *_: object, chunk: ChatGenerationChunk | None = None, run_id: UUID, **__: object
