@@ -9,13 +9,15 @@ from its beginning, and only what steps return is the same in each.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
+from a2a_serverless.engine.loop import AgentTask
 from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.protocol.v1 import text_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.engine.observer import ObservedExecution
     from a2a_serverless.protocol.v1 import Artifact
+    from a2a_serverless.testing.simulated_loop import SimulatedLoop
 
 MOST: Final = 50
 """So many acts of a task are replayed each; then every second act, after twice as many every fourth, and so on."""
@@ -135,9 +138,7 @@ class Replay:
 
     def ends_after(self, act: str) -> bool:
         """Whether the run ends after this act, which is stored now."""
-        last = self.acts[-1] if self.acts else ""
-        # A value that each run writes anew, with its time: two runs in a row that end there would never go on.
-        if act in self._stored or (act.startswith("value ") and last.rpartition(" ")[0] == act.rpartition(" ")[0]):
+        if act in self._stored:
             return False
         self._stored.add(act)
         self.stored_count += 1
@@ -176,7 +177,7 @@ class _RunEnder(RunObserver):
         self._emits: Counter[tuple[str, str]] = Counter()
 
     def begin(self, execution: ObservedExecution) -> None:
-        self._execution = execution
+        self._execution, self._loop = execution, cast("SimulatedLoop", asyncio.get_running_loop())
         self._replay.note_copied(execution)
 
     def before_write(self) -> None:
@@ -187,7 +188,12 @@ class _RunEnder(RunObserver):
         execution, replay = self._execution, self._replay
         if self._is_optional:
             replay.note_optional(act)
-        if execution is None or not execution.is_at_rest or not replay.ends_after(act):
+        if execution is not None and act.startswith("value "):
+            # Each run may write the value anew, in another version: it would end there, and never go on.
+            act = f"{act.rpartition(' ')[0]} after {len(execution.results)} results"
+        # A thread cannot be killed: it would go on in the next run.
+        is_at_rest = execution is not None and execution.is_at_rest and not self._loop.thread_work
+        if not (is_at_rest and replay.ends_after(act)):
             return
         self._count_missed()
         self._end()
@@ -252,4 +258,7 @@ class _RunEnder(RunObserver):
 
     def _end(self) -> NoReturn:
         self._is_over = True
+        for task in asyncio.all_tasks(self._loop) - {asyncio.current_task(self._loop)}:
+            if isinstance(task, AgentTask):  # a process that dies does no more of the agent's other work
+                task.cancel()
         raise ProcessInterrupted(RunEnded())
