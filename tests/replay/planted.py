@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import Any, Final
 
+from a2a_serverless.engine import steps
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings
 from a2a_serverless.engine.journal import Journal
+from a2a_serverless.engine.loop import AgentTask
+from a2a_serverless.engine.result_codecs import TypeCodec
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.steps import Steps
+from a2a_serverless.engine.task_values import RunValues
 from tests.removed_guards import RemovedGuard
 
 _inner = Scope.inner
@@ -39,6 +44,24 @@ _message_id = Scope.message_id
 _ALL: Final[dict[str, defaultdict[str, int]]] = {}
 
 
+def _load_by_alias(self: TypeCodec[Any], stored: Any) -> Any:
+    return self._adapter.validate_json(json.dumps(stored))
+
+
+def _do_anew(_: RunValues, __: str, ___: str, perform: Any) -> Any:
+    return perform()
+
+
+class _InSameContext:
+    """Awaits the work as it is."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+
+    def __await__(self) -> Any:
+        return self._work.__await__()
+
+
 async def _at_once(*_: Any) -> None:
     return
 
@@ -57,6 +80,11 @@ PLANTED: Final = tuple(
             "A later run raises what a step has raised.",
             ((Steps, "_store_error", lambda *_: None),),
         ),
+        ("results are read by alias", "Results are read by name.", ((TypeCodec, "load", _load_by_alias),)),
+        ("errors lose their type", "Each run gets a copy.", ((steps, "load_error", lambda _: None),)),
+        ("steps share the context", "A step has a context.", ((steps, "InCopiedContext", _InSameContext),)),
+        ("tasks have addresses", "Tasks have numbers.", ((AgentTask, "__hash__", object.__hash__),)),
+        ("values are read anew", "Values are acts.", ((RunValues, "_replay", _do_anew),)),
         ("attempts are not settled", "An artifact has what counts.", ((ArtifactWriter, "settle", lambda *_: None),)),
     )
 )
@@ -69,6 +97,11 @@ SHOWN_BY: Final = {
     "no gates": "durable time limits",
     "no numbers of endings": "races whose winners decide names",
     "errors are not stored": "plans that an error decides",
+    "results are read by alias": "models of steps",
+    "errors lose their type": "errors with causes",
+    "steps share the context": "contexts that steps set",
+    "tasks have addresses": "sets of tasks",
+    "values are read anew": "values outside of steps",
     "attempts are not settled": "a streaming step that is tried again",
 }
 """By bug, the programs that show it (``FEW`` of the test)."""

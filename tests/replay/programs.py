@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -17,7 +18,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import adler32
 
-from a2a_serverless import Budget, BudgetExceeded, Retry, Step, StepFailed
+from pydantic import BaseModel, Field
+
+from a2a_serverless import Budget, BudgetExceeded, Retry, Step
 from a2a_serverless.domain.agent_errors import TaskEnded
 from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
@@ -29,16 +32,29 @@ NAMES: Final = ("a", "b")
 KINDS: Final = (
     *("step", "repeat", "repeat", "flaky", "emit", "say", "usage", "ask", "ask", "stream", "cancel", "plan"),
     *("call", "sleep", "race", "first", "branches", "questions", "scope", "timeout", "value", "typed", "group", "big"),
-    *("alarm", "clock", "rest", "retry", "map", "calls"),
+    *("alarm", "clock", "rest", "retry", "map", "calls", "alias", "cause", "context", "order", "count"),
 )
 FROM_OUTSIDE: Final = ("overdue", "event", "duel")
 """These need a client that does not answer, and a system that sends events."""
 OUTERMOST: Final = {
     *("stream", "plan", "call", "race", "first", "branches", "questions", "sleep", "timeout", "scope", "group", "big"),
-    *("overdue", "alarm", "event", "duel", "map", "calls"),
+    *("overdue", "alarm", "event", "duel", "map", "calls", "order", "count"),
 }
 """These stand in the agent's function itself."""
-REPEATED: Final = {"repeat", "flaky", "emit", "say", "usage", "ask", "sleep", "scope", "value", "clock", "rest"}
+REPEATED: Final = {
+    "repeat",
+    "flaky",
+    "emit",
+    "say",
+    "usage",
+    "ask",
+    "sleep",
+    "scope",
+    "value",
+    "clock",
+    "rest",
+    "count",
+}
 """Their names are a few, which come again and again."""
 LEAVES: Final = ("step", "repeat", "say", "usage")
 DEEPEST: Final = 2
@@ -146,6 +162,20 @@ class Paper:
     label: str
     content: bytes
     on: date
+
+
+class Line(BaseModel):
+    name: str = Field(alias="itemName")
+
+
+class Bill(BaseModel):
+    """A result whose fields have other names in JSON."""
+
+    amount: float = Field(0.0, alias="amountDue")
+    lines: list[Line] = []
+
+
+USER: Final[ContextVar[str]] = ContextVar("user", default="nobody")
 
 
 class Unstorable(Exception):
@@ -305,7 +335,7 @@ class Player:
 
         name = f"map {operation.label}"
         results = await self._task.map(name, work, [item.label for item in items], limit=2, tolerate=1)
-        return [str(type(one).__name__) if isinstance(one, StepFailed) else one for one in results]
+        return [type(one).__name__ if isinstance(one, Exception) else one for one in results]
 
     async def _calls(self, operation: Operation) -> str:
         """A race of two calls: the loser is cancelled, and so is its task."""
@@ -526,6 +556,68 @@ class Player:
         paper = await self._task.step(f"step {operation.label}", work)
         return f"{paper.label} {paper.content!r} {paper.on:%d.%m.%Y}"
 
+    async def _alias(self, operation: Operation) -> str:
+        """A step returns a model whose fields have aliases."""
+
+        async def work() -> Bill:
+            return Bill(amountDue=operation.seconds, lines=[Line(itemName=operation.label)])
+
+        bill = await self._task.step(f"step {operation.label}", work)
+        return f"{bill.amount} for {bill.lines[0].name}"
+
+    async def _cause(self, operation: Operation) -> str:
+        """A step raises an error with a note and a cause, at which the code outside of the step looks."""
+
+        async def work() -> None:
+            try:
+                raise KeyError(operation.label)  # noqa: TRY301 - the cause
+            except KeyError as cause:
+                error = FileNotFoundError(2, "no such file", f"{operation.label}.txt")
+                error.add_note(f"in {operation.label}")
+                raise error from cause
+
+        try:
+            await self._task.step(f"step {operation.label}", work)
+        except FileNotFoundError as error:
+            cause = repr(error.__cause__)
+            if self._effects.moments.setdefault(operation.label, cause) != cause:
+                self._effects.wrong.append(f"the cause of {operation.label} changes")
+            return f"{error.errno} {error.filename} {error.__notes__}"
+        raise AssertionError(operation.label)
+
+    async def _context(self, operation: Operation) -> str:
+        """A step sets a context variable, which stays as it was in the code around the step."""
+
+        async def work() -> None:
+            USER.set(operation.label)
+
+        before = USER.get()
+        await self._task.step(f"step {operation.label}", work)
+        if USER.get() != before:
+            self._effects.wrong.append(f"{operation.label} sees the context of its step")
+        return ""
+
+    async def _order(self, operation: Operation) -> str:
+        """The order of a set of tasks decides the arguments of steps."""
+        labels = [f"{operation.label}.{number}" for number in range(4)]
+        tasks = {
+            asyncio.ensure_future(self._step(Operation("step", label, label, operation.seconds))) for label in labels
+        }
+        done, _ = await asyncio.wait(tasks)
+        order = " ".join(str(task.result()[0]) for task in done)
+        if self._effects.moments.setdefault(operation.label, order) != order:
+            self._effects.wrong.append(f"the order of {operation.label} changes")
+        return ""
+
+    async def _count(self, operation: Operation) -> str:
+        """Counts in a stored value, outside of steps."""
+        key = f"count {operation.name}"
+        stored = await self._task.store.get(key)
+        count = (stored.value if stored else 0) + 1
+        await self._task.store.put(key, count, version=stored.version if stored else "")
+        await self._task.step(f"step {operation.label}", asyncio.sleep, 1)
+        return f"{key} is {count}"
+
     async def _big(self, operation: Operation) -> str:
         for piece in PIECES:
             await self._task.emit(f"big {operation.label}", piece, append=True)
@@ -625,13 +717,13 @@ class Oracle:
         return ""
 
     async def map(self, name: Any, work: Any, items: Any, *, limit: int, tolerate: int) -> list[Any]:
-        del limit, tolerate
+        del name, limit, tolerate
         results = list[Any]()
         for item in items:
             try:
                 results.append(await work(item))
-            except Exception:  # noqa: BLE001 - the program's own
-                results.append(StepFailed(name))
+            except Exception as error:  # noqa: BLE001 - the program's own
+                results.append(error)
         return results
 
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> _Text:

@@ -35,6 +35,11 @@ FEW: Final = {
     "steps over items": ("map", "map", "race", "ask", "retry"),
     "races of calls": ("calls", "calls", "ask", "sleep", "race"),
     "events from outside": ("event", "event", "ask", "overdue", "race"),
+    "models of steps": ("alias", "alias", "ask"),
+    "errors with causes": ("cause", "cause", "ask"),
+    "contexts that steps set": ("context", "context", "ask"),
+    "sets of tasks": ("order", "order", "calls", "ask"),
+    "values outside of steps": ("count", "count", "ask", "race"),
     "races of an event and a sleep": ("duel", "duel", "ask", "step"),
 }
 """Programs of a few kinds of operations, which meet each other more often there."""
