@@ -148,11 +148,13 @@ class Paper:
     on: date
 
 
-class Unstorable(Exception):
-    """An error that cannot be made again from its arguments."""
+def unstorable(label: str, number: int) -> Exception:
+    """An error of which no copy can be made: nobody finds its class by its name."""
 
-    def __init__(self, label: str, number: int) -> None:
-        super().__init__(f"{label} {number}")
+    class Unstorable(Exception):
+        pass
+
+    return Unstorable(label, number)
 
 
 class Task(Protocol):
@@ -286,7 +288,7 @@ class Player:
                 self._effects.wrong.append(f"a try of {operation.label} was made again after it had ended")
             if ended < 2:
                 self._effects.raised[operation.label] += 1
-                raise OSError(operation.label) if ended else Unstorable(operation.label, ended)
+                raise OSError(operation.label) if ended else unstorable(operation.label, ended)
             return await self._body(operation)
 
         retry = Retry(tries=3, first_s=operation.seconds)
@@ -300,7 +302,7 @@ class Player:
             item = next(one for one in items if one.label == label)
             done = await self._body(item)
             if item is items[1]:
-                raise Unstorable(label, 1)
+                raise unstorable(label, 1)
             return done
 
         name = f"map {operation.label}"

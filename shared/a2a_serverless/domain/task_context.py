@@ -150,9 +150,9 @@ class TaskContext(Protocol):
         again. The arguments are such values, too. A plain function runs in a thread. The chunks of the work are stored
         with the result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when
         ``name`` was used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not
-        finish within three whole runs. What the work raises is stored: each run raises a copy of it, or ``StepFailed`` if
-        none can be made. A step that raised may be tried again under its name; ``Step(name, retry=Retry())`` does that by
-        itself, and raises the last error.
+        finish within three whole runs. What the work raises is stored: each run raises a copy of it, or ``StepFailed``
+        if none can be made. A step that raised may be tried again under its name; ``Step(name, retry=Retry())`` does
+        that by itself, and raises the last error.
         """
 
     @overload
