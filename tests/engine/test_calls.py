@@ -851,7 +851,9 @@ def test_a_call_that_differs_from_the_stored_one_of_its_name_ends_the_task(other
     world.settle()
     assert world.get(task.id, "parent").status.state is TaskState.FAILED
     (error,) = errors
-    assert str(error).startswith("The call 'write' was made to another agent, or with other content. Stored: the agent ")
+    assert str(error).startswith(
+        "The call 'write' was made to another agent, or with other content. Stored: the agent "
+    )
 
 
 def test_a_call_whose_time_is_over_is_not_made() -> None:

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import Budget, Message, Part, Retry, Schedule, Step, Task, TaskFailed, TaskState, current_task
+from a2a_serverless import (
+    Budget,
+    Message,
+    Part,
+    Retry,
+    Schedule,
+    Step,
+    StepFailed,
+    Task,
+    TaskFailed,
+    TaskState,
+    current_task,
+)
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.record_names import call_name
@@ -27,7 +39,7 @@ HOUR_MS = 3_600_000
 
 
 class Unstorable(Exception):
-    """An error of which no equal one can be made from its arguments."""
+    """An error of which no copy can be made."""
 
     def __init__(self) -> None:
         super().__init__("no equal error", object())
@@ -391,7 +403,7 @@ def test_a_step_whose_error_cannot_be_stored_counts_like_any_other() -> None:
 
     async def work(task: TaskContext) -> str:
         for _ in range(20):
-            with suppress(Unstorable):
+            with suppress(StepFailed):
                 await task.step("a", fail)
         return "never ends"
 
@@ -543,19 +555,21 @@ def test_what_ended_within_a_step_between_its_first_error_and_the_spent_budget_i
     assert model.ran == list("abc")
 
 
-@pytest.mark.parametrize(("kind", "again"), [("its error cannot be stored", 100), ("a step in it is refused", 200)])
-def test_what_a_step_has_spent_is_known_though_its_error_is_not_stored(kind: str, again: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "again"), [("no copy of its error can be made", 100), ("a step in it is refused", 200)]
+)
+def test_what_a_step_has_spent_is_known_though_it_has_failed(kind: str, again: int) -> None:
     model = Model()
 
     async def work(task: TaskContext) -> str:
         async def outer() -> None:
             await current_task().record_usage("model", cost_usd=0.1, input_tokens=100)
-            if kind == "its error cannot be stored":
+            if kind == "no copy of its error can be made":
                 raise Unstorable
             await task.step("a", model.think, "a")
             await task.step("b", model.think, "b")
 
-        with suppress(Unstorable):
+        with suppress(StepFailed):
             await task.step("outer", outer)
         await task.sleep("nap", 60)
         raise TaskFailed("That is all.")

@@ -31,7 +31,7 @@ LATER = Retry(tries=4, first_s=60, factor=3, most_s=100)
 
 
 class Limited(Exception):
-    """The service has no room. It cannot be made again from its arguments."""
+    """The service has no room. It makes its text of its arguments."""
 
     def __init__(self, after_s: int) -> None:
         super().__init__(f"come again in {after_s} s")
@@ -140,9 +140,16 @@ def test_an_error_of_the_author_s_decision_or_of_a_class_in_never_is_raised_at_o
     assert (len(flaky.at), caught) == (1, [repr(final)] * 2)
 
 
-@pytest.mark.parametrize("never", [(), (Limited,)])
-def test_an_error_that_cannot_be_stored_is_a_step_failed_in_each_run_and_no_try_runs_again(never: Any) -> None:
-    flaky, caught = Flaky([Limited(3) for _ in range(9)]), list[tuple[str, object]]()
+def unnamed(text: str) -> Exception:
+    class Unnamed(LookupError):
+        """Nobody finds it by its name."""
+
+    return Unnamed(text)
+
+
+@pytest.mark.parametrize("never", [(), (LookupError,)])
+def test_an_error_of_which_no_copy_can_be_made_is_a_step_failed_in_each_run_and_no_try_runs_again(never: Any) -> None:
+    flaky, caught = Flaky([unnamed("no") for _ in range(9)]), list[tuple[str, object]]()
 
     async def work(task: TaskContext) -> str:
         try:
@@ -156,18 +163,21 @@ def test_an_error_that_cannot_be_stored_is_a_step_failed_in_each_run_and_no_try_
     assert flaky.harness
     assert flaky.harness.send("yes", task_id=asked.task.id).said == "over"
     assert len(flaky.at) == (1 if never else 3)
-    said = "The step 'look' raised Limited, which a later run cannot raise again."
+    said = (
+        "The step 'look' raised unnamed.<locals>.Unnamed, which a later run cannot raise again. Catch it in the step,"
+        " and raise an error of your project."
+    )
     assert caught == [(said, None)] * 2
 
 
 class Full(TaskFailed):
-    """A decision of the author's that cannot be made again from its arguments."""
+    """A decision of the author's, which makes its text of its arguments."""
 
     def __init__(self, seats: int) -> None:
         super().__init__(f"all {seats} seats are taken")
 
 
-def test_a_reason_for_the_client_that_cannot_be_stored_as_it_is_keeps_its_text() -> None:
+def test_a_reason_for_the_client_keeps_its_type_and_its_text() -> None:
     flaky, caught = Flaky([Full(3)] * 9), list[str]()
 
     async def work(task: TaskContext) -> None:
@@ -182,10 +192,10 @@ def test_a_reason_for_the_client_that_cannot_be_stored_as_it_is_keeps_its_text()
     assert flaky.harness
     ended = flaky.harness.send("yes", task_id=asked.task.id)
     assert (ended.state, ended.said, len(flaky.at)) == (TaskState.FAILED, "all 3 seats are taken", 1)
-    assert caught == ["TaskFailed('all 3 seats are taken')"] * 2
+    assert caught == ["Full('all 3 seats are taken')"] * 2
 
 
-def test_a_step_without_retry_raises_its_own_error_also_if_it_cannot_be_stored() -> None:
+def test_a_step_without_retry_raises_an_error_of_the_same_type() -> None:
     flaky = Flaky([Limited(3)])
 
     async def work(task: TaskContext) -> str:

@@ -178,11 +178,13 @@ class Bill(BaseModel):
 USER: Final[ContextVar[str]] = ContextVar("user", default="nobody")
 
 
-class Unstorable(Exception):
-    """An error that cannot be made again from its arguments."""
+def unstorable(label: str, number: int) -> Exception:
+    """An error of which no copy can be made: nobody finds its class by its name."""
 
-    def __init__(self, label: str, number: int) -> None:
-        super().__init__(f"{label} {number}")
+    class Unstorable(Exception):
+        pass
+
+    return Unstorable(label, number)
 
 
 class Task(Protocol):
@@ -316,7 +318,7 @@ class Player:
                 self._effects.wrong.append(f"a try of {operation.label} was made again after it had ended")
             if ended < 2:
                 self._effects.raised[operation.label] += 1
-                raise OSError(operation.label) if ended else Unstorable(operation.label, ended)
+                raise OSError(operation.label) if ended else unstorable(operation.label, ended)
             return await self._body(operation)
 
         retry = Retry(tries=3, first_s=operation.seconds)
@@ -330,12 +332,12 @@ class Player:
             item = next(one for one in items if one.label == label)
             done = await self._body(item)
             if item is items[1]:
-                raise Unstorable(label, 1)
+                raise unstorable(label, 1)
             return done
 
         name = f"map {operation.label}"
         results = await self._task.map(name, work, [item.label for item in items], limit=2, tolerate=1)
-        return [type(one).__name__ if isinstance(one, Exception) else one for one in results]
+        return [type(one).__name__ if isinstance(one, StepFailed) else one for one in results]
 
     async def _calls(self, operation: Operation) -> str:
         """A race of two calls: the loser is cancelled, and so is its task."""
@@ -717,13 +719,13 @@ class Oracle:
         return ""
 
     async def map(self, name: Any, work: Any, items: Any, *, limit: int, tolerate: int) -> list[Any]:
-        del name, limit, tolerate
+        del limit, tolerate
         results = list[Any]()
         for item in items:
             try:
                 results.append(await work(item))
-            except Exception as error:  # noqa: BLE001 - the program's own
-                results.append(error)
+            except Exception:  # noqa: BLE001 - the program's own
+                results.append(StepFailed(name))
         return results
 
     async def ask(self, question: str, *, timeout_s: float | None = None, remind_s: float | None = None) -> _Text:

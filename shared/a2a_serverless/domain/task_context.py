@@ -150,9 +150,9 @@ class TaskContext(Protocol):
         again. The arguments are such values, too. A plain function runs in a thread. The chunks of the work are stored
         with the result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when
         ``name`` was used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not
-        finish within three whole runs. A step that raised may be tried again under its name;
-        ``Step(name, retry=Retry())`` does that by itself, and raises the last error, or ``StepFailed`` in place of one
-        that cannot be stored.
+        finish within three whole runs. What the work raises is stored: each run raises a copy of it, or ``StepFailed``
+        if none can be made. A step that raised may be tried again under its name; ``Step(name, retry=Retry())`` does
+        that by itself, and raises the last error.
         """
 
     @overload
@@ -194,8 +194,7 @@ class TaskContext(Protocol):
 
         Each is a step named by its index (from 0) in a scope of this name, with the options of a ``Step``. At most
         ``tolerate`` steps may fail: their errors stand in the places of their results. One more error cancels the other
-        steps and is raised. An error that cannot be stored is a ``StepFailed``. Raises ValueError for more than 1000
-        items, and a ``limit`` below 1.
+        steps and is raised. Raises ValueError for more than 1000 items, and a ``limit`` below 1.
         """
 
     def scope(self, name: str) -> AbstractContextManager[None]:
