@@ -20,7 +20,7 @@ from zlib import adler32
 
 from pydantic import BaseModel, Field
 
-from a2a_serverless import Budget, BudgetExceeded, Retry, Step
+from a2a_serverless import Budget, BudgetExceeded, Retry, Step, StepFailed
 from a2a_serverless.domain.agent_errors import TaskEnded
 from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
