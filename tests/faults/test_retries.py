@@ -12,6 +12,7 @@ from boto3.session import Session
 from moto import mock_aws
 
 from a2a_serverless.domain.contents import file_of
+from a2a_serverless.domain.decisions import RUN_LEASE_MS, RUN_RENEWAL_MS
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -25,7 +26,7 @@ from a2a_serverless.store.items import make_place
 from a2a_serverless.store.table import Delete
 from a2a_serverless.testing.memory import MemoryStores
 from tests.echo import agent_of
-from tests.faults.plans import At, kill_at
+from tests.faults.plans import At, NoFaults, kill_at
 from tests.faults.test_on_dynamodb import MotoTable
 from tests.world import ME, World
 
@@ -180,6 +181,32 @@ def test_a_retry_hands_over_when_its_time_ends_and_the_next_run_goes_on() -> Non
     scene.world.run_ms = 900_000
     scene.world.settle()
     scene.check(task.id)
+
+
+class Slow(NoFaults):
+    """From ``begin`` on, each of these calls of the table takes longer than a renewal of a lease may wait."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        self.count = 0
+        self.begin: Callable[[float], None] | None = None
+
+    def before(self, port: str, call: str) -> None:
+        if self.begin and (port, call) == ("table", self.call):
+            self.count += 1
+            self.begin(RUN_LEASE_MS - RUN_RENEWAL_MS)
+
+
+@pytest.mark.parametrize("call", ["append", "append_chunk", "store_step", "put_value"])
+def test_rule_06_copies_that_take_longer_than_a_lease_are_made_in_one_run(call: str) -> None:
+    slow = Slow(call)
+    scene = Scene(slow)
+    task = scene.retry()
+    slow.begin = scene.world.scheduler.sleep
+    scene.world.settle()
+    assert slow.count > 1
+    scene.check(task.id)
+    assert scene.world.table.read_head(ME.key(task.id)).head.fence == 1, "no other run has taken it"
 
 
 def test_a_retry_whose_predecessor_was_erased_says_so() -> None:
