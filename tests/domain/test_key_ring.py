@@ -60,7 +60,7 @@ def test_a_rotation_promotes_the_next_key_and_keeps_the_old_one_listed() -> None
 
 
 def test_keys_that_retire_more_slowly_than_others_follow_are_all_listed() -> None:
-    ring, waits = RING, replace(WAITS, retire_ms=10 * WAITS.publish_ms)
+    ring, now, waits = RING, NOW, replace(WAITS, retire_ms=10 * WAITS.publish_ms)
     for number, name in enumerate("cdef", 1):
         now = NOW + number * WAITS.publish_ms
         ring = rotate(ring, key(name, now), now=now, waits=waits)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.task_context import TaskContext
+    from tests.faults.plans import Faults
 
 MOST = 500
 LARGE = b"\x07" * 600_000
@@ -75,7 +76,7 @@ class Agent:
 class Scene:
     """A world with a failed task, whose agent is well from now on."""
 
-    def __init__(self, faults: At | None = None, table: Callable[[Callable[[], int]], Any] = MemoryStores) -> None:
+    def __init__(self, faults: Faults | None = None, table: Callable[[Callable[[], int]], Any] = MemoryStores) -> None:
         self.agent = Agent()
         self.world = World([agent_of(self.agent.work)], faults, table=table)
         asked = self.world.send("hello", push=False)
@@ -199,7 +200,7 @@ class Slow(NoFaults):
 
 @pytest.mark.parametrize(
     ("call", "takes_ms"),
-    [("append", 10_000), ("append_chunk", 7_000), ("store_step", 10_000), ("put_value", 10_000)],  # chunks come in pairs
+    [("append", 10_000), ("append_chunk", 7_000), ("store_step", 10_000), ("put_value", 10_000)],
 )
 def test_rule_06_copies_that_take_longer_than_a_lease_are_made_in_one_run(call: str, takes_ms: int) -> None:
     slow = Slow(call)

@@ -519,7 +519,7 @@ def test_no_number_of_small_parts_makes_a_page_longer_than_the_platform_takes(pa
 # ---- What is stored when a task rests
 
 
-def long_world(*ends: str, meanwhile: Callable[[World], object] = id) -> tuple[World, Task]:
+def long_world(*ends: str, meanwhile: Callable[[World], None] = lambda _: None) -> tuple[World, Task]:
     """A task whose agent writes a text without room in an answer, and then does what ``ends`` says.
 
     ``meanwhile`` happens when its run reads what it has to store.
