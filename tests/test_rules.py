@@ -175,6 +175,25 @@ def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() ->
     assert importers(network | {"urllib3.exceptions"}) == set(OUTBOUND)
 
 
+STEADY: Final = {
+    "http_client/sockets.py": "the deadline of one exchange, within an invocation",
+    "adapters/webhook_sender.py": "the same",
+    "engine/execution.py": "timers of a run, which ends with its invocation",
+    "engine/waits.py": "the same",
+    "aws/queue_worker.py": "a process outside of Lambda, which nobody freezes",
+    "testing/simulated_loop.py": "how long a test's own code runs; no function contains it",
+    "a2a_webhook_receiver/jwks.py": "beside the wall clock: the longer time counts",
+    "a2a_webhook_receiver/outbound.py": "the deadline of one exchange, within an invocation",
+}
+
+
+def test_what_may_outlast_an_invocation_is_not_measured_by_a_clock_that_stands_still_in_a_frozen_instance() -> None:
+    tops = (PACKAGE, TESTS.parent / "webhook_receiver", TESTS.parent / "functions")
+    sources = {path: path.relative_to(top).as_posix() for top in tops for path in top.rglob("*.py")}
+    steady = re.compile(r"\btime\.(monotonic|perf_counter|process_time)|\bCLOCK_MONOTONIC|loop\.time\(\)")
+    assert {name for path, name in sources.items() if steady.search(path.read_text())} == set(STEADY)
+
+
 VERSIONED: Final = {
     "a2a_serverless_tools": "a user at the edge",
     "client": "a client at its own edge",

@@ -93,9 +93,10 @@ def test_a_slow_collector_delays_one_flush_and_no_other_until_the_pause_is_over(
     assert len(collector.spans) <= KEPT + 1, "what is kept is bounded"
 
 
+@pytest.mark.parametrize("later_s", [PAUSE_S, -1], ids=["after the pause", "after the clock was set back"])
 @pytest.mark.parametrize("status", [401, 404])
 def test_a_collector_that_refuses_costs_the_spans(
-    collector: Collector, status: int, caplog: pytest.LogCaptureFixture
+    collector: Collector, status: int, later_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [0.0]
     tracer = tracer_to(collector, now_s=lambda: now[0])
@@ -104,7 +105,7 @@ def test_a_collector_that_refuses_costs_the_spans(
     tracer.flush()
     (warning,) = [record for record in caplog.records if record.message == "spans not exported"]
     assert vars(warning)["reason"] == "failed"
-    collector.status, now[0] = 200, PAUSE_S + 1
+    collector.status, now[0] = 200, later_s
     tracer.record(span("later"))
     tracer.flush()
     assert [one.name for one in collector.spans] == ["later"]

@@ -37,12 +37,13 @@ METHODS = {"1.0": ["SendMessage", "GetTask", "CancelTask"], "0.3": ["message/sen
 
 
 class Elsewhere:
-    """An agent: its card, its next answers, and what it was asked."""
+    """An agent: its card, its next answers, the status of its answers to requests, and what it was asked."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.card: dict[str, Any] = {}
         self.answers: list[Any] = []
+        self.status = 200
         self.asked: list[tuple[str, dict[str, str], Any]] = []
 
     def speaks(self, version: str, url: str | None = None, *, push: bool | None = True) -> None:
@@ -66,11 +67,11 @@ def elsewhere() -> Iterator[Elsewhere]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             agent.asked.append((self.path, dict(self.headers), body))
             answer = agent.answers.pop(0)
-            self._say({"jsonrpc": "2.0", "id": 1} | (answer if "error" in answer else {"result": answer}))
+            self._say({"jsonrpc": "2.0", "id": 1} | (answer if "error" in answer else {"result": answer}), agent.status)
 
-        def _say(self, document: Any) -> None:
+        def _say(self, document: Any, status: int = 200) -> None:
             content = json.dumps(document).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -263,6 +264,17 @@ def test_canceling_what_has_ended_or_is_gone_is_fine(elsewhere: Elsewhere, code:
     elsewhere.answers = [{"error": {"code": code, "message": "no"}}]
     A2ARemoteAgents({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
     assert len(elsewhere.asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_cancel_that_an_agent_elsewhere_does_not_admit_is_no_cancel(elsewhere: Elsewhere, status: int) -> None:
+    """Its operator may mend the credentials. An agent of this deployment will always refuse this caller."""
+    elsewhere.speaks("1.0")
+    elsewhere.answers, elsewhere.status = [{}, {}], status
+    with pytest.raises(AgentCallFailed, match=f"'far' refused: HTTP {status}"):
+        A2ARemoteAgents({}, {"far": elsewhere.url}).cancel(Caller(ME), "far", "far")
+    A2ARemoteAgents({"near": elsewhere.url}).cancel(Caller(ME), "near", "far")
+    assert [body["method"] for _, _, body in elsewhere.asked] == ["CancelTask", "CancelTask"]
 
 
 def test_an_error_of_the_agent_is_told_in_its_words(elsewhere: Elsewhere) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_serverless.domain.budgets import METADATA_KEY as BUDGET
 from a2a_serverless.domain.errors import IllegalTransition
 from a2a_serverless.domain.events import ArtifactEvent, Event, Incoming, StatusEvent, contiguous
 from a2a_serverless.domain.replay import TaskReplay, replay
 from a2a_serverless.domain.states import NEXT
+from a2a_serverless.domain.usage import METADATA_KEY as USAGE
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.store.stored_forms import dump_snapshot, load_snapshot
 from tests.protocol.strategies import built
@@ -46,6 +48,8 @@ STATUSES = st.builds(
     state=STATES,
     message=st.none() | MESSAGES,
     incoming=st.none() | INCOMING,
+    usage=st.none() | st.fixed_dictionaries({"model": st.integers(1, 9)}),
+    budget=st.none() | st.fixed_dictionaries({"spent": st.integers(1, 9)}),
 )
 CHUNKS = st.builds(
     ArtifactEvent,
@@ -87,14 +91,18 @@ class Reference:
     def task(self) -> Task:
         last = self.statuses()[-1]
         said = [message for status in self.statuses() for message in self.messages(status)]
-        metadata = [status.incoming.metadata for status in self.statuses() if status.incoming]
+        brought = [status.incoming.metadata for status in self.statuses() if status.incoming]
+        metadata = next((given for given in reversed(brought) if given is not None), None)
+        for status in self.statuses():
+            for name, member in ((USAGE, status.usage), (BUDGET, status.budget)):
+                metadata = {**(metadata or {}), name: member} if member else metadata
         return Task(
             id="task",
             context_id="context",
             status=TaskStatus(state=last.state, timestamp=last.at, message=last.message),
             artifacts=self.artifacts(),
             history=tuple(said[:-1] if last.message else said),
-            metadata=next((given for given in reversed(metadata) if given is not None), None),
+            metadata=metadata,
         ).as_of(len(self.accepted))
 
     @staticmethod
@@ -219,3 +227,16 @@ def test_metadata_is_that_of_the_latest_message_which_brought_some() -> None:
     log: list[Event] = [said(1, TaskState.SUBMITTED, {"a": 1}), said(2, TaskState.SUBMITTED, None)]
     assert replay("task", "context", log).metadata == {"a": 1}
     assert replay("task", "context", [*log, said(3, TaskState.SUBMITTED, {})]).metadata == {}
+
+
+WORKING: Final = StatusEvent(2, 0, "a", TaskState.WORKING)
+OWN: Final = [name for name in StatusEvent._fields if WORKING._replace(**{name: {"x": 1}}).metadata]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_a_status_sets_in_the_metadata_outlives_a_snapshot_and_the_metadata_of_the_next_message(name: str) -> None:
+    message = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
+    begun, own = StatusEvent(1, 0, "a", TaskState.SUBMITTED), WORKING._replace(**{name: {"x": 1}})  # type: ignore[arg-type]
+    said = StatusEvent(3, 0, "a", TaskState.WORKING, incoming=Incoming(message, metadata={"a": 1}))
+    stored = load_snapshot(dump_snapshot(replay("task", "context", [begun, own]), {})).task
+    assert TaskReplay.from_task(stored).after([said]).metadata == {"a": 1, **own.metadata}

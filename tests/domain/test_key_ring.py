@@ -59,6 +59,14 @@ def test_a_rotation_promotes_the_next_key_and_keeps_the_old_one_listed() -> None
     assert listed(turned, old.until) == ["b", "c"]
 
 
+def test_keys_that_retire_more_slowly_than_others_follow_are_all_listed() -> None:
+    ring, now, waits = RING, NOW, replace(WAITS, retire_ms=10 * WAITS.publish_ms)
+    for number, name in enumerate("cdef", 1):
+        now = NOW + number * WAITS.publish_ms
+        ring = rotate(ring, key(name, now), now=now, waits=waits)
+    assert listed(ring, now) == ["e", "f", "d", "c", "b", "a"]
+
+
 def test_a_key_that_has_not_been_public_for_long_enough_is_not_promoted() -> None:
     assert promotable_at(RING, WAITS) == ONCE
     assert rotate(RING, key("c"), now=ONCE - 1, waits=WAITS) == RING

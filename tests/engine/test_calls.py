@@ -20,9 +20,12 @@ from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.retries import retry_task
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
@@ -758,6 +761,36 @@ def test_an_agent_that_goes_on_asking_what_was_answered_is_canceled_when_its_tim
         (task.context_id, None),
         ("context", "far"),
     ]
+
+
+class AsksOnce(Endless):
+    """It asks each caller the same, in a question without ids, and is done with the answer."""
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
+        self.state = TaskState.COMPLETED if message.task_id else TaskState.INPUT_REQUIRED
+        return super().send(caller, agent, message, callback)
+
+
+def test_a_retry_gives_an_agent_that_asks_the_same_again_the_answer_that_the_client_has_given() -> None:
+    broken = [True]
+
+    async def work(task: TaskContext) -> None:
+        await task.call("paint", "far", "paint it")
+        if broken:
+            raise ValueError
+
+    world, peer = world_of(agent_of(work, "parent")), AsksOnce()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    asked = world.send("hello", agent="parent", push=False)
+    world.wait(10_000)
+    world.send("red", agent="parent", task_id=asked.id, push=False)
+    world.settle()
+    broken.clear()
+    request, context = RetryRequest(request_id="r", from_step="paint"), RequestContext(ME, "parent", "1.0")
+    task = retry_task(world.service, context, world.engine.agents["parent"], asked.id, request)
+    world.settle()
+    assert world.get(task.id, "parent").status.state is TaskState.COMPLETED
+    assert [message.parts[0].text for message in peer.sent] == ["paint it", "red"] * 2
 
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])

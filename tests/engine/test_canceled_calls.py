@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.budgets import METADATA_KEY, Budget
 from a2a_serverless.domain.timeline import SpanKind, step_spans
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.protojson import as_json
@@ -93,8 +94,8 @@ def test_a_death_after_any_call_leaves_no_loser_running_and_sends_none_twice(num
     played(Death(number, late=True))
 
 
-def with_peer(work: Any, peer: Endless) -> tuple[World, Task]:
-    world = World([agent_of(work, "parent")])
+def with_peer(work: Any, peer: Endless, **options: Any) -> tuple[World, Task]:
+    world = World([replace(agent_of(work, "parent"), **options)])
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     return world, world.send("go", agent="parent", push=False)
 
@@ -146,6 +147,24 @@ def test_a_call_that_is_cancelled_while_its_message_is_sent_ends_the_task_that_t
     assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
     assert len(peer.sent) == 1
     assert peer.state is TaskState.CANCELED
+
+
+def test_the_share_of_a_call_that_was_cancelled_before_its_task_was_known_is_spent_at_once() -> None:
+    """Nobody says what the canceled task has spent, so it may have been all of it."""
+
+    async def work(task: TaskContext) -> None:
+        await first_of(task.call("far", "far", "hello"), asyncio.sleep(2))
+        await asyncio.sleep(3)
+        await task.step("own", asyncio.sleep, 0)
+
+    world, task = with_peer(work, Endless(), budget=Budget(usd=2))
+    world.loop = LateLoop
+    world.wait(60_000)
+    status = world.get(task.id, "parent").status
+    assert (status.state, status.message and (status.message.metadata or {})[METADATA_KEY]) == (
+        TaskState.FAILED,
+        {"whose": "agent", "kind": "usd", "spent": 2, "bound": 2},
+    )
 
 
 class Away(Several):

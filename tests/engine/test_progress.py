@@ -10,7 +10,7 @@ import pytest
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.progress import percent_of
 from a2a_serverless.engine.chunks import DELAY_S, SIZE
-from a2a_serverless.protocol.v1 import Message, TaskState
+from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
 from tests.world import ME, World
@@ -102,6 +102,20 @@ def test_of_joined_metadata_the_last_of_a_name_counts() -> None:
     message = played(percents)[-1].message
     assert isinstance(message, Message)
     assert message.metadata == {"percent": 20, "10": True, "20": True}
+
+
+def test_joined_messages_have_the_extensions_and_references_of_all_each_once() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.report_progress("begun")
+        for names in (["a", "b"], ["b", "c"], []):
+            uris = tuple(f"https://example.com/{name}" for name in names)
+            about = Message(message_id="any", role=Role.AGENT, parts=(Part(text="x"),), extensions=uris)
+            await task.report_progress(about.model_copy(update={"reference_task_ids": tuple(names)}))
+
+    message = played(work)[-1].message
+    assert isinstance(message, Message)
+    assert message.extensions == tuple(f"https://example.com/{name}" for name in "abc")
+    assert message.reference_task_ids == ("a", "b", "c")
 
 
 def test_progress_in_percent_is_in_the_metadata_under_a_name_of_its_own() -> None:

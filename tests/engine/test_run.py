@@ -119,6 +119,20 @@ def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
     assert max(leases) <= RUN_LEASE_MS
 
 
+def test_rule_06_a_lease_lasts_its_whole_time_however_long_the_read_of_the_log_takes() -> None:
+    left = list[int]()
+
+    async def work(task: TaskContext) -> None:
+        await task.sleep("nap", 3600)
+        left.append(world.table.read_head(key).head.lease_until - world.now)
+
+    reads = At(2, late=True, what=lambda: world.scheduler.sleep(RUN_LEASE_MS), only="table.read_log")
+    world, key = world_with_task(work, faults=reads)
+    world.run(key)
+    world.settle()
+    assert (len(reads.met), left) == (1, [RUN_LEASE_MS])
+
+
 def test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
     together = Together(world)

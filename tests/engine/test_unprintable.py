@@ -8,7 +8,7 @@ import pytest
 
 from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.engine.engine import RunOutcome
-from a2a_serverless.protocol import v0_3, v1
+from a2a_serverless.protocol import v0_3, v0_3_rest, v1
 from a2a_serverless.protocol.peers import read_item
 from a2a_serverless.protocol.protojson import printed
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, LIMITS, loads
@@ -156,13 +156,20 @@ def test_the_reason_says_what_is_wrong(content: Any, reason: str) -> None:
     assert (reply.state, reason in (reply.said or "")) == ("failed", True), reply.said
 
 
-def test_what_just_fits_is_read_in_every_version_and_by_other_agents() -> None:
+DEEPEST: Final = nested(LIMITS.depth - 4, "x")
+FITS: Final[dict[str, Any]] = {
+    "an object": {"number": LONGEST, "negative": -(LONGEST // 10), "text": "9" * 5000, "deep": DEEPEST},
+    "a list, which 0.3 has to wrap": [DEEPEST],
+}
+
+
+@pytest.mark.parametrize("data", FITS.values(), ids=FITS)
+def test_what_just_fits_is_read_in_every_version_and_by_other_agents(data: Any) -> None:
     """An artifact has three levels around its data."""
-    data = {"number": LONGEST, "negative": -(LONGEST // 10), "text": "9" * 5000, "deep": nested(LIMITS.depth - 4, "x")}
 
     async def work(task: TaskContext) -> object:
-        await task.emit("a.json", data, last=True)
-        return data
+        await task.emit("a.json", Part(data=data), last=True)
+        return (Part(data=data),)
 
     world, key = world_with_task(work, push=True)
     assert world.run(key) is RunOutcome.ENDED
@@ -170,13 +177,15 @@ def test_what_just_fits_is_read_in_every_version_and_by_other_agents() -> None:
     task = world.get(key.task)
     assert task.artifacts, last_word(task)
     assert [task.artifacts[0].data(), task.status.message and task.status.message.data()] == [data, data]
-    for version, content in (
-        ("1.0", v1.stream_response(task).json_bytes()),
-        ("0.3", v0_3.FAMILY.json_bytes(task)),
+    for version, binding, content in (
+        ("1.0", "JSONRPC", v1.stream_response(task).json_bytes()),
+        ("0.3", "JSONRPC", v0_3.FAMILY.json_bytes(task)),
+        ("0.3", "HTTP+JSON", b'{"task":' + v0_3_rest.FAMILY.json_bytes(task) + b"}"),
     ):
         answer = loads(b'{"jsonrpc":"2.0","result":' + content + b"}", ANSWER_LIMITS)
-        received = read_item(version, answer["result"])  # type: ignore[arg-type,call-overload,index]
-        assert received.artifacts[0].data() == data  # type: ignore[union-attr]
+        received = read_item(version, answer["result"], binding)  # type: ignore[arg-type,call-overload,index]
+        shown = received.artifacts[0].data()  # type: ignore[union-attr]
+        assert shown == data or (binding == "HTTP+JSON" and shown == {"value": data}), "its parts have no mark"
         assert receiver.parse(content)
 
 

@@ -13,7 +13,8 @@ from a2a_serverless import Task, TaskState
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
-from tests.faults.plans import At, die
+from tests.faults.plans import At, NoFaults, die
+from tests.simulated import Killed
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -227,6 +228,39 @@ def test_an_approval_of_two_days_reminds_after_one(answers_after_s: int) -> None
     harness.settle()
     assert harness.reply(task.id).said == "yes"
     assert len(questions(harness, harness.reply(task.id))) == len(asked)
+
+
+def test_an_answer_counts_after_two_reminders_that_a_run_came_to_and_did_not_ask_before_it_died() -> None:
+    """A run at work asks nothing, but stores its timers. The client answers the question that it sees."""
+
+    async def work(task: TaskContext) -> str:
+        async def think_later() -> None:
+            await task.sleep("before", 100)
+            await task.step("think", asyncio.sleep, 500)
+
+        answer, _ = await asyncio.gather(task.ask("Approve?", remind_s=60), think_later())
+        return answer.text()
+
+    class Death(NoFaults):
+        at = 0
+
+        def before(self, port: str, call: str) -> None:
+            if port == "table" and call == "read_head" and 0 < self.at <= world.now:
+                self.at = 0
+                raise Killed
+
+    death = Death()
+    world = World([agent_of(work)], death)
+    task = world.send("go", push=False)
+    death.at = world.now + 240_000
+    world.wait(242_000)
+    assert (death.at, world.get(task.id).status.state) == (0, TaskState.INPUT_REQUIRED)
+    asked = sum(message.text() == "Approve?" for message in world.get(task.id).history)
+    world.send("yes", task_id=task.id, push=False)
+    world.wait(600_000)
+    done = world.get(task.id)
+    assert (done.status.state, done.status.message and done.status.message.text()) == (TaskState.COMPLETED, "yes")
+    assert [message.text() for message in done.history].count("Approve?") == asked + 1, "nobody asks once more"
 
 
 def test_an_approval_that_nobody_gives_reminds_until_its_time_is_over() -> None:

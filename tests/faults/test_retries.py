@@ -12,6 +12,7 @@ from boto3.session import Session
 from moto import mock_aws
 
 from a2a_serverless.domain.contents import file_of
+from a2a_serverless.domain.decisions import RUN_LEASE_MS
 from a2a_serverless.domain.events import ArtifactEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -25,7 +26,7 @@ from a2a_serverless.store.items import make_place
 from a2a_serverless.store.table import Delete
 from a2a_serverless.testing.memory import MemoryStores
 from tests.echo import agent_of
-from tests.faults.plans import At, kill_at
+from tests.faults.plans import At, NoFaults, kill_at
 from tests.faults.test_on_dynamodb import MotoTable
 from tests.world import ME, World
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.task_context import TaskContext
+    from tests.faults.plans import Faults
 
 MOST = 500
 LARGE = b"\x07" * 600_000
@@ -74,7 +76,7 @@ class Agent:
 class Scene:
     """A world with a failed task, whose agent is well from now on."""
 
-    def __init__(self, faults: At | None = None, table: Callable[[Callable[[], int]], Any] = MemoryStores) -> None:
+    def __init__(self, faults: Faults | None = None, table: Callable[[Callable[[], int]], Any] = MemoryStores) -> None:
         self.agent = Agent()
         self.world = World([agent_of(self.agent.work)], faults, table=table)
         asked = self.world.send("hello", push=False)
@@ -179,6 +181,43 @@ def test_a_retry_hands_over_when_its_time_ends_and_the_next_run_goes_on() -> Non
     assert scene.world.get(task.id).status.state is TaskState.WORKING
     scene.world.run_ms = 900_000
     scene.world.settle()
+    scene.check(task.id)
+
+
+class Slow(NoFaults):
+    """Something happens before each of these calls of the table."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        self.count = 0
+        self.happens: Callable[[], object] = int
+
+    def before(self, port: str, call: str) -> None:
+        if (port, call) == ("table", self.call):
+            self.count += 1
+            self.happens()
+
+
+@pytest.mark.parametrize(
+    ("call", "takes_ms"),
+    [("append", 10_000), ("append_chunk", 7_000), ("store_step", 10_000), ("put_value", 10_000)],
+)
+def test_rule_06_copies_that_take_longer_than_a_lease_are_made_in_one_run(call: str, takes_ms: int) -> None:
+    slow = Slow(call)
+    scene = Scene(slow)
+    world, task = scene.world, scene.retry()
+
+    left = list[int]()
+
+    def take_long() -> None:
+        world.scheduler.sleep(takes_ms)
+        head = world.table.read_head(ME.key(task.id)).head
+        left.extend([head.lease_until - world.now] if head.fence and head.repeats else [])
+
+    slow.count, slow.happens = 0, take_long
+    world.settle()
+    assert slow.count * takes_ms > RUN_LEASE_MS
+    assert min(left) > 0, "no other run may take it"
     scene.check(task.id)
 
 

@@ -36,7 +36,7 @@ def work(number: int) -> WorkMessage:
 class Bench:
     """A queue, its worker in a thread, and the work under way. ``holds`` keeps all work until it is false."""
 
-    def __init__(self, client: Any, at_once: int = 5, drain_s: float = 0) -> None:
+    def __init__(self, client: Any, at_once: int = 5, drain_s: float = 0, poll_s: int = 0) -> None:
         self.client = client
         self.url = client.create_queue(QueueName="work")["QueueUrl"]
         self.now = 100.0
@@ -54,23 +54,28 @@ class Bench:
             at_once,
             drain_s,
             self.flush,
-            poll_s=0,
+            poll_s=poll_s,
             monotonic=lambda: self.now,
         )
         self.down = self.silent = self.asks = False
         self.left: int | None = None
+        self.ended_before: list[bool] = []
         self.thread = Thread(target=self._run, daemon=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)
 
     def receive_message(self, **options: Any) -> Any:
-        """The queue's answer, or its failure while it is down. While it is silent, it ``asks`` in vain."""
+        """The queue's answer, or its failure while it is down. While it is silent, it ``asks`` in vain.
+
+        ``ended_before`` says of each answer whether the worker had ended before it came.
+        """
         if self.down:
             raise EndpointConnectionError(endpoint_url="http://queue")
         with self.changed:
             self.asks = self.silent
             self.changed.wait_for(lambda: not self.silent, DEADLINE_S)
+        self.ended_before.append(self.left is not None)
         return self.client.receive_message(**options)
 
     def flush(self) -> None:
@@ -186,7 +191,7 @@ def test_a_worker_that_stops_takes_no_more_and_hands_its_tasks_over(client: Any)
 
 
 def test_what_comes_of_a_receive_during_which_the_worker_is_stopped_is_given_back_and_not_begun(client: Any) -> None:
-    bench = Bench(client)
+    bench = Bench(client, poll_s=DEADLINE_S)
     bench.silent = True
     bench.thread.start()
     bench.until(lambda: bench.asks)
@@ -195,6 +200,7 @@ def test_what_comes_of_a_receive_during_which_the_worker_is_stopped_is_given_bac
     bench.silent = False
     assert bench.stop() == 0
     assert (bench.begun, bench.count()) == ([], (2, 0))
+    assert bench.ended_before == [False], "its process would have died with the messages"
 
 
 def test_tasks_go_on_while_the_worker_drains(client: Any) -> None:

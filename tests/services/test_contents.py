@@ -54,9 +54,12 @@ from a2a_serverless.services.tasks import cancel, get
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.memory import MemoryBlobStore
 from tests.echo import agent_of
+from tests.faults.plans import At
 from tests.world import ME, MINUTE_MS, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
 
@@ -516,8 +519,11 @@ def test_no_number_of_small_parts_makes_a_page_longer_than_the_platform_takes(pa
 # ---- What is stored when a task rests
 
 
-def long_world(*ends: str) -> tuple[World, Task]:
-    """A task whose agent writes a text without room in an answer, and then does what ``ends`` says."""
+def long_world(*ends: str, meanwhile: Callable[[World], None] = lambda _: None) -> tuple[World, Task]:
+    """A task whose agent writes a text without room in an answer, and then does what ``ends`` says.
+
+    ``meanwhile`` happens when its run reads what it has to store.
+    """
 
     async def write(task: TaskContext) -> None:
         for n in range(6):
@@ -531,7 +537,7 @@ def long_world(*ends: str) -> tuple[World, Task]:
         if "fail" in ends:
             raise RuntimeError
 
-    world = World([agent_of(write)])
+    world = World([agent_of(write)], At(1, late=False, what=lambda: meanwhile(world), only="table.read_task"))
     task = world.send(push=False)
     world.wait(MINUTE_MS)
     return world, task
@@ -547,6 +553,27 @@ def test_a_task_that_rests_has_stored_what_its_readers_get_as_a_link(end: str) -
     (content,) = [content for name, content in before.items() if name in str(shown.value)]
     assert content == "".join(f"{n}" * 1_000_000 for n in range(6)).encode()
     assert blobs.calls == {"look": 1, "link": 1}, "reading stores nothing"
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        ("complete", TaskState.COMPLETED),
+        ("fail", TaskState.FAILED),
+        ("ask", TaskState.INPUT_REQUIRED),
+        ("sleep", TaskState.WORKING),
+    ],
+)
+def test_a_message_that_comes_while_a_long_task_goes_to_rest_hinders_it_in_nothing(end: str, state: TaskState) -> None:
+    def send_more(world: World) -> None:
+        (entry,) = world.table.list_page(ME, None, None, 0, 10)[0]
+        world.send("more", task_id=entry.task, push=False)
+
+    world, task = long_world(end, meanwhile=send_more)
+    shown = world.get(task.id)
+    assert [message.text() for message in shown.history][:2] == ["hello", "more"]
+    assert shown.status.state is state
+    assert resolve_contents(world.contents, ME, shown, INLINE_BYTES).artifacts[0].parts[0].kind == "url"
 
 
 def test_a_task_that_is_given_up_has_links_too() -> None:

@@ -229,16 +229,36 @@ def test_a_task_takes_twenty_webhooks_and_no_more() -> None:
     assert len(world.table.list_configs(ME.key(task_id))) == 20
 
 
-def calls_of_a_registration() -> int:
-    """How many calls of ports a registration makes."""
+def calls_of_a_registration() -> list[str]:
+    """The calls of ports that a registration makes."""
     calls = Count()
     world, task_id = world_with_task(policy=TRUSTING, faults=calls)
     before = len(calls.calls)
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
-    return len(calls.calls) - before
+    return calls.calls[before:]
 
 
-@pytest.mark.parametrize("number", range(1, calls_of_a_registration() + 1))
+@pytest.mark.parametrize("number", range(1, len(calls_of_a_registration()) + 1))
+def test_a_webhook_that_is_registered_while_its_task_goes_on_begins_at_the_last_event_and_at_once(number: int) -> None:
+    """A client's message comes, and the queues are worked off, at some moment of the registration."""
+
+    def meanwhile() -> None:
+        world.send("more", task_id=task_id, push=False)
+        world.wait(100)
+
+    faults = At(late=False, what=meanwhile)
+    world, task_id = world_with_task(policy=TRUSTING, faults=faults)
+    key = ME.key(task_id)
+    last = world.table.read_head(key).last
+    faults.after_now(number)
+    add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
+    is_before = number <= calls_of_a_registration().index("table.add_config") + 1
+    assert world.table.get_cursor(key, "hook").start == (world.table.read_head(key).last if is_before else last)
+    world.wait(100)
+    assert world.receiver.posts, "nobody waits for the sweeper"
+
+
+@pytest.mark.parametrize("number", range(1, len(calls_of_a_registration()) + 1))
 def test_clients_that_register_at_the_same_time_get_twenty_webhooks_and_no_more(number: int) -> None:
     """Somebody else registers the twentieth at some moment of our registration."""
 

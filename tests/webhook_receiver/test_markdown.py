@@ -16,6 +16,7 @@ SCRIPT = ROOT / "tests/webhook_receiver/node/markdown.mjs"
 DEADLINE_S = 120
 """Far above what 120 texts take whose work is linear. A line with quadratic work alone takes minutes."""
 NODES = 30_000
+LINES = 501  # of a piece, which ends with a line end
 
 
 @pytest.mark.skipif(NODE is None, reason="MARKDOWN TEST NOT RUN: no node")
@@ -26,3 +27,9 @@ def test_each_generated_line_is_rendered_in_work_that_is_linear() -> None:
     result = json.loads(done.stdout)
     assert result["rendered"] == 120
     assert result["most"] <= NODES
+    assert result["longest"] <= LINES
+
+
+def test_the_pages_lay_out_those_pieces_of_a_long_text_that_are_in_view() -> None:
+    for sheet in (PAGES / "page.css", ROOT / "shared/a2a_serverless/http/pages/console.css"):
+        assert ".piece { display: block; content-visibility: auto;" in sheet.read_text()

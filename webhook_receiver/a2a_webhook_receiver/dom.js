@@ -27,6 +27,20 @@ const numbered = (text) => text.replace(UNSEEN, (one) => `<${one.charCodeAt(0).t
 // The same for a text of several lines.
 export const lines = (text) => text.split("\n").map((line) => line.split("\t").map(numbered).join("\t")).join("\n");
 
+const PIECE = 500;
+
+// A text for a ``pre``, in pieces of so many lines. A browser lays out those that are in view.
+export function pieces(text) {
+  const rows = text.split("\n");
+  if (rows.length <= PIECE) return [text];
+  const nodes = [];
+  for (let at = 0; at < rows.length; at += PIECE) {
+    const end = at + PIECE < rows.length ? "\n" : "";
+    nodes.push(el("span", { class: "piece" }, rows.slice(at, at + PIECE).join("\n") + end));
+  }
+  return nodes;
+}
+
 export const name = (text, most) => el("bdi", {}, plain(text, most));
 
 export function size(bytes) {

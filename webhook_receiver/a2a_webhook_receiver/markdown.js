@@ -1,5 +1,5 @@
 // Markdown as DOM nodes. It makes no markup from text, follows no address by itself, and reads its input once.
-import { el, plain } from "./dom.js";
+import { el, pieces, plain } from "./dom.js";
 
 // Bounds of a page that stays quick: levels, blocks, and nodes in their lines. More of a text is shown as it is.
 const DEEP = 8;
@@ -14,7 +14,7 @@ export function markdown(text, picture = () => null) {
   const state = { lines, at: 0, blocks: 0, nodes: 0, picture };
   while (state.at < lines.length) {
     if (state.blocks > BLOCKS || state.nodes > NODES) {
-      root.append(el("pre", {}, lines.slice(state.at).join("\n")));
+      root.append(el("pre", {}, pieces(lines.slice(state.at).join("\n"))));
       break;
     }
     const node = block(state);
@@ -66,7 +66,7 @@ function fence(state) {
   while (state.at < state.lines.length && !state.lines[state.at].trim().startsWith(mark)) state.at += 1;
   const code = state.lines.slice(from, state.at).join("\n");
   state.at += 1;
-  return el("pre", { dir: "ltr", tabindex: "0" }, el("code", {}, code));
+  return el("pre", { dir: "ltr", tabindex: "0" }, el("code", {}, pieces(code)));
 }
 
 function quote(state) {

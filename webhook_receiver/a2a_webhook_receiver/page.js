@@ -1,5 +1,5 @@
 // The page: its state, the list and the dialog. Text from outside becomes text nodes. Pictures come from data URLs only.
-import { $, badge, clock, copy, duration, el, ENDED, name, plain, size } from "./dom.js";
+import { $, badge, clock, copy, duration, el, ENDED, name, pieces, plain, size } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const KEEP = 300;
@@ -98,7 +98,7 @@ function isMarkdown(value, title) {
   return value.kind === "text" && (type === "text/markdown" || (["", "text/plain"].includes(type) && /\.(md|markdown)$/i.test(value.name || title)));
 }
 
-const draw = (text, pictures) => (pictures ? markdown(text, pictureFrom(pictures)) : el("pre", { class: "words", dir: "auto", tabindex: "0" }, text));
+const draw = (text, pictures) => (pictures ? markdown(text, pictureFrom(pictures)) : el("pre", { class: "words", dir: "auto", tabindex: "0" }, pieces(text)));
 
 // A text, or data as JSON. It is drawn as Markdown if ``pictures`` is given: the pictures that it may name.
 function words(entry, value, pictures) {
@@ -383,7 +383,7 @@ function showRaw(place, { request }) {
   if (!request) throw new Error("not kept");
   const headers = request.headers.map(([field, value]) => `${field}: ${/auth|jwt/i.test(field) ? withoutToken(value) : value}`).join("\n");
   const received = request.body ?? request.bodyBase64;
-  const body = el("pre", { tabindex: "0", "aria-label": "Body" }, pretty(received));
+  const body = el("pre", { tabindex: "0", "aria-label": "Body" }, pieces(pretty(received)));
   const toggle = button("As received", (node) => {
     const isReceived = node.getAttribute("aria-pressed") === "false";
     node.setAttribute("aria-pressed", String(isReceived));

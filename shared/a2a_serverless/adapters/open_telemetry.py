@@ -59,6 +59,7 @@ class OpenTelemetryTracer(Tracer):
     """``ports.Tracer``. ``endpoint`` is a collector's base URL; ``share`` (0 to 1) of new traces are sampled.
 
     ``headers`` returns the collector's headers; it is called at the first export, and again after it raised.
+    ``now_s`` is the wall clock: another one may stand still while Lambda freezes the instance.
     ``provider`` is for libraries: their spans are exported too, with numbers and names only unless ``content``.
     """
 
@@ -74,7 +75,7 @@ class OpenTelemetryTracer(Tracer):
         content: bool = False,
         flush_s: float = FLUSH_S,
         export_s: float = EXPORT_S,
-        now_s: Callable[[], float] = time.monotonic,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
         self._url = f"{endpoint.rstrip('/')}/v1/traces"
         self._headers, self._share, self._now_s = headers, share, now_s
@@ -83,7 +84,7 @@ class OpenTelemetryTracer(Tracer):
         self._exporter: Any = None
         self._ended: deque[Any] = deque(maxlen=KEPT)
         self._sending = threading.Lock()
-        self._paused_until = 0.0
+        self._failed_at = -PAUSE_S
         self.provider = TracerProvider(resource=self._resource, sampler=ParentBased(TraceIdRatioBased(share)))
         self.provider.add_span_processor(_LibrarySpans(self._ended, content=content))
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # its lines may quote the collector
@@ -108,7 +109,8 @@ class OpenTelemetryTracer(Tracer):
             contexts.detach(token)
 
     def flush(self) -> None:
-        if not self._ended or self._now_s() < self._paused_until or not self._sending.acquire(blocking=False):
+        is_paused = 0 <= self._now_s() - self._failed_at < PAUSE_S  # less than 0: somebody has set the clock back
+        if not self._ended or is_paused or not self._sending.acquire(blocking=False):
             return
         end, exported = threading.Event(), list[bool]()
         batch = [self._ended.popleft() for _ in range(len(self._ended))]
@@ -124,12 +126,12 @@ class OpenTelemetryTracer(Tracer):
             threading.Thread(target=export, name="spans", daemon=True).start()
         except RuntimeError as error:  # no thread can be started
             self._sending.release()
-            self._paused_until = self._now_s() + PAUSE_S
+            self._failed_at = self._now_s()
             logger.warning("spans not exported", extra={"count": len(batch), **safe_error_fields(error)})
             return
         end.wait(self._flush_s)
         if exported != [True]:
-            self._paused_until = self._now_s() + PAUSE_S
+            self._failed_at = self._now_s()
             reason = "failed" if exported else "slow"
             logger.warning("spans not exported", extra={"count": len(batch), "reason": reason})
 

@@ -95,7 +95,6 @@ class ArtifactWriter:
     def resume(self) -> None:
         """Lets the code go on behind all chunks that the log holds, in place of emitting them again."""
         self._earlier.clear()
-        self._ahead.clear()
 
     def parts(self, artifact_id: str) -> tuple[Part, ...]:
         """The parts that the artifact shows; empty if it was not emitted."""

@@ -80,7 +80,7 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     if snapshot is None:
         return None
     try:
-        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+        decisions.resume_run(snapshot.head, now=engine.now(), by=by)
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
@@ -99,6 +99,7 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
         check_written(engine.log.append(change))
         after, events = change.after, [*events, change.event]
     else:
+        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by)  # the read of the log has taken time
         check_written(engine.log.update_head(snapshot.head, after))
     _count_start(engine, snapshot.head, after)
     return CurrentHead(after, events[-1].n), events

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import Final, TypeAlias
 
 Connector: TypeAlias = "Callable[[str, int, float], socket.socket]"
@@ -21,6 +21,8 @@ ResolveHost: TypeAlias = Callable[[str, int], Iterable[str]]
 # Name lookups at a time. getaddrinfo cannot be interrupted, so a hanging one keeps its thread until the system gives
 # up. A notifier sends ten webhooks at a time and waits 2 s for each: about 150 threads if every name hangs for 30 s.
 MAX_LOOKUPS: Final = 256
+HANG_S: Final = 60
+_FREE: Final = BoundedSemaphore(MAX_LOOKUPS)
 _LOOKUPS: Final[dict[tuple[int, str, int], _Lookup]] = {}
 _LOCK: Final = Lock()
 
@@ -74,29 +76,45 @@ def dial(addresses: Sequence[str], port: int, left: Callable[[], float], connect
 
 @dataclass(slots=True)
 class _Lookup:
-    """A lookup in progress. ``hangs`` is set once a caller has waited for it until its time was up."""
+    """A lookup in progress. It hangs since the moment until which a caller has waited for it (s, wall clock)."""
 
     answer: Future[list[str]] = field(default_factory=Future)
-    hangs: bool = False
+    hangs_since: float | None = None
+
+    def hangs(self, now: float) -> bool:
+        # After a minute somebody asks again: Lambda freezes an instance for hours, and with it the lookup's thread.
+        # tests/http_client/test_sockets.py: test_a_lookup_that_was_frozen_with_its_instance_stops_no_later_one
+        return self.hangs_since is not None and 0 <= now - self.hangs_since < HANG_S
 
 
-def look_up(host: str, port: int, resolver: ResolveHost, seconds: float) -> list[str]:
-    """Shares one lookup of a name between all callers that wait for it; fails at once when that lookup hangs."""
+def look_up(
+    host: str, port: int, resolver: ResolveHost, seconds: float, clock: Callable[[], float] = time.time
+) -> list[str]:
+    """Shares one lookup of a name between all callers that wait for it; fails at once while that lookup hangs."""
     key = (id(resolver), host, port)
     with _LOCK:
         lookup = _LOOKUPS.get(key)
-        if lookup is None:
-            if len(_LOOKUPS) >= MAX_LOOKUPS:
-                raise OSError("too many lookups hang")
-            lookup = _LOOKUPS[key] = _Lookup()
-            Thread(target=_run, args=(key, lookup, resolver), name="lookup", daemon=True).start()
-        elif lookup.hangs:
+        if lookup and lookup.hangs(clock()):
             raise OSError("the lookup of this name hangs")
+        if lookup is None or lookup.hangs_since is not None:
+            lookup = _LOOKUPS[key] = _start(key, resolver)
     try:
         return lookup.answer.result(seconds)
     except TimeoutError:
-        lookup.hangs = True
+        lookup.hangs_since = lookup.hangs_since or clock()
         raise
+
+
+def _start(key: tuple[int, str, int], resolver: ResolveHost) -> _Lookup:
+    if not _FREE.acquire(blocking=False):
+        raise OSError("too many lookups hang")
+    lookup = _Lookup()
+    try:
+        Thread(target=_run, args=(key, lookup, resolver), name="lookup", daemon=True).start()
+    except RuntimeError as error:
+        _FREE.release()
+        raise OSError("the process has no thread for a lookup") from error
+    return lookup
 
 
 def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: ResolveHost) -> None:
@@ -106,7 +124,9 @@ def _run(key: tuple[int, str, int], lookup: _Lookup, resolver: ResolveHost) -> N
     except Exception as error:  # noqa: BLE001
         answer = error
     with _LOCK:
-        del _LOOKUPS[key]
+        if _LOOKUPS.get(key) is lookup:
+            del _LOOKUPS[key]
+        _FREE.release()
     if isinstance(answer, Exception):
         lookup.answer.set_exception(answer)
     else:

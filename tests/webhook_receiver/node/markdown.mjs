@@ -16,9 +16,17 @@ const pick = () => MARKS[(seed = (seed * 48271) % 2147483647) % MARKS.length];
 const shapes = [["- ", " ", "\u2028"], ["a|b\n", " ", "-x"], ["a|b\n", " -", "x"], ["# ", " #", "x"], ["", "- ", "x"]];
 while (shapes.length < 120) shapes.push([pick() + pick(), pick() + (seed % 2 ? pick() : ""), pick() + pick()]);
 let most = 0;
+let longest = 0; // lines that a browser lays out at once
+const texts = (node, isPre) => (typeof node === "string" ? (isPre ? [node] : []) : node.nodes.flatMap((one) => texts(one, isPre || node.localName === "pre")));
 const count = (node) => (typeof node === "string" ? 1 : 1 + node.nodes.reduce((sum, one) => sum + count(one), 0));
 for (const [head, unit, tail] of shapes) {
   const line = head + unit.repeat(LINE / unit.length) + tail;
   most = Math.max(most, count(markdown(line)), count(markdown(`${line.slice(0, 2000)}\n`.repeat(100))));
 }
-console.log(JSON.stringify({ rendered: shapes.length, most }));
+for (const block of ["a\n\n", "- a\n", "# a\n", "a|b\n-|-\n", "```\na\n", "~~~\n"]) {
+  const given = block.repeat(LINE / 2 / block.length);
+  for (const text of [given, block + "a\n".repeat(LINE / 4)]) {
+    for (const one of texts(markdown(text), false)) longest = Math.max(longest, one.split("\n").length);
+  }
+}
+console.log(JSON.stringify({ rendered: shapes.length, most, longest }));

@@ -1,6 +1,6 @@
 // What is inside of a step, a call or an event: only where the deployment shows internals. All of it is text.
 import { getOwn, sendEvent } from "./api.js";
-import { clock, copyButton, duration, el, lines, name, plain, size } from "./dom.js";
+import { clock, copyButton, duration, el, lines, name, pieces, plain, size } from "./dom.js";
 
 const SHOWN = 20_000; // as http/console.py
 const isShown = document.body.dataset.internals === "true";
@@ -52,7 +52,7 @@ function wordsOf(answer) {
 
 function output(title, text, whole) {
   return el("div", { class: "output" }, el("div", { class: "row" }, el("h3", {}, title), el("span", { class: "dim" }, text.length < SHOWN ? size(text.length) : `the first ${size(text.length)} of ${size(whole)}`),
-    el("span", { class: "space" }), copyButton(text)), el("pre", { tabindex: "0", dir: "auto" }, lines(pretty(text)) || "(empty)"));
+    el("span", { class: "space" }), copyButton(text)), el("pre", { tabindex: "0", dir: "auto" }, pieces(lines(pretty(text)) || "(empty)")));
 }
 
 function pretty(text) {

@@ -1,5 +1,5 @@
 // Messages and artifacts, shown as what they are. Pictures come from the task's own data and from nowhere else.
-import { copyButton, el, name, plain, size } from "./dom.js";
+import { copyButton, el, name, pieces, plain, size } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const SHOWN = 200_000;
@@ -34,10 +34,10 @@ export function parts(given, { title = "", all = [], prose = false, opens = fals
 
 function text(content, { type, title, all, prose }) {
   const rich = prose || isMarkdown(type, title);
-  const draw = (shown) => (rich ? markdown(shown, (url, label) => pictureOf(url, label, all)) : el("pre", { class: "text", dir: "auto", tabindex: "0" }, shown));
+  const draw = (shown) => (rich ? markdown(shown, (url, label) => pictureOf(url, label, all)) : el("pre", { class: "text", dir: "auto", tabindex: "0" }, pieces(shown)));
   if (content.length <= SHOWN) return draw(content);
   const box = el("div", {}, draw(content.slice(0, SHOWN)));
-  const more = el("button", { type: "button", onclick: () => box.replaceChildren(el("pre", { class: "text", dir: "auto", tabindex: "0" }, content)) },
+  const more = el("button", { type: "button", onclick: () => box.replaceChildren(el("pre", { class: "text", dir: "auto", tabindex: "0" }, pieces(content))) },
     `Show all ${size(content.length)} as text`);
   box.append(el("p", { class: "note" }, `The first ${size(SHOWN)} are shown. `, more));
   return box;
