@@ -6,8 +6,7 @@ exception                 raised by                                 caught by   
 ``Suspended``             ``Execution.suspend``, after its write    ``Run._run_agent``     no lease; the head has a wait
 ``StepAlreadyStored``     ``Steps`` and LangGraph's adapter: the    ``Run._run_agent``     handed over; the next run
                           store has another result of the step                             reads the stored result
-``NoResult``              the work of a framework's step            its adapter            nothing is stored; the step runs
-                                                                                           again
+``NoResult``              the work of a framework's step            its adapter            nothing is stored
 ``NeedsWorker``           ``AgentCalls.check_reachable``, in the    ``Run._run_agent``     handed over to a worker
                           api
 ``TimeLimitReached``      ``Run._supervise``                        ``Run._run_agent``     steps noted, handed over
