@@ -25,7 +25,7 @@ from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
 from a2a_serverless import Agent, Part, Skill, Step, current_task
-from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless.engine.framework_task import NoResult, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
     UNREAD,
@@ -158,7 +158,7 @@ class _Bytes:
         return decode_bytes_values(stored)
 
 
-class _InterruptRequested(Exception):
+class _InterruptRequested(NoResult):
     """A tool has asked for an interrupt: the step has no result. The argument is the framework's event."""
 
 

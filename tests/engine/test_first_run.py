@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import TaskContext, TaskState
+from a2a_serverless.engine.framework_task import NoResult
 from a2a_serverless.engine.loop import OUTSIDE_STEPS, RunLoop, create_engine_task, play
 from a2a_serverless.testing import AgentTestHarness
 from tests.echo import agent_of
@@ -276,3 +277,17 @@ def test_tasks_that_the_engine_or_a_step_starts_are_not_counted(*, is_outside: b
         return hash(asyncio.ensure_future(asyncio.sleep(0)))
 
     assert play(work(), RunLoop()) == 1
+
+
+def test_the_step_of_a_framework_that_has_no_result_yet_runs_again() -> None:
+    async def work(task: TaskContext) -> object:
+        def ask_first() -> None:
+            raise NoResult(object())
+
+        try:
+            await task.step("tool", ask_first)
+        except NoResult as request:
+            return len(request.args)
+        return "no error"
+
+    assert texts_of_two_runs(work) == (1, 1)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from a2a_serverless.domain.record_names import fit_name
 from a2a_serverless.domain.task_context import TaskContext
-from a2a_serverless.engine.signals import StepAlreadyStored
+from a2a_serverless.engine.signals import NoResult, StepAlreadyStored
 
-__all__ = ["FrameworkTask", "StepAlreadyStored", "fit_name", "framework_task"]
+__all__ = ["FrameworkTask", "NoResult", "StepAlreadyStored", "fit_name", "framework_task"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable

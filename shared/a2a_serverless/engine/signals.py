@@ -6,6 +6,7 @@ exception                 raised by                                 caught by   
 ``Suspended``             ``Execution.suspend``, after its write    ``Run._run_agent``     no lease; the head has a wait
 ``StepAlreadyStored``     ``Steps`` and LangGraph's adapter: the    ``Run._run_agent``     handed over; the next run
                           store has another result of the step                             reads the stored result
+``NoResult``              the work of a framework's step            its adapter            nothing is stored
 ``NeedsWorker``           ``AgentCalls.check_reachable``, in the    ``Run._run_agent``     handed over to a worker
                           api
 ``TimeLimitReached``      ``Run._supervise``                        ``Run._run_agent``     steps noted, handed over
@@ -56,6 +57,10 @@ class Suspended(BaseException):
 
 class StepAlreadyStored(BaseException):
     """Another run has stored another result of a step. This run ends; the next one reads the stored results."""
+
+
+class NoResult(Exception):
+    """The work of a framework's step has to ask first. Nothing is stored: the step runs again after the answer."""
 
 
 class NeedsWorker(BaseException):

@@ -40,7 +40,7 @@ from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
 from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
-from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
+from a2a_serverless.engine.signals import NeedsWorker, NoResult, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import dump_error, failure_of, load_error
 from a2a_serverless.engine.value_comparison import find_change
 from a2a_serverless.protocol.strict_json import BadJson, dump_storable
@@ -424,9 +424,9 @@ class Steps:
     def _store_error(self, step: RunningStep, attempt: _Try, error: Exception, turn: int) -> StepResult | None:
         """Stores a step's error: each run raises the same, and no try that has ended runs again.
 
-        None for an error that ends the run or the task.
+        None for an error that ends the run or the task, and for a ``NoResult``.
         """
-        if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded):
+        if self._execution.is_stopping or isinstance(error, StepConflict | StepTimedOut | BudgetExceeded | NoResult):
             return None
         retry, record = attempt.options.retry, self._dump(error)
         if retry:
