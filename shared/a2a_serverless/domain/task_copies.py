@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
+ENDED: Final = ("", FAILED, names.CALL, RAISED)
+"""How the names of the results begin that say which steps and calls have ended. "" is those of steps, without an @."""
 _NEVER: Final = 2**62
 _LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names.SPENT)
 
@@ -37,9 +39,8 @@ def endings_of(path: str) -> tuple[str, ...]:
 
 
 def ended_paths(results: Iterable[str]) -> list[str]:
-    """The paths of the steps that have ended, well or not, and of the calls, from the names of a task's results."""
-    kinds = (RAISED, FAILED, names.CALL)
-    return sorted({_path(name) for name in results if name.startswith(kinds) or not name.startswith("@")})
+    """The paths of the steps that have ended, well or not, and of the calls, from names that begin as in ``ENDED``."""
+    return sorted({_path(name) for name in results})
 
 
 def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> list[Act]:

@@ -85,18 +85,19 @@ class Table(Protocol):
         """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
 
     def query_range(
-        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
         """The items of a partition from one sort key to another, both included; each page is strongly consistent.
 
-        At most ``limit`` items; 0 is all. A transaction may be seen by halves.
+        At most ``limit`` items; 0 is all. A transaction may be seen by halves. With ``only``, at least these attributes
+        of them (``expires`` among them, or expired items are there, too).
         """
         ...
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
         """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent.
 
-        With ``only``, at least these attributes of them (``expires`` among them, or expired items are there, too).
+        ``only`` is as in ``query_range``.
         """
         ...
 

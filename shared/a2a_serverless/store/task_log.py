@@ -230,6 +230,24 @@ class TaskLog:
         rows = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice(rows, limit)]
 
+    def list_step_names(self, key: TaskKey, beginnings: Iterable[str], limit: int) -> list[str]:
+        """At most ``limit`` names of results that begin so, in the order of ``beginnings``; "" is those without an @."""
+        names = list[str]()
+        for beginning in beginnings:
+            first, last = keys.step(beginning or "@"), f"{keys.step(beginning)}\x7f"
+            first = first if beginning else f"{first}{keys.NEWEST}"  # behind those with an @
+            rows = self._table.query_range(keys.task(key), first, last, "name", "expires", limit=limit - len(names))
+            names += [item["name"]["S"] for item in rows]
+            if len(names) == limit:
+                break
+        return names
+
+    def list_steps(self, key: TaskKey, after: str, limit: int) -> list[NamedResult]:
+        """At most ``limit`` results in a fixed order, after the one whose name is ``after``; "" is the beginning."""
+        first = f"{keys.step(after)}!" if after else keys.STEPS  # "!" sorts before any character
+        rows = self._table.query_range(keys.task(key), first, f"{keys.STEPS}\x7f", limit=limit)
+        return [(item["name"]["S"], self._step(item)) for item in rows]
+
     def store_step(
         self, head: Head, name: str, result: StepResult, *, of_run: bool = True, spent: int = 0
     ) -> StepResult | None:

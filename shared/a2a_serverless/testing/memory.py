@@ -64,8 +64,9 @@ class MemoryTable:
         return item if is_live(item, self.now()) else None
 
     def query_range(
-        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
+        del only
         with self._lock:
             names = self._sort_keys.get(pk, [])
             in_range = names[bisect_left(names, first) : bisect_right(names, last)]
@@ -73,8 +74,7 @@ class MemoryTable:
         return islice(self._live(rows), limit or None)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
-        del only
-        return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
+        return self.query_range(pk, prefix, prefix + chr(0x10FFFF), *only)
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         rows = self._query_index(("due_shard", shard), "due_at", since, until)
